@@ -1,0 +1,55 @@
+# Trunkline's verbs. Each one first sees to it that .venv holds what it needs; see scripts/bootstrap.py.
+# Another Python: make PYTHON=python3.12 test. Fewer test processes: make WORKERS=1 test.
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check fmt bench fuzz clean run-environment test-environment lint
+
+BIN := .venv/bin
+WORKERS ?= auto
+# By file, so that what a file builds for its tests is built once.
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile
+CODE := $(wildcard src tests bench scripts)
+# Quick enough to run before every commit: no building, no fuzzing, no browser.
+QUICK := not slow and not wheel and not fuzz and not browser
+BOOTSTRAP = python=$$(sh scripts/find-python) && "$$python" scripts/bootstrap.py
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: run-environment ## run everything there is, on embedded defaults; Ctrl-C stops it
+	@exec $(BIN)/trunkline up
+
+test: lint ## set up what the tests need, and run every check and test, with coverage
+	@$(PYTEST) --cov --cov-report=term:skip-covered
+
+check: lint ## the quick part of `make test`, in less than 90 s
+	@$(PYTEST) -m "$(QUICK)"
+
+fmt: test-environment ## format the code and repair what ruff can repair
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+bench: test-environment ## measure every figure, each with its control
+	@for script in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
+	    echo "== $$script"; \
+	    env -u PYTHONUNBUFFERED -u PYTHONDONTWRITEBYTECODE $(BIN)/python "$$script" || exit 1; \
+	done
+
+fuzz: test-environment ## a million mutated inputs for the codec
+	@$(BIN)/python -m tests.fuzz.jsonstream_codec --runs 1000000
+
+clean: ## remove all that the verbs made, .venv included
+	rm -rf .venv .venv.lock .cache .hypothesis .coverage .coverage.* build dist
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lint: test-environment
+	@$(BIN)/ruff check --quiet $(CODE)
+	@$(BIN)/ruff format --quiet --check $(CODE)
+	@$(BIN)/mypy $(CODE)
+	@$(BIN)/lint-imports --no-cache >.venv/lint-imports.log 2>&1 || { cat .venv/lint-imports.log; exit 1; }
+
+run-environment:
+	@$(BOOTSTRAP)
+
+test-environment:
+	@$(BOOTSTRAP) --extras all --system

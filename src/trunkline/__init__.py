@@ -1,0 +1,5 @@
+"""Trunkline: any agent, any wire."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

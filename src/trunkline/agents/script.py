@@ -1,0 +1,353 @@
+"""Scripts: conversations written down, for `agents.scripted` to play. `docs/reference/script.md` has the format.
+
+A script is checked as a whole when it is loaded: a key, a placeholder or a name that means nothing is a `ConfigError`
+which says where it stands. What passes can be played to its end.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, get_args
+
+from trunkline.agents import placeholders, script_source
+from trunkline.agents.script_source import Part, listed, suggestion
+from trunkline.base.values import Value
+from trunkline.core.agent import Capabilities
+from trunkline.core.events import (
+    Category,
+    Event,
+    Extension,
+    Failed,
+    Notice,
+    Outcome,
+    OutputType,
+    Progress,
+    SessionIdentified,
+    TextDelta,
+    ThinkingDelta,
+)
+from trunkline.core.faults import TABLE, ConfigError
+from trunkline.core.usage import Usage
+
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts")
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+Status = Literal["success", "error"]
+
+#: The tools whose category the protocol document fixes (1.5); for any other the script must say it.
+CATEGORIES: dict[str, Category] = {
+    "Read": "info",
+    "Glob": "info",
+    "Grep": "info",
+    "Write": "edit",
+    "Edit": "edit",
+    "Bash": "exec",
+    "Spawn": "exec",
+}
+
+#: Placeholders that every text of a turn may use.
+WORDS = ("input", "turn", "history", "files")
+
+
+class Step(Value):
+    """One thing that the agent does."""
+
+
+class Say(Step):
+    """Yield an event, its texts filled in."""
+
+    event: Event
+
+
+class Wait(Step):
+    """Do nothing for a while."""
+
+    seconds: float
+
+
+class Call(Value):
+    """One use of a tool."""
+
+    name: str
+    category: Category
+    args: Mapping[str, Any]
+    description: str
+    id: str | None = None
+    takes: float = 0.0
+    run: tuple[str, ...] | None = None
+    output: str | None = None
+    output_type: OutputType = "text"
+    status: Status | None = None
+    metadata: Mapping[str, Any] | None = None
+    approved: tuple[Step, ...] = ()
+    denied: tuple[Step, ...] = ()
+
+
+class UseTools(Step):
+    """Request tools, all at once, and go on when each of them has ended or was denied."""
+
+    calls: tuple[Call, ...]
+
+
+class Crash(Step):
+    """Let an exception out of the turn."""
+
+    message: str
+
+
+class Vanish(Step):
+    """End the turn without saying so."""
+
+
+class Hang(Step):
+    """Never go on. `deaf`: not even when told to stop."""
+
+    deaf: bool = False
+
+
+class Turn(Value):
+    """The answer to one message."""
+
+    steps: tuple[Step, ...]
+    when: re.Pattern[str] | None = None
+    usage: Usage | None = None
+    outcome: Outcome = "success"
+
+
+class Script(Value):
+    """A whole script."""
+
+    name: str
+    turns: tuple[Turn, ...]
+    capabilities: Capabilities
+
+
+def bundled() -> list[str]:
+    """The names of the scripts that come with Trunkline."""
+    return sorted(name.rpartition(".")[0] for name in os.listdir(_FOLDER) if name.endswith(_SUFFIXES))
+
+
+def load(spec: str) -> Script:
+    """The script of a file, or the bundled script of that name.
+
+    Raises:
+        ConfigError: there is none, or it is not a good script; the text says where and why.
+    """
+    return parse(script_source.read(_locate(spec)), os.path.basename(spec))
+
+
+def parse(part: Part, name: str = "script") -> Script:
+    """The script of a parsed text; `name` unless it gives itself one.
+
+    Raises:
+        ConfigError: it is not a good script.
+    """
+    found = part.members(("name", "description", "capabilities", "turns"), required=("turns",))
+    turns = tuple(_turn(turn) for turn in found["turns"].items())
+    if not turns:
+        raise found["turns"].wrong("must hold at least one turn.")
+    for note in ("name", "description"):
+        if note in found:
+            found[note].text()
+    return Script(
+        name=found["name"].text() if "name" in found else name,
+        turns=turns,
+        capabilities=_capabilities(found.get("capabilities"), turns),
+    )
+
+
+def _locate(spec: str) -> str:
+    if os.path.basename(spec) != spec or spec.endswith(_SUFFIXES):
+        return spec
+    for suffix in _SUFFIXES:
+        path = os.path.join(_FOLDER, spec + suffix)
+        if os.path.exists(path):
+            return path
+    if os.path.isfile(spec):
+        return spec
+    names = bundled()
+    hint = suggestion(spec, names) or f" Those that come with Trunkline are {listed(names)}; a file needs its ending."
+    raise ConfigError(f"There is no script `{spec}`.{hint}")
+
+
+def _capabilities(part: Part | None, turns: Iterable[Turn]) -> Capabilities:
+    """What the script says it can do; by default it can ask, be resumed, and think if it does."""
+    default = Capabilities(approval=True, resume=True, thinking=any(_thinks(turn.steps) for turn in turns))
+    if part is None:
+        return default
+    return default.replace(**{name: member.flag() for name, member in part.members(Capabilities.__fields__).items()})
+
+
+def _thinks(steps: Iterable[Step]) -> bool:
+    for step in steps:
+        match step:
+            case Say(event=ThinkingDelta()):
+                return True
+            case UseTools(calls=calls) if any(_thinks((*call.approved, *call.denied)) for call in calls):
+                return True
+    return False
+
+
+def _turn(part: Part) -> Turn:
+    found = part.members(("when", "steps", "usage", "outcome"), required=("steps",))
+    when = _pattern(found["when"]) if "when" in found else None
+    steps = _steps(found["steps"], (*WORDS, *(when.groupindex if when else ())))
+    return Turn(
+        steps=steps,
+        when=when,
+        usage=_usage(found["usage"]) if "usage" in found else None,
+        outcome=_outcome(found.get("outcome"), steps),
+    )
+
+
+def _pattern(part: Part) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(part.text(), re.IGNORECASE)
+    except re.error as error:
+        raise part.wrong(f"is not a regular expression: {error}.") from None
+    for name in pattern.groupindex:
+        if name in (*WORDS, "reason", "output"):
+            raise part.wrong(f"has a group `{name}`, which is the name of a placeholder. Rename the group.")
+    return pattern
+
+
+def _usage(part: Part) -> Usage:
+    return Usage(**{name: member.count() for name, member in part.members(Usage.__fields__).items()})
+
+
+def _outcome(part: Part | None, steps: tuple[Step, ...]) -> Outcome:
+    """What the script says; else `error` for a turn that fails last, and `success` for all others."""
+    if part is not None:
+        chosen: Outcome = _chosen(part, Outcome)
+        return chosen
+    match steps:
+        case (*_, Say(event=Failed())):
+            return "error"
+        case _:
+            return "success"
+
+
+def _steps(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+    return tuple(step for item in part.items() for step in _step(item, names))
+
+
+def _step(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+    found = part.members(tuple(_STEPS))
+    if len(found) != 1:
+        raise part.wrong(f"must have exactly one key, of {listed(_STEPS)}.")
+    ((kind, member),) = found.items()
+    return _STEPS[kind](member, names)
+
+
+def _texts(make: Callable[[str], Event]) -> Callable[[Part, tuple[str, ...]], tuple[Step, ...]]:
+    """A step that says a text, or each text of a list."""
+
+    def steps(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+        texts = part.items() if isinstance(part.value, list) else [part]
+        return tuple(Say(make(_filled(text, names).text())) for text in texts)
+
+    return steps
+
+
+def _extension(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+    found = _filled(part, names).members(("kind", "data"), required=("kind",))
+    return (Say(Extension(found["kind"].text(), found["data"].object() if "data" in found else {})),)
+
+
+def _fail(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+    found = _filled(part, names).members(("kind", "message", "retryable"), required=("kind", "message"))
+    kind = found["kind"].choice(TABLE)
+    retryable = found["retryable"].flag() if "retryable" in found else TABLE[kind].retryable
+    return (Say(Failed(kind, found["message"].text(), retryable)),)
+
+
+def _vanish(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+    if not part.flag():
+        raise part.wrong("must be `true`; leave the step out otherwise.")
+    return (Vanish(),)
+
+
+def _hang(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
+    if part.value is not True and part.value != "deaf":
+        raise part.wrong("must be `true`, or `deaf` to ignore a stop as well.")
+    return (Hang(deaf=part.value == "deaf"),)
+
+
+def _call(part: Part, names: tuple[str, ...]) -> Call:
+    found = part.members(Call.__fields__, required=("name",))
+    after = {key: found.pop(key) for key in ("approved", "denied") if key in found}
+    for member in found.values():
+        _filled(member, names)
+    name = found["name"].text()
+    if name not in CATEGORIES and "category" not in found:
+        raise part.wrong(f"needs a `category` for the tool `{name}`: one of {listed(get_args(Category))}.")
+    call = Call(
+        name=name,
+        category=_chosen(found["category"], Category) if "category" in found else CATEGORIES[name],
+        args=found["args"].object() if "args" in found else {},
+        description=_one_line(found["description"]) if "description" in found else name,
+        approved=_steps(after["approved"], (*names, "output")) if "approved" in after else (),
+        denied=_steps(after["denied"], (*names, "reason")) if "denied" in after else (),
+    )
+    return call.replace(**_outcome_of_call(found))
+
+
+def _outcome_of_call(found: Mapping[str, Part]) -> dict[str, Any]:
+    """The keys that say how a call goes, as far as they are there."""
+    read: dict[str, Callable[[Part], Any]] = {
+        "id": Part.text,
+        "takes": Part.seconds,
+        "run": _argv,
+        "output": Part.text,
+        "output_type": lambda part: _chosen(part, OutputType),
+        "status": lambda part: _chosen(part, Status),
+        "metadata": Part.object,
+    }
+    return {key: check(found[key]) for key, check in read.items() if key in found}
+
+
+def _argv(part: Part) -> tuple[str, ...]:
+    argv = part.texts()
+    if not argv:
+        raise part.wrong("must name a program.")
+    return argv
+
+
+def _one_line(part: Part) -> str:
+    text = part.text()
+    if len(text.splitlines()) > 1:
+        raise part.wrong("must be one line.")
+    return text
+
+
+def _filled(part: Part, names: tuple[str, ...]) -> Part:
+    """The part, whose placeholders are all known."""
+    for name in placeholders.names_in(part.value):
+        if name not in names:
+            hint = suggestion(name, names) or f" Here are {listed(names)}."
+            raise part.wrong(f"has the placeholder `{{{{{name}}}}}`, which means nothing here.{hint}")
+    return part
+
+
+def _chosen(part: Part, kind: Any) -> Any:
+    """One of the names of a `Literal`."""
+    return part.choice(get_args(kind))
+
+
+_STEPS: dict[str, Callable[[Part, tuple[str, ...]], tuple[Step, ...]]] = {
+    "text": _texts(TextDelta),
+    "thinking": _texts(ThinkingDelta),
+    "wait": lambda part, names: (Wait(part.seconds()),),
+    "tool": lambda part, names: (UseTools((_call(part, names),)),),
+    "tools": lambda part, names: (UseTools(tuple(_call(item, names) for item in part.items())),),
+    "notice": _texts(Notice),
+    "progress": _texts(Progress),
+    "extension": _extension,
+    "fail": _fail,
+    "raise": lambda part, names: (Crash(_filled(part, names).text()),),
+    "vanish": _vanish,
+    "hang": _hang,
+    "identify": _texts(SessionIdentified),
+}

@@ -1,0 +1,1 @@
+"""What every part needs and none owns: values, processes, redaction, paths. Imports nothing of ours."""

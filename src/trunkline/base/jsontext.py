@@ -1,0 +1,99 @@
+"""JSON text in and out, strict where peers are careless and careful where Python is not.
+
+Reading refuses what is not JSON although the standard library takes it (`NaN`, numbers beyond double range) and what
+would exhaust the stack. Lone surrogates are carried: they come in as escapes and go out as escapes.
+"""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring
+from math import isfinite
+from typing import Any
+
+#: Deep enough for any tool's arguments; far from the recursion limit of the encoders that see the data later.
+MAX_DEPTH = 200
+
+#: The JSON string literal of a text, quotes included, non-ASCII characters as they are.
+quote = encode_basestring
+
+
+def loads(data: bytes) -> Any:
+    """Parse one JSON text in UTF-8.
+
+    Raises:
+        ValueError: it is not JSON, not UTF-8, or nested deeper than `MAX_DEPTH`. The text says which.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"invalid UTF-8 at byte {error.start}") from None
+    try:
+        value = _decoder.decode(text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
+    # Only a text with that many brackets can be that deep: the common line is not walked.
+    if text.count("[") + text.count("{") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def dumps(value: Any) -> bytes:
+    """One compact JSON text in UTF-8, without a line feed in it.
+
+    Non-finite numbers, which JSON cannot say, become `null`.
+
+    Raises:
+        TypeError: the value holds something that is not JSON.
+    """
+    try:
+        return _encoder.encode(value).encode("utf-8")
+    except UnicodeEncodeError:
+        return _ascii_encoder.encode(value).encode("ascii")
+    except ValueError:
+        return dumps(_finite(value))
+
+
+def encode_line(text: str) -> bytes:
+    """UTF-8 of a JSON line that was put together by hand; lone surrogates in its strings become escapes."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text).encode("utf-8")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"`{name}` is not JSON")
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return number
+
+
+def _deeper_than(value: Any, limit: int) -> bool:
+    """Whether containers stand in one another more than `limit` deep. Level by level, so that it needs no stack."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [outer for outer in level if isinstance(outer, dict | list)]
+        if not level:
+            return False
+        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
+    return True
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(member) for member in value]
+    return value
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite_float)
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ascii_encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,55 @@
+"""Bytes into lines, with a limit. Sans-IO: feed what was read, get what is complete.
+
+Lines end at a line feed and nowhere else: not at a carriage return, not at U+2028, and never inside a character that
+was split over two reads. A line over the limit is skipped and reported; the next one is read as usual, and no more
+than the limit is ever held.
+"""
+
+from __future__ import annotations
+
+from trunkline.base.values import Value
+
+
+class TooLong(Value):
+    """A line was over the limit and has been skipped. `size` counts what was seen of it so far."""
+
+    size: int
+
+
+class LineSplitter:
+    """Cuts a stream of bytes at line feeds.
+
+    A line of exactly `limit` bytes, its line feed not counted, is the longest that is let through.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pending: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes | TooLong]:
+        """Take some bytes and give the lines that they complete, without their line feeds."""
+        *complete, rest = data.split(b"\n")
+        lines: list[bytes | TooLong] = []
+        for piece in complete:
+            self._keep(piece)
+            lines.append(self._take())
+        self._keep(rest)
+        return lines
+
+    def finish(self) -> list[bytes | TooLong]:
+        """The stream has ended: what is left is a line if anything is."""
+        return [self._take()] if self._size else []
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._pending.clear()
+        elif piece:
+            self._pending.append(piece)
+
+    def _take(self) -> bytes | TooLong:
+        line = TooLong(self._size) if self._size > self._limit else b"".join(self._pending)
+        self._pending.clear()
+        self._size = 0
+        return line

@@ -1,0 +1,100 @@
+"""Where files live.
+
+    state     `TRUNKLINE_HOME`, else `XDG_STATE_HOME/trunkline`, else `~/.local/state/trunkline`
+    sessions  `sessions` in the state directory
+    config    `TRUNKLINE_HOME/config`, else `XDG_CONFIG_HOME/trunkline`, else `~/.config/trunkline`
+    cache     `TRUNKLINE_CACHE`, else `XDG_CACHE_HOME/trunkline`, else `~/.cache/trunkline`
+
+The cache is not under `TRUNKLINE_HOME`: what was fetched once serves every home. An empty variable counts as unset;
+so does a relative path in an `XDG_` variable, as its specification demands. In our own two variables `~` and
+relative paths are understood.
+
+Nothing here makes a directory except `ensure_dir`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+#: What is kept here is the user's alone.
+PRIVATE_DIR = 0o700
+
+_NAME = "trunkline"
+
+
+class HomeUnknown(OSError):
+    """Nobody says where this user's files belong."""
+
+
+def state_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """What must survive a restart: sessions, databases."""
+    return _own("TRUNKLINE_HOME", environ) or _xdg("XDG_STATE_HOME", ".local/state", environ)
+
+
+def sessions_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """The logs of single-process sessions."""
+    return os.path.join(state_dir(environ), "sessions")
+
+
+def config_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """The user's own configuration file."""
+    home = _own("TRUNKLINE_HOME", environ)
+    return os.path.join(home, "config") if home else _xdg("XDG_CONFIG_HOME", ".config", environ)
+
+
+def cache_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """What can be fetched again: weights, browsers."""
+    return _own("TRUNKLINE_CACHE", environ) or _xdg("XDG_CACHE_HOME", ".cache", environ)
+
+
+def ensure_dir(path: str) -> tuple[str, ...]:
+    """Make a directory and those above it, for this user alone. Those that exist keep their permissions.
+
+    Returns:
+        The directories that had to be made, outermost first.
+
+    Raises:
+        OSError: it cannot be made, or is not a directory.
+    """
+    path = os.path.abspath(path)
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        parent = os.path.dirname(path)
+        if parent == path:
+            break
+        path = parent
+    return tuple(directory for directory in reversed(missing) if _make(directory))
+
+
+def _make(directory: str) -> bool:
+    try:
+        os.mkdir(directory, PRIVATE_DIR)
+    except FileExistsError:
+        # Somebody was quicker, which is as good; a file in its place is not.
+        if not os.path.isdir(directory):
+            raise
+        return False
+    return True
+
+
+def _own(variable: str, environ: Mapping[str, str]) -> str | None:
+    value = environ.get(variable)
+    return os.path.abspath(_expand(value, environ)) if value else None
+
+
+def _xdg(variable: str, default: str, environ: Mapping[str, str]) -> str:
+    base = environ.get(variable, "")
+    if not os.path.isabs(base):
+        base = os.path.join(_expand("~", environ), default)
+    return os.path.join(base, _NAME)
+
+
+def _expand(path: str, environ: Mapping[str, str]) -> str:
+    if path != "~" and not path.startswith("~/"):
+        return path
+    home = environ.get("HOME") or os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise HomeUnknown("there is no home directory: set `HOME` or `TRUNKLINE_HOME` to an absolute path")
+    return home + path[1:]

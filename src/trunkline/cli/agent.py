@@ -1,0 +1,244 @@
+"""`trunkline agent --json-stream`: an agent that a host program spawns and talks to in JSON lines.
+
+Standard output carries protocol lines and nothing else, from the first byte: a start that fails is one `config_error`
+line there, the same in words on standard error, and a non-zero exit (2 for wrong usage, 1 for the rest).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from trunkline.agents import registry
+from trunkline.base import paths, stdio
+from trunkline.base.redact import Redactor
+from trunkline.core.agent import Agent
+from trunkline.core.approvals import DEFAULT_ALLOW, Policy
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.ids import new_id
+from trunkline.core.log import EventLog, MemoryLog
+from trunkline.core.redaction import redacting
+from trunkline.core.session import Session
+from trunkline.store.files import FileStore
+from trunkline.wires.jsonstream import codec, messages
+from trunkline.wires.jsonstream.stdio import StdioServer
+
+#: Where each provider's credentials are looked for.
+PROVIDERS: dict[str, str | None] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "bedrock": "AWS_REGION",
+    "vertex": "VERTEX_PROJECT_ID",
+    "local": None,
+    "mock": None,
+}
+
+#: What only an agent with a model understands.
+_MODEL_OPTIONS = ("provider", "model", "max_tokens", "max_turns", "base_url")
+
+HELP_WIDTH = 100
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+class _Usage(Exception):
+    """The command line is wrong."""
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Of a fixed width: asking for the terminal's, as every added argument would, imports a good deal."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_WIDTH)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Leaves it to `main` to say what is wrong, and where."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _Usage(message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="trunkline agent",
+        description="Be an agent for a host program: JSON lines on standard input and output.",
+        epilog="""examples:
+  trunkline agent --json-stream --agent echo
+  trunkline agent --json-stream --agent scripted --script tour --session-id my-conv-123
+  trunkline agent --json-stream --resume latest
+
+Every option can also be given as an environment variable: --max-turns is TRUNKLINE_MAX_TURNS.""",
+        formatter_class=_HelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--json-stream", action="store_true", help="speak the JSON stream protocol (the only way, for now)")
+    add("--agent", metavar="NAME", help=f"who answers: {', '.join(registry.names())}")
+    add("--script", metavar="FILE", help="what the scripted agent plays: a file, or the name of a bundled script")
+    add("--provider", choices=sorted(PROVIDERS), help="whose model answers; `mock` needs neither model nor key")
+    add("--model", metavar="ID", help="the model")
+    add("--max-tokens", type=int, metavar="N", help="the longest answer of the model, in tokens")
+    add("--max-turns", type=int, metavar="N", help="how often the model may use tools for one message")
+    add("--base-url", metavar="URL", help="where the provider is reached")
+    add("--system-prompt", metavar="TEXT", help="instructions for the agent")
+    add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
+    add("--session-id", metavar="ID", help="begin a session under this id; an error if it exists")
+    add("--resume", metavar="ID", help="go on with a session; `latest` is the one used last in this workspace")
+    add("--no-session", action="store_true", help="keep nothing: no session id, no log")
+    add("--auto-approve", action="store_true", help="approve every tool, whatever the mode")
+    add("--mode", choices=("default", "auto_edit", "yolo"), help="the approval mode to begin with")
+    add(
+        "--allow",
+        metavar="TOOLS",
+        help=f"tools that need no approval, separated by commas (default: {','.join(DEFAULT_ALLOW)}; '' for none)",
+    )
+    add("--max-line", type=int, default=codec.MAX_LINE, metavar="BYTES", help="the longest command that is read")
+    return parser
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    """Flags first, `TRUNKLINE_*` where there is none.
+
+    Raises:
+        _Usage: they cannot be understood.
+    """
+    parser = _parser()
+    for action in parser._actions:
+        name = "TRUNKLINE_" + action.dest.upper()
+        if action.nargs is None and action.dest not in ("session_id", "resume") and name in os.environ:
+            parser.set_defaults(**{action.dest: _checked(parser, action, os.environ[name], name)})
+    options = parser.parse_args(arguments)
+    if not options.json_stream:
+        raise _Usage("say how to talk: `--json-stream`")
+    if options.session_id is not None and options.resume is not None:
+        raise _Usage("Cannot use --resume and --session-id together")
+    if options.no_session and (options.session_id is not None or options.resume is not None):
+        raise _Usage("Cannot use --no-session with --session-id or --resume")
+    if options.max_line < 1:
+        raise _Usage("argument --max-line: must be at least 1")
+    return options
+
+
+def _checked(parser: argparse.ArgumentParser, action: argparse.Action, text: str, name: str) -> Any:
+    try:
+        value = parser._get_value(action, text)
+        parser._check_value(action, value)
+    except argparse.ArgumentError as error:
+        raise _Usage(f"{name}: {error.message}") from None
+    return value
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Run until the host closes its end. Exits 0 then, 143 after SIGTERM, 130 after SIGINT, else see the module."""
+    # Until the event loop takes signals, and after: always an orderly exit code.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    streaming = "--json-stream" in arguments
+    try:
+        reading, writing = stdio.claim() if streaming else (0, 1)
+    except OSError:
+        sys.exit("trunkline agent: standard input and output must both be open")
+    redactor = Redactor.from_environ(os.environ)
+    try:
+        options = _parse(arguments)
+        sys.exit(_run(options, reading, writing, redactor))
+    except _Usage as error:
+        _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
+    except (Fault, OSError) as error:
+        _fail(writing, streaming, redactor.text(str(error)), EXIT_FAILED)
+
+
+def _fail(writing: int, streaming: bool, text: str, code: int) -> NoReturn:
+    sys.stderr.write(f"trunkline agent: {text}\n")
+    if streaming:
+        body = messages.ErrorBody("config_error", text, False)
+        os.write(writing, codec.encode(messages.Error(None, body)))
+    else:
+        sys.stderr.write("Try `trunkline agent --help`.\n")
+    sys.exit(code)
+
+
+def _run(options: argparse.Namespace, reading: int, writing: int, redactor: Redactor) -> int:
+    loop = asyncio.new_event_loop()
+    code = loop.run_until_complete(_serve(options, reading, writing, redactor))
+    if any(not task.done() for task in asyncio.all_tasks(loop)):
+        # An agent that ignores even its cancellation does not keep us here.
+        sys.stderr.flush()
+        os._exit(code)
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    return code
+
+
+async def _serve(options: argparse.Namespace, reading: int, writing: int, redactor: Redactor) -> int:
+    workspace = _workspace(options)
+    agent = _agent(options)
+    allow = DEFAULT_ALLOW if options.allow is None else tuple(filter(None, options.allow.split(",")))
+    policy = Policy(auto_approve=options.auto_approve, allow=allow)
+    log = _log(options, workspace)
+    try:
+        session = await Session.open(
+            agent,
+            log,
+            policy,
+            resume=options.resume is not None,
+            mode=options.mode,
+            workspace=workspace,
+            instructions=options.system_prompt,
+            options={name: getattr(options, name) for name in _MODEL_OPTIONS},
+            redact=redacting(redactor),
+        )
+    except BaseException:
+        # A start that failed leaves nothing behind: the host may try the same id again.
+        log.discard() if options.resume is None else log.close()
+        raise
+    server = StdioServer(
+        session,
+        agent.capabilities,
+        (reading, writing),
+        named=not options.no_session,
+        max_line=options.max_line,
+    )
+    return await server.run()
+
+
+def _workspace(options: argparse.Namespace) -> str:
+    workspace = os.path.abspath(options.workspace or ".")
+    if not os.path.isdir(workspace):
+        raise ConfigError(f"`--workspace`: `{workspace}` is not a directory.")
+    return workspace
+
+
+def _agent(options: argparse.Namespace) -> Agent:
+    """Who answers.
+
+    Raises:
+        ConfigError: nobody can, as configured.
+    """
+    if options.agent is not None:
+        return registry.make(options.agent, {"script": options.script})
+    if options.provider in (None, "mock"):
+        return registry.make("echo", {})
+    variable = PROVIDERS[options.provider]
+    if variable is not None and not os.environ.get(variable):
+        raise ConfigError(f"{variable} not set")
+    raise ConfigError(
+        f"Provider `{options.provider}` needs the coding agent, which this version does not have yet.",
+        hint="Use `--provider mock`, `--agent echo` or `--agent scripted`.",
+    )
+
+
+def _log(options: argparse.Namespace, workspace: str) -> EventLog:
+    """The log to write, held by this process from here on."""
+    if options.no_session:
+        return MemoryLog(new_id())
+    store = FileStore(paths.sessions_dir())
+    if options.resume is not None:
+        return store.open(store.latest(workspace) if options.resume == "latest" else options.resume)
+    return store.create(new_id() if options.session_id is None else options.session_id, workspace)

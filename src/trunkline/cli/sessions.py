@@ -1,0 +1,184 @@
+"""`trunkline sessions`: the conversations that were kept, to list, read and take along.
+
+Reading never takes a session from the process that is writing it. Exit codes: 0, or 1 when there is no such session or
+it cannot be read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from trunkline.base import jsontext, shapes
+from trunkline.cli import shelf, transcript
+from trunkline.cli.transcript import printable, when
+from trunkline.core import records
+from trunkline.core.events import Envelope, Gap
+from trunkline.core.faults import Fault
+from trunkline.core.log import SessionInfo
+from trunkline.core.state import SessionState
+
+R = TypeVar("R")
+
+#: The version of the first line of an export; `records` is that of the lines after it.
+EXPORT_VERSION = 1
+
+_COLOURS: dict[str, str] = {"you": "cyan", "agent": "green", "failed": "red"}
+
+
+def _explained(function: Callable[..., R]) -> Callable[..., R]:
+    """Faults become error texts of the command line, and exit code 1."""
+
+    @wraps(function)
+    def explained(*arguments: Any, **options: Any) -> R:
+        try:
+            return function(*arguments, **options)
+        except BrokenPipeError:
+            # Whoever read us has seen enough; `click` ends quietly then.
+            raise
+        except (Fault, OSError) as error:
+            raise click.ClickException(printable(str(error))) from error
+
+    return explained
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    names = [shelf.LATEST, *(info.id for info in shelf.sessions())]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete) and name == printable(name)]
+
+
+_session = click.argument("session", metavar="ID", shell_complete=_complete)
+
+
+@click.group("sessions")
+def command() -> None:
+    """List, read and export the conversations that were kept.
+
+    They can be read while an agent is at work on them.
+
+    \b
+    Examples:
+      trunkline sessions list
+      trunkline sessions show latest
+      trunkline sessions export my-conv-123 --format md > my-conv-123.md
+    """
+
+
+@command.command("list")
+@click.option("--workspace", metavar="PATH", help="Only the sessions of this directory.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@_explained
+def list_sessions(workspace: str | None, as_json: bool) -> None:
+    """List all sessions, the one used last first."""
+    found = shelf.sessions()
+    if workspace is not None:
+        found = [info for info in found if info.workspace == os.path.abspath(workspace)]
+    if as_json:
+        click.echo(jsontext.dumps({"sessions": [shapes.encode(info) for info in found]}))
+    elif found:
+        _print_list(found)
+    else:
+        click.echo("No sessions are kept here yet.", err=True)
+
+
+def _print_list(found: list[SessionInfo]) -> None:
+    rows = [(printable(info.id), when(info.updated), when(info.created), printable(info.workspace)) for info in found]
+    rows.insert(0, ("ID", "UPDATED", "CREATED", "WORKSPACE"))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[-1]]))
+
+
+@command.command("show")
+@_session
+@_explained
+def show(session: str) -> None:
+    """Print the transcript of the session ID.
+
+    `latest` is the session that was used last in the current directory. Control characters of what was said are
+    shown, not obeyed.
+    """
+    kept = shelf.read(session)
+    for label, value in (
+        ("session", kept.info.id),
+        ("workspace", kept.info.workspace),
+        ("created", when(kept.info.created)),
+        ("updated", when(kept.info.updated)),
+    ):
+        click.echo(f"{label:9}  {printable(value)}")
+    state = SessionState()
+    for block in transcript.blocks(_watched(kept.records, state)):
+        label, text = transcript.as_text(block)
+        click.echo(f"{_coloured(label)}  {text}")
+    click.echo("")
+    click.echo(f"last turn  {transcript.tokens(state.last)}")
+    click.echo(f"in total   {transcript.tokens(state.total)}; turns: {state.turns}")
+
+
+def _watched(found: Iterator[Envelope | Gap], state: SessionState) -> Iterator[Envelope | Gap]:
+    """The same records, each of them taken into account on its way."""
+    for record in found:
+        if isinstance(record, Envelope) and not record.event.private:
+            state.apply(record)
+        yield record
+
+
+def _coloured(label: str) -> str:
+    if "NO_COLOR" in os.environ:
+        return label
+    return click.style(label, fg=_COLOURS.get(label.strip()), bold=True)
+
+
+@command.command("export")
+@_session
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "md"]),
+    default="jsonl",
+    show_default=True,
+    help="One JSON object per event, or Markdown to read.",
+)
+@click.option("--all", "everything", is_flag=True, help="With jsonl: also the records that the agent keeps for itself.")
+@_explained
+def export(session: str, form: str, everything: bool) -> None:
+    """Write the session ID to standard output.
+
+    `jsonl` begins with a line about the session; each line after it is one event, as the log has it. What was damaged
+    is told by a line with `gap`.
+    """
+    kept = shelf.read(session)
+    for line in _jsonl(kept, everything) if form == "jsonl" else _markdown(kept):
+        click.echo(line)
+
+
+def _jsonl(kept: shelf.Kept, everything: bool) -> Iterator[bytes]:
+    info = kept.info
+    yield jsontext.dumps(
+        {
+            "trunkline_export": EXPORT_VERSION,
+            "records": records.VERSION,
+            "session": info.id,
+            "workspace": info.workspace,
+            "created": info.created,
+        }
+    )
+    for record in kept.records:
+        if isinstance(record, Gap):
+            yield jsontext.dumps({"gap": [record.first, record.last]})
+        elif everything or not record.event.private:
+            yield records.encode(record)
+
+
+def _markdown(kept: shelf.Kept) -> Iterator[str]:
+    info = kept.info
+    yield f"# Session `{printable(info.id)}`\n"
+    yield f"Workspace `{printable(info.workspace)}`, created {when(info.created)}.\n"
+    for block in transcript.blocks(kept.records):
+        yield transcript.as_markdown(block)

@@ -1,0 +1,198 @@
+"""A session's records as something to read: who said what, which tools ran, how each turn ended.
+
+`blocks` folds records into blocks, one after the other, so that a long session is never held whole; `as_text` and
+`as_markdown` give a block its form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from trunkline.base.values import Value
+from trunkline.core import events
+from trunkline.core.events import Envelope, Gap
+from trunkline.core.usage import Usage
+
+Kind = Literal["turn", "user", "agent", "thinking", "tool", "output", "note", "failure", "end"]
+
+
+class Block(Value):
+    """One piece of a transcript. `language` is the kind of code in `text`, if it is code."""
+
+    kind: Kind
+    text: str
+    title: str = ""
+    language: str | None = None
+
+
+def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
+    """The transcript of some records. Deltas that follow one another are put together; private events are left out."""
+    run: list[str] = []
+    kind: Kind = "agent"
+    for record in records:
+        event = record.event if isinstance(record, Envelope) else None
+        if isinstance(event, events.TextDelta | events.ThinkingDelta):
+            speaks: Kind = "agent" if isinstance(event, events.TextDelta) else "thinking"
+            if run and speaks != kind:
+                yield Block(kind, "".join(run))
+                run.clear()
+            kind = speaks
+            run.append(event.text)
+            continue
+        if event is not None and event.private:
+            continue
+        if run:
+            yield Block(kind, "".join(run))
+            run.clear()
+        yield from _blocks_of(record)
+    if run:
+        yield Block(kind, "".join(run))
+
+
+def _blocks_of(record: Envelope | Gap) -> Iterator[Block]:
+    if isinstance(record, Gap):
+        yield Block("failure", f"Records {record.first} to {record.last} are damaged or missing.")
+        return
+    match record.event:
+        case events.TurnStarted(message=message):
+            yield Block("turn", when(record.at), f"Turn {record.turn}")
+            yield Block("user", message.text)
+            for file in message.files:
+                yield Block("note", f"attached: {file}")
+        case events.ToolRequested(name=name, category=category, args=args, description=description):
+            yield Block("tool", json.dumps(args, ensure_ascii=False), f"{description or name} ({category})", "json")
+        case events.ToolStarted(name=name):
+            yield Block("note", f"runs {name}")
+        case events.ToolFinished():
+            yield _output(record.event)
+        case events.ToolCancelled(reason=reason):
+            yield Block("note", f"cancelled: {reason}")
+        case events.Failed(kind=kind, message=text, retryable=retryable):
+            yield Block("failure", f"{kind}: {text}{' (worth another try)' if retryable else ''}")
+        case events.TurnEnded(outcome=outcome, usage=usage):
+            yield Block("end", f"{outcome}, {tokens(usage)}")
+        case other:
+            note = _note(other)
+            if note is not None:
+                yield Block("note", note)
+
+
+def _output(event: events.ToolFinished) -> Block:
+    title = f"{event.name}: {event.status}"
+    if event.output_type == "image":
+        return Block("output", f"(an image, {len(event.output)} characters of base64)", title)
+    return Block("output", event.output, title, "diff" if event.output_type == "diff" else "")
+
+
+def _note(event: events.Event) -> str | None:
+    match event:
+        case events.Notice(message=text) | events.Progress(message=text):
+            return text
+        case events.ModeChanged(mode=mode):
+            return f"approval mode: {mode}"
+        case events.Granted(category=category):
+            return f"granted for the session: every tool of the category {category}"
+        case events.HistoryInjected(text=text):
+            return f"told what was said before: {text}"
+        case events.SessionIdentified(session_id=session_id):
+            return f"the agent's own session: {session_id}"
+        case events.Audio(data=data, rate=rate):
+            return f"(sound, {len(data)} bytes at {rate} Hz)"
+        case events.Extension(kind=kind, data=data):
+            return f"{kind}: {json.dumps(data, ensure_ascii=False)}"
+        case _:
+            return None
+
+
+def tokens(usage: Usage | None) -> str:
+    """What was used, in words."""
+    if usage is None or not usage.known:
+        return "usage not known"
+    names = {
+        "input_tokens": "in",
+        "output_tokens": "out",
+        "cache_read_tokens": "read from the cache",
+        "cache_write_tokens": "written to the cache",
+    }
+    known = [(getattr(usage, field), words) for field, words in names.items()]
+    return "tokens: " + ", ".join(f"{count} {words}" for count, words in known if count is not None)
+
+
+def when(at: float) -> str:
+    """A moment, in local time."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """A text that does nothing to a terminal but appear on it: control characters become visible escapes."""
+    return _UNPRINTABLE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+_LABELS: dict[Kind, str] = {
+    "user": "you",
+    "agent": "agent",
+    "thinking": "thinks",
+    "tool": "asks for",
+    "output": "result",
+    "note": "note",
+    "failure": "failed",
+    "end": "end",
+}
+_LABEL_WIDTH = max(map(len, _LABELS.values()))
+
+
+def as_text(block: Block) -> tuple[str, str]:
+    """A block for the terminal: its label, and its text, indented to stand beside the label."""
+    if block.kind == "turn":
+        return f"\n{block.title}", block.text
+    body = "\n".join(filter(None, (block.title, block.text.rstrip("\n"))))
+    hanging = "\n" + " " * (_LABEL_WIDTH + 2)
+    return f"{_LABELS[block.kind]:{_LABEL_WIDTH}}", printable(body).replace("\n", hanging)
+
+
+def as_markdown(block: Block) -> str:
+    """A block as Markdown, a paragraph or more, ended by a line feed."""
+    return _MARKDOWN[block.kind](block)
+
+
+def _quoted(block: Block) -> str:
+    lines = printable(block.text).rstrip("\n").split("\n")
+    return f"**{_LABELS[block.kind]}**\n\n" + "".join(f"> {line}".rstrip() + "\n" for line in lines)
+
+
+def _fenced(block: Block) -> str:
+    """Its title, and its text between fences that the text cannot close."""
+    text = printable(block.text).rstrip("\n")
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"**{printable(block.title)}**\n\n{fence}{block.language or ''}\n{text}\n{fence}\n"
+
+
+def _item(block: Block, style: str = "") -> str:
+    text = printable(block.text).replace("\n", "\n  ")
+    return f"- {style}{text}{style}\n"
+
+
+_MARKDOWN: dict[Kind, Callable[[Block], str]] = {
+    "turn": lambda block: f"## {block.title}\n\n{block.text}\n",
+    "user": _quoted,
+    "agent": lambda block: printable(block.text).rstrip("\n") + "\n",
+    "thinking": _quoted,
+    "tool": _fenced,
+    "output": _fenced,
+    "note": _item,
+    "failure": lambda block: _item(block, "**"),
+    "end": _item,
+}

@@ -1,0 +1,151 @@
+"""`trunkline up`: run everything there is, on embedded defaults. Ctrl-C stops all.
+
+As long as there is no service to run, it shows a conversation over the JSON stream instead, and ends.
+
+Exit codes: 0 when the conversation was shown, 1 when something failed, 130 after Ctrl-C, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+
+import click
+
+from trunkline.core.faults import Fault
+from trunkline.exchange.service import Service, services
+from trunkline.exchange.showcase import play
+from trunkline.exchange.showcase_view import JsonView, PlainView, RichView, Trial
+from trunkline.exchange.supervisor import Pace, State, Supervisor
+
+EXIT_FAILED = 1
+_SIGNAL_EXIT = 128
+#: Between the scenes, on a terminal: somebody reads along.
+PAUSE_SECONDS = 0.7
+
+Main = Callable[[asyncio.Event], Awaitable[int]]
+
+
+TRIALS = (
+    Trial(
+        "an agent that echoes, as a host would spawn it",
+        """echo '{"type":"message","msg_id":"m1","input":"Is anybody there?"}' | trunkline agent --json-stream""",
+    ),
+    Trial(
+        "the agent of this conversation, with you as its host: type a line such as the ones above",
+        "trunkline agent --json-stream --agent scripted --script tour",
+    ),
+    Trial(
+        "the protocol's requirements, checked one by one against that agent, or against yours",
+        "trunkline conform jsonstream -- trunkline agent --json-stream --agent scripted --script conformance",
+    ),
+    Trial("every message of the protocol, as JSON Schema", "trunkline schema jsonstream"),
+)
+
+
+@click.command("up")
+@click.option("--json", "as_json", is_flag=True, help="Print the conversation as JSON lines.")
+def command(as_json: bool) -> None:
+    """Run everything there is, on embedded defaults.
+
+    There is no server yet, so it shows a conversation: an agent process and its host, every line that crosses the
+    wire in both directions, and what to try next. Ctrl-C stops it and leaves nothing running.
+    """
+    found = services()
+    main: Main = (lambda stop: _supervise(found, stop)) if found else (lambda stop: _showcase(as_json, stop))
+    sys.exit(_run(main))
+
+
+async def _showcase(as_json: bool, stop: asyncio.Event) -> int:
+    view, pause = _view(as_json)
+    playing = asyncio.create_task(play(view, pause=pause), name="showcase")
+    stopping = asyncio.create_task(stop.wait(), name="wait for stop")
+    try:
+        await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        playing.cancel()
+        stopping.cancel()
+        await asyncio.wait({playing, stopping})
+    if stop.is_set():
+        return EXIT_FAILED
+    try:
+        playing.result()
+    except Fault as fault:
+        click.echo(f"trunkline up: {fault}", err=True)
+        return EXIT_FAILED
+    program = _program()
+    view.finish(tuple(trial.replace(command=trial.command.replace("trunkline ", f"{program} ")) for trial in TRIALS))
+    return 0
+
+
+def _program() -> str:
+    """How to type `trunkline` here, so that it is this installation that answers."""
+    own = os.path.join(os.path.dirname(sys.executable), "trunkline")
+    found = shutil.which("trunkline")
+    if found is not None and os.path.realpath(found) == os.path.realpath(own):
+        return "trunkline"
+    if not os.path.isfile(own):
+        return f"{shlex.quote(sys.executable)} -m trunkline"
+    near = os.path.relpath(own)
+    return shlex.quote(own if near.startswith(os.pardir) else near)
+
+
+def _view(as_json: bool) -> tuple[JsonView | PlainView | RichView, float]:
+    """How it looks, and how long the pauses are."""
+    if as_json:
+        return JsonView(_write), 0.0
+    if not sys.stdout.isatty():
+        return PlainView(_write), 0.0
+    from rich.console import Console
+
+    return RichView(Console(highlight=False)), PAUSE_SECONDS
+
+
+async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace | None = None) -> int:
+    _write("Press Ctrl-C to stop all.\n")
+    return 0 if await Supervisor(found, _report, pace).run(stop) else EXIT_FAILED
+
+
+def _report(service: Service, state: State, detail: str) -> None:
+    if state == "reachable":
+        detail = f"{service.where}   try: {service.trial}"
+    _write(f"{service.name}: {state}{'  ' + detail if detail else ''}\n")
+
+
+def _write(text: str) -> None:
+    click.echo(text, nl=False)
+
+
+def _run(main: Main) -> int:
+    """Run until it ends or a signal comes: the first one asks, a second one insists."""
+    received: list[int] = []
+
+    async def until_signal() -> int:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        task = asyncio.current_task()
+
+        def on_signal(number: int) -> None:
+            received.append(number)
+            stop.set()
+            if len(received) > 1 and task is not None:
+                task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, on_signal, number)
+        try:
+            code = await main(stop)
+        except asyncio.CancelledError:
+            code = EXIT_FAILED
+        code = _SIGNAL_EXIT + received[0] if received else code
+        if asyncio.all_tasks() != {task}:
+            # Services that ignore even their cancellation would keep the loop, and us, here for ever.
+            sys.stdout.flush()
+            os._exit(code)
+        return code
+
+    return asyncio.run(until_signal())

@@ -1,0 +1,1 @@
+"""Conformance kits: black-box checks of anybody's implementation of a wire."""

@@ -1,0 +1,112 @@
+"""Where one check plays: a workspace, a home for the target's state, and as many processes as the check asks for."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from trunkline.base.values import Value
+from trunkline.conform.jsonstream.prompts import PROMPTS, fill
+from trunkline.conform.jsonstream.subject import Event, Subject
+from trunkline.conform.record import Record
+
+#: How long the kit waits for the agent to do what it was asked, unless told otherwise: a model may take its time.
+TIMEOUT_SECONDS = 30.0
+#: How long the kit listens where nothing must happen. A program that does not wait acts at once, so this is plenty.
+QUIET_SECONDS = 0.3
+#: How long the kit waits for what needs no model: an answer to a bad command, the end of a stopped turn, an exit. Much
+#: longer than any of them should take, so that only what never comes is missed.
+PATIENCE_SECONDS = 5.0
+
+#: One black pixel.
+_IMAGE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
+_FILES = {"conform-edit.txt": b"hello\n", "conform-read.txt": b"hello\n", "conform-image.png": _IMAGE}
+
+
+class Target(Value):
+    """What is under test: how to start it, and how patient to be with it."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str | None = None
+    """Where it runs; a fresh directory for each check unless given."""
+    timeout: float = TIMEOUT_SECONDS
+    patience: float = PATIENCE_SECONDS
+    quiet: float = QUIET_SECONDS
+    prompts: Mapping[str, str] = PROMPTS
+
+
+class Stage:
+    """The place of one check. `close` ends what it started and removes what it made."""
+
+    def __init__(self, target: Target, name: str) -> None:
+        self.target = target
+        self.records: list[Record] = []
+        self._name = name
+        self._folder = Path(tempfile.mkdtemp(prefix="conform-"))
+        self._subjects: list[Subject] = []
+        self.workspace = Path(target.cwd) if target.cwd else self._folder / "workspace"
+        self.workspace.mkdir(exist_ok=True)
+        for file, content in _FILES.items():
+            (self.workspace / file).write_bytes(content)
+
+    def prompt(self, name: str, **parts: str) -> str:
+        """What to say to the agent."""
+        return fill(self.target.prompts, name, **parts)
+
+    async def start(self, *flags: str, without: Callable[[str], bool] = lambda name: False) -> Subject:
+        """Start the target with more flags behind its own, and without the variables whose names are so; do not wait.
+
+        All processes of one check share a home, so that they see each other's sessions.
+        """
+        argv = (*self.target.argv, *flags)
+        # Trunkline's own agent keeps its sessions there; others do not mind the variable.
+        home = {"TRUNKLINE_HOME": str(self._folder / "home")}
+        env = {key: value for key, value in (os.environ | home | dict(self.target.env)).items() if not without(key)}
+        name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
+        record = Record(name, argv)
+        subject = await Subject.start(argv, str(self.workspace), env, record)
+        self.records.append(record)
+        self._subjects.append(subject)
+        return subject
+
+    @asynccontextmanager
+    async def agent(self, *flags: str) -> AsyncIterator[Subject]:
+        """A target that has said `ready`; ended when the block is left.
+
+        Raises:
+            NotExercised: it did not become ready.
+        """
+        subject = await self.start(*flags)
+        try:
+            await subject.hope("`ready`", is_ready, self.target.timeout)
+            yield subject
+        finally:
+            await subject.close()
+
+    async def close(self) -> None:
+        """End what was started, remove what was made."""
+        for subject in self._subjects:
+            await subject.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def is_ready(event: Event) -> bool:
+    """Whether this is the agent's `ready`."""
+    return event.type == "ready"
+
+
+async def ready_of(stage: Stage, subject: Subject) -> Event:
+    """The `ready` of a process that was just started.
+
+    Raises:
+        NotExercised: it did not come.
+    """
+    return (await subject.hope("`ready`", is_ready, stage.target.timeout))[-1]

@@ -1,0 +1,88 @@
+"""What passed between a kit and one process under test: every line both ways, with its time.
+
+The whole record is kept while a check runs, so that it can be judged; `export` gives the bounded form that goes into
+a report.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal
+
+from trunkline.base.values import Value
+
+#: Lines of a record that a report keeps from its beginning and from its end: a conversation with a flood of deltas in
+#: the middle stays readable, and a report of a hundred conversations stays small enough to open.
+REPORT_HEAD_LINES = 120
+REPORT_TAIL_LINES = 60
+#: Characters of one line that a report keeps: enough for any line that a person would read.
+REPORT_LINE_CHARS = 2000
+
+Who = Literal["host", "agent", "kit"]
+
+
+class Entry(Value):
+    """One line. `who` wrote it: the host (the kit in that role), the agent, or the kit as a remark of its own."""
+
+    at: float
+    who: Who
+    line: bytes
+    data: Any = None
+    """The parsed line, when it is one."""
+
+
+class Record:
+    """The lines of one process, in the order in which they were written or read."""
+
+    def __init__(self, name: str, argv: tuple[str, ...]) -> None:
+        self.name = name
+        self.argv = argv
+        self.entries: list[Entry] = []
+        self.exit_code: int | None = None
+        self.was_killed = False
+        """The kit ended the process: what it was writing may be cut off."""
+        self.unfinished: bytes = b""
+        """What followed the last line feed when the output ended."""
+        self.stderr = ""
+        self._started = time.monotonic()
+        self._sealed: dict[str, Any] | None = None
+
+    def add(self, who: Who, line: bytes, data: Any = None) -> Entry:
+        """Keep one line, with the time since the start."""
+        entry = Entry(time.monotonic() - self._started, who, line, data)
+        self.entries.append(entry)
+        return entry
+
+    def remark(self, text: str) -> None:
+        """Keep a remark, such as that standard input was closed."""
+        self.add("kit", text.encode())
+
+    def seal(self) -> None:
+        """Everybody has looked: keep the bounded form only."""
+        self._sealed = self.export()
+        self.entries.clear()
+
+    def export(self) -> dict[str, Any]:
+        """The bounded form for a report, as JSON values."""
+        if self._sealed is not None:
+            return self._sealed
+        left_out = max(0, len(self.entries) - REPORT_HEAD_LINES - REPORT_TAIL_LINES)
+        lines = [_exported(entry) for entry in self.entries]
+        if left_out:
+            lines = lines[:REPORT_HEAD_LINES] + lines[-REPORT_TAIL_LINES:]
+        return {
+            "name": self.name,
+            "argv": list(self.argv),
+            "exit_code": self.exit_code,
+            "killed": self.was_killed,
+            "stderr": self.stderr,
+            "lines_left_out": left_out,
+            "lines": lines,
+        }
+
+
+def _exported(entry: Entry) -> dict[str, Any]:
+    text = entry.line[: 4 * REPORT_LINE_CHARS].decode("utf-8", "backslashreplace")
+    if len(text) > REPORT_LINE_CHARS or len(entry.line) > 4 * REPORT_LINE_CHARS:
+        text = f"{text[:REPORT_LINE_CHARS]}... ({len(entry.line)} bytes)"
+    return {"at": round(entry.at, 4), "from": entry.who, "line": text}

@@ -1,0 +1,1 @@
+"""The conversation itself: events, turns, approvals, usage, faults, session, event log. Imports `base` alone."""

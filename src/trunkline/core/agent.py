@@ -1,0 +1,141 @@
+"""What answers: the two protocols that every agent implements, and the values that cross them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from trunkline.base.values import Value
+from trunkline.core.events import Event, UserMessage
+
+
+class Capabilities(Value):
+    """What an agent can do; wires announce it to their peers."""
+
+    approval: bool = False
+    thinking: bool = False
+    mcp: bool = False
+    images: bool = False
+    resume: bool = False
+    voice: bool = False
+
+
+class Decision(Value):
+    """The answer to a `ToolRequested`."""
+
+
+class Approve(Decision):
+    """Run it; with `always`, every later call of the same category too."""
+
+    scope: Literal["once", "always"] = "once"
+
+
+class Deny(Decision):
+    """Do not run it. The reason goes back to the model."""
+
+    reason: str = ""
+
+
+class Change(Value):
+    """Base of what `Conversation.configure` may be asked for."""
+
+
+class AddHistory(Change):
+    """Context from before the session."""
+
+    text: str
+
+
+class SetOptions(Change):
+    """Options by name, such as `model` or `thinking`."""
+
+    options: Mapping[str, Any]
+
+
+class AddMcpServer(Change):
+    """Connect one more MCP server."""
+
+    name: str
+    transport: Literal["stdio", "sse", "streamable-http", "streamable_http"]
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] | None = None
+    url: str | None = None
+    headers: Mapping[str, str] | None = None
+
+
+class Journal(Protocol):
+    """Records of the agent's own in the session's event log, given back when the session is resumed."""
+
+    @property
+    def records(self) -> Sequence[Any]:
+        """The live records, oldest first: JSON values."""
+
+    def append(self, record: Any) -> None:
+        """Keep one more record. It reaches the disk before anything that the agent yields afterwards is shown."""
+
+    def replace(self, records: Sequence[Any]) -> None:
+        """Supersede all live records, as after a compaction. The log still keeps the old ones."""
+
+
+class OpenRequest(Value):
+    """How a conversation is to begin."""
+
+    session_id: str
+    journal: Journal
+    resumed: bool = False
+    history: tuple[str, ...] = ()
+    """What `AddHistory` brought in before the session was resumed."""
+    workspace: str = "."
+    instructions: str | None = None
+    options: Mapping[str, Any] | None = None
+    """Provider, model, limits: what the command line said and only some agents understand."""
+
+
+class Conversation(Protocol):
+    """One dialogue with one agent. All methods but `turn` return promptly: none waits for a peer or a model."""
+
+    @property
+    def session_id(self) -> str | None:
+        """The agent's own id for this dialogue, if it has one."""
+
+    def turn(self, message: UserMessage) -> AsyncIterator[Event]:
+        """Answer a message. Yields events, `TurnEnded` exactly once and last. Leaving the iterator cancels.
+
+        A `ToolRequested` is yielded for every call, and the tool runs only after `decide` approved it.
+        """
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        """Answer a `ToolRequested`."""
+
+    async def configure(self, change: Change) -> None:
+        """Change something between turns.
+
+        Raises:
+            Unsupported: this agent cannot do that.
+        """
+
+    async def cancel(self) -> None:
+        """Stop the running turn soon. It still ends with `TurnEnded`; the conversation lives on."""
+
+    async def close(self) -> None:
+        """Let go of everything: processes, connections, files. Nothing is left running."""
+
+
+class Agent(Protocol):
+    """What answers: opens conversations."""
+
+    @property
+    def name(self) -> str:
+        """A short name for lists and logs."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    async def open(self, request: OpenRequest) -> Conversation:
+        """Begin or resume a dialogue.
+
+        Raises:
+            ConfigError: it cannot work as configured.
+        """

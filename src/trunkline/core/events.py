@@ -1,0 +1,219 @@
+"""What happens in a conversation, as frozen values.
+
+Agents yield bare events. The session stamps each one with its place (`Envelope`), writes it to the event log and
+hands it to whoever listens. A turn begins with `TurnStarted` and ends with exactly one `TurnEnded`, always last.
+
+Events marked *private* are for the log alone; no peer ever sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from trunkline.base.values import Value
+from trunkline.core.usage import Usage
+
+Outcome = Literal["success", "error", "cancelled", "unknown"]
+Category = Literal["info", "edit", "exec", "mcp"]
+Mode = Literal["default", "auto_edit", "yolo"]
+OutputType = Literal["text", "diff", "image"]
+
+
+class UserMessage(Value):
+    """What the user said. `id` is the peer's own name for it, which the peer may repeat."""
+
+    text: str
+    files: tuple[str, ...] = ()
+    id: str | None = None
+
+
+class Event(Value):
+    """Base of everything that can happen."""
+
+    private: ClassVar[bool] = False
+
+
+class TurnStarted(Event):
+    """A message is being answered."""
+
+    message: UserMessage
+
+
+class TextDelta(Event):
+    """A piece of the answer."""
+
+    text: str
+
+
+class ThinkingDelta(Event):
+    """A piece of the model's reasoning."""
+
+    text: str
+
+
+class ToolRequested(Event):
+    """The agent wants to use a tool and waits for `Conversation.decide`."""
+
+    call_id: str
+    name: str
+    category: Category
+    args: Mapping[str, Any]
+    description: str = ""
+
+
+class ToolStarted(Event):
+    """A tool is running."""
+
+    call_id: str
+    name: str
+
+
+class ToolFinished(Event):
+    """A tool has ended, well or badly. `output` is base64 when `output_type` is `image`."""
+
+    call_id: str
+    name: str
+    status: Literal["success", "error"]
+    output: str
+    output_type: OutputType = "text"
+    metadata: Mapping[str, Any] | None = None
+
+
+class ToolCancelled(Event):
+    """A tool was denied, or stopped before it ended."""
+
+    call_id: str
+    reason: str
+
+
+class Progress(Event):
+    """Work goes on: a sign of life from a tool or a slow model, for display only."""
+
+    message: str
+    call_id: str | None = None
+
+
+class Notice(Event):
+    """Something worth showing that changes nothing."""
+
+    message: str
+
+
+class Audio(Event):
+    """Spoken sound: signed 16-bit little-endian samples."""
+
+    data: bytes
+    rate: int
+    channels: int = 1
+
+
+class Extension(Event):
+    """What only some agents and some wires know, such as a graph's node event."""
+
+    kind: str
+    data: Mapping[str, Any]
+
+
+class SessionIdentified(Event):
+    """The agent's own session id, learnt late."""
+
+    session_id: str
+
+
+class Failed(Event):
+    """Something went wrong. `kind` is a name of the fault table; the turn may go on."""
+
+    kind: str
+    message: str
+    retryable: bool = False
+
+
+class TurnEnded(Event):
+    """The turn is over. `usage` is the sum over its model requests, absent when not known."""
+
+    outcome: Outcome
+    usage: Usage | None = None
+
+
+class ModeChanged(Event):
+    """The approval mode of the session changed."""
+
+    mode: Mode
+
+
+class Granted(Event):
+    """A category of tools needs no approval any more, for the rest of the session."""
+
+    category: Category
+
+
+class HistoryInjected(Event):
+    """The host told the agent what was said before the session began."""
+
+    text: str
+
+
+class Journaled(Event):
+    """Private: a record that the agent keeps for itself, such as a provider's content blocks."""
+
+    private: ClassVar[bool] = True
+
+    record: Any
+
+
+class JournalReplaced(Event):
+    """Private: the agent's records so far are superseded by these, as after a compaction."""
+
+    private: ClassVar[bool] = True
+
+    records: tuple[Any, ...]
+
+
+class Checkpointed(Event):
+    """Private: all that resuming needs of everything before it."""
+
+    private: ClassVar[bool] = True
+
+    state: Mapping[str, Any]
+
+
+EVENTS: tuple[type[Event], ...] = (
+    TurnStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolRequested,
+    ToolStarted,
+    ToolFinished,
+    ToolCancelled,
+    Progress,
+    Notice,
+    Audio,
+    Extension,
+    SessionIdentified,
+    Failed,
+    TurnEnded,
+    ModeChanged,
+    Granted,
+    HistoryInjected,
+    Journaled,
+    JournalReplaced,
+    Checkpointed,
+)
+
+
+class Envelope(Value):
+    """An event in its place: session, sequence number from 1, turn from 1 (0: outside any turn), Unix time."""
+
+    session: str
+    seq: int
+    turn: int
+    at: float
+    event: Event
+
+
+class Gap(Value):
+    """Sequence numbers `first` to `last` are missing here: they were dropped for a slow reader, or are damaged."""
+
+    first: int
+    last: int

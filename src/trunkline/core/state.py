@@ -1,0 +1,121 @@
+"""What a session has come to: all that resuming needs, folded from its events.
+
+The live session applies every event as it happens; resuming applies the events since the last checkpoint to the
+state in that checkpoint. One fold for both, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trunkline.base import shapes
+from trunkline.base.values import Value
+from trunkline.core.events import (
+    Category,
+    Envelope,
+    Granted,
+    HistoryInjected,
+    Journaled,
+    JournalReplaced,
+    Mode,
+    ModeChanged,
+    SessionIdentified,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from trunkline.core.usage import Usage
+
+
+class Snapshot(Value):
+    """A `SessionState` at rest, between turns, as a checkpoint keeps it."""
+
+    turns: int = 0
+    mode: Mode | None = None
+    grants: tuple[Category, ...] = ()
+    history: tuple[str, ...] = ()
+    usage: Usage | None = None
+    agent_session: str | None = None
+    journal: tuple[Any, ...] = ()
+
+
+class SessionState:
+    """The running account of one session."""
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        start = snapshot or Snapshot()
+        self.turns = start.turns
+        """The number of the latest turn."""
+        self.mode: Mode | None = start.mode
+        self.grants: list[Category] = list(start.grants)
+        self.history: list[str] = list(start.history)
+        self.last: Usage | None = None
+        """What the latest turn used."""
+        self.total: Usage | None = start.usage
+        """What all turns used, as far as it is known."""
+        self.agent_session: str | None = start.agent_session
+        self.journal: list[Any] = list(start.journal)
+        self.open_turn: int | None = None
+        """The turn that has begun and not ended: after a crash, one that nobody finished."""
+        self.open_calls: list[str] = []
+
+    def apply(self, envelope: Envelope) -> None:  # noqa: C901  (one case per event)
+        """Take one more event into account. Events that change nothing here are welcome."""
+        match envelope.event:
+            case TurnStarted():
+                self.turns = max(self.turns, envelope.turn)
+                self.open_turn = envelope.turn
+                self.open_calls.clear()
+            case TurnEnded(usage=usage):
+                self.open_turn = None
+                self.open_calls.clear()
+                self.last = usage
+                if usage is not None:
+                    self.total = usage if self.total is None else self.total + usage
+            case ToolRequested(call_id=call_id) | ToolStarted(call_id=call_id):
+                if call_id not in self.open_calls:
+                    self.open_calls.append(call_id)
+            case ToolFinished(call_id=call_id) | ToolCancelled(call_id=call_id):
+                if call_id in self.open_calls:
+                    self.open_calls.remove(call_id)
+            case ModeChanged(mode=mode):
+                self.mode = mode
+            case Granted(category=category):
+                if category not in self.grants:
+                    self.grants.append(category)
+            case HistoryInjected(text=text):
+                self.history.append(text)
+            case SessionIdentified(session_id=session_id):
+                self.agent_session = session_id
+            case Journaled(record=record):
+                self.journal.append(record)
+            case JournalReplaced(records=records):
+                self.journal[:] = records
+            case _:
+                pass
+
+    def snapshot(self) -> dict[str, Any]:
+        """The JSON object for a checkpoint. Only between turns: a turn in progress is not part of it."""
+        return shapes.encode(
+            Snapshot(
+                self.turns,
+                self.mode,
+                tuple(self.grants),
+                tuple(self.history),
+                self.total,
+                self.agent_session,
+                tuple(self.journal),
+            )
+        )
+
+    @classmethod
+    def from_snapshot(cls, data: Any) -> SessionState:
+        """The state in a checkpoint.
+
+        Raises:
+            ShapeError: it is not one.
+        """
+        return cls(shapes.decode(Snapshot, data))

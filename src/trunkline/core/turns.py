@@ -1,0 +1,436 @@
+"""The turns of a session: one state table, and the pure machine around it.
+
+Rule 1: everything that decides what a turn does lives in this file. Rule 2: nothing here waits, reads a clock or
+knows a wire. Commands and the agent's events go in; `Action`s come out, for `core.session` to carry out in order.
+
+    IDLE ──begin──▶ RUNNING ◀──settle── AWAITING_APPROVAL
+      ▲                │ │ ───ask─────────▶ │
+      │                │ └──stop──▶ ENDING ◀┘ stop
+      └──────end───────┴─────end──────┘            IDLE ──close──▶ CLOSED
+
+What always holds, and is explored exhaustively by a test:
+
+- every message gets exactly one `TurnStarted` and exactly one `TurnEnded`, nothing of it before or after them;
+- every call that was shown gets exactly one `ToolFinished` or `ToolCancelled`, before its turn ends;
+- every request that is not shown or not yet answered is answered: by the policy, by a person, or by the end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum
+from typing import Literal
+
+from trunkline.base.values import Value
+from trunkline.core.agent import Approve, Decision, Deny
+from trunkline.core.approvals import Policy
+from trunkline.core.events import (
+    Event,
+    Failed,
+    Granted,
+    Mode,
+    ModeChanged,
+    Notice,
+    Outcome,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from trunkline.core.faults import AgentBusy, AgentFailed, Fault, UnknownCall
+from trunkline.core.usage import NOTHING_USED, Usage
+
+#: Messages that wait while a turn runs. A host that sends more without reading the answers is refused, not obeyed.
+MAX_QUEUED = 1000
+
+#: How much of a peer's words is repeated in an error.
+SHOWN_CHARS = 80
+
+STOPPED = "Stopped by user"
+DENIED = "User denied"
+NOBODY_TO_ASK = "Not allowed by the approval policy, and nobody can be asked"
+DROPPED = "Stopped before this message was answered"
+
+BusyPolicy = Literal["queue", "reject"]
+
+
+class State(Enum):
+    """Where a session is."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    AWAITING_APPROVAL = "awaiting_approval"
+    ENDING = "ending"
+    CLOSED = "closed"
+
+
+class Step(Enum):
+    """What moves it."""
+
+    BEGIN = "begin"
+    ASK = "ask"
+    SETTLE = "settle"
+    STOP = "stop"
+    END = "end"
+    CLOSE = "close"
+
+
+TRANSITIONS: dict[tuple[State, Step], State] = {
+    (State.IDLE, Step.BEGIN): State.RUNNING,
+    (State.IDLE, Step.CLOSE): State.CLOSED,
+    (State.RUNNING, Step.ASK): State.AWAITING_APPROVAL,
+    (State.RUNNING, Step.STOP): State.ENDING,
+    (State.RUNNING, Step.END): State.IDLE,
+    (State.AWAITING_APPROVAL, Step.ASK): State.AWAITING_APPROVAL,
+    (State.AWAITING_APPROVAL, Step.SETTLE): State.RUNNING,
+    (State.AWAITING_APPROVAL, Step.STOP): State.ENDING,
+    (State.AWAITING_APPROVAL, Step.END): State.IDLE,
+    (State.ENDING, Step.END): State.IDLE,
+}
+
+
+class Call(Enum):
+    """Where a tool call is. `DENYING`: denied, and the agent has not been told yet."""
+
+    PENDING = "pending"
+    ALLOWED = "allowed"
+    RUNNING = "running"
+    DENYING = "denying"
+    CLOSED = "closed"
+
+
+#: Calls that somebody was shown and that are not over.
+_OPEN = (Call.PENDING, Call.ALLOWED, Call.RUNNING, Call.DENYING)
+
+
+class Action(Value):
+    """What the session must do next."""
+
+
+class Emit(Action):
+    """Stamp, log and show an event."""
+
+    turn: int
+    event: Event
+
+
+class Begin(Action):
+    """Let the agent answer a message."""
+
+    turn: int
+    message: UserMessage
+
+
+class Answer(Action):
+    """Tell the agent a decision, then report `resolved`."""
+
+    turn: int
+    call_id: str
+    decision: Decision
+
+
+class Cancel(Action):
+    """Ask the agent to stop, and report `expired` if it has not ended in time."""
+
+    turn: int
+
+
+class _Turn:
+    """A message on its way: waiting, or being answered."""
+
+    def __init__(self, number: int, message: UserMessage, refusal: Fault | None) -> None:
+        self.number = number
+        self.message = message
+        self.refusal = refusal
+        self.calls: dict[str, Call] = {}
+        self.requests: dict[str, ToolRequested] = {}
+        self.reasons: dict[str, str] = {}
+        self.shown: set[str] = set()
+        self.failed = False
+        self.dropped = False
+
+
+class Turns:
+    """The machine. Every method returns the actions to carry out, in order."""
+
+    def __init__(self, policy: Policy, busy: BusyPolicy = "queue", *, turns_so_far: int = 0) -> None:
+        self.policy = policy
+        self.state = State.IDLE
+        self.closing = False
+        self._busy = busy
+        self._turns = turns_so_far
+        self._turn: _Turn | None = None
+        self._queue: deque[_Turn] = deque()
+
+    @property
+    def turn(self) -> int:
+        """The number of the turn in progress; 0 between turns."""
+        return self._turn.number if self._turn else 0
+
+    @property
+    def pending(self) -> tuple[ToolRequested, ...]:
+        """The requests that wait for a person."""
+        return tuple(self._requests(Call.PENDING))
+
+    @property
+    def unacknowledged(self) -> bool:
+        """Whether a denial is on its way to the agent and not yet shown."""
+        return self._turn is not None and Call.DENYING in self._turn.calls.values()
+
+    # What the host says.
+
+    def submit(self, message: UserMessage, refusal: Fault | None = None) -> list[Action]:
+        """A message to answer; with a `refusal`, one to refuse when its turn comes.
+
+        Raises:
+            AgentBusy: a turn is in progress and this wire does not queue.
+        """
+        if self.state is not State.IDLE and self._busy == "reject":
+            raise AgentBusy("The agent is busy with another message.")
+        turn = self._new(message, refusal)
+        if self.closing or len(self._queue) >= MAX_QUEUED:
+            why = "The session is closing." if self.closing else f"More than {MAX_QUEUED} messages are waiting."
+            return self._refused(turn, AgentBusy(why))
+        self._queue.append(turn)
+        return self._next() if self.state is State.IDLE else []
+
+    def answer(self, call_id: str, decision: Decision) -> list[Action]:
+        """A person's decision.
+
+        Raises:
+            UnknownCall: no such call waits for one.
+        """
+        turn = self._turn
+        if turn is None or turn.calls.get(call_id) is not Call.PENDING:
+            raise UnknownCall(f"No tool call `{call_id[:SHOWN_CHARS]}` is waiting for an answer.")
+        actions = self._decide(turn, call_id, decision)
+        if isinstance(decision, Approve) and decision.scope == "always":
+            category = turn.requests[call_id].category
+            if category not in self.policy.grants:
+                self.policy.grants.add(category)
+                actions.append(Emit(turn.number, Granted(category)))
+            actions += self._release()
+        self._settle()
+        return actions
+
+    def set_mode(self, mode: Mode) -> list[Action]:
+        """Change the approval mode; what it allows is released."""
+        self.policy.mode = mode
+        released = self._release()
+        self._settle()
+        return [Emit(self.turn, ModeChanged(mode)), *released]
+
+    def stop(self) -> list[Action]:
+        """Stop the turn in progress, and drop the messages behind it. When idle, nothing."""
+        turn = self._turn
+        if turn is None:
+            return []
+        for waiting in self._queue:
+            waiting.dropped = True
+        if self.state is State.ENDING:
+            return []
+        actions: list[Action] = []
+        for call_id, call in turn.calls.items():
+            if call in (Call.PENDING, Call.DENYING):
+                actions.append(self._cancelled(turn, call_id, turn.reasons.get(call_id, STOPPED)))
+        self._move(Step.STOP)
+        return [*actions, Cancel(turn.number)]
+
+    def close(self) -> list[Action]:
+        """Stop, and refuse what comes later."""
+        self.closing = True
+        if self.state is State.IDLE:
+            self._move(Step.CLOSE)
+            return []
+        return self.stop()
+
+    # What the agent says and does. Each names its turn: a late word of an earlier turn must not touch a later one.
+
+    def agent_says(self, turn_number: int, event: Event) -> list[Action]:
+        """An event of the agent."""
+        turn = self._turn
+        if turn is None or turn.number != turn_number:
+            return []
+        if isinstance(event, TurnEnded):
+            return self._end(event.outcome, event.usage)
+        acknowledged = self._acknowledge(turn)
+        match event:
+            case ToolRequested():
+                return acknowledged + self._requested(turn, event)
+            case ToolStarted(call_id=call_id, name=name):
+                return acknowledged + self._started(turn, call_id, name)
+            case ToolFinished():
+                return acknowledged + self._finished(turn, event)
+            case ToolCancelled(call_id=call_id):
+                if turn.calls.get(call_id) is Call.CLOSED:
+                    return acknowledged
+                cancelled = self._cancelled(turn, call_id, event.reason)
+                self._settle()
+                return [*acknowledged, cancelled]
+            case _:
+                turn.failed = turn.failed or isinstance(event, Failed)
+                return [*acknowledged, Emit(turn.number, event)]
+
+    def agent_failed(self, turn_number: int, fault: Fault) -> list[Action]:
+        """The agent's iterator raised. After a stop that is how some agents end, and no failure."""
+        turn = self._turn
+        if turn is None or turn.number != turn_number:
+            return []
+        if self.state is State.ENDING:
+            return self._end("cancelled", None)
+        failed = Failed(fault.kind, str(fault), fault.retryable)
+        return [*self.agent_says(turn_number, failed), *self._end("error", None)]
+
+    def agent_gone(self, turn_number: int) -> list[Action]:
+        """The agent's iterator ended without a `TurnEnded`."""
+        return self.agent_failed(turn_number, AgentFailed("The agent stopped in the middle of its answer."))
+
+    def resolved(self, turn_number: int, call_id: str) -> list[Action]:
+        """The agent has been told a decision."""
+        turn = self._turn
+        if turn is None or turn.number != turn_number or turn.calls.get(call_id) is not Call.DENYING:
+            return []
+        return [self._cancelled(turn, call_id, turn.reasons[call_id])]
+
+    def expired(self, turn_number: int, usage: Usage | None = None) -> list[Action]:
+        """The agent was asked to stop and did not end in time."""
+        turn = self._turn
+        if turn is None or turn.number != turn_number or self.state is not State.ENDING:
+            return []
+        return self._end("cancelled", usage)
+
+    # How it is done.
+
+    def _new(self, message: UserMessage, refusal: Fault | None) -> _Turn:
+        self._turns += 1
+        return _Turn(self._turns, message, refusal)
+
+    def _move(self, step: Step) -> None:
+        self.state = TRANSITIONS[self.state, step]
+
+    def _next(self) -> list[Action]:
+        """Begin the next message that is to be answered; the ones before it that are not get their two ends."""
+        actions: list[Action] = []
+        while self._queue:
+            turn = self._queue.popleft()
+            if turn.dropped:
+                actions += self._bracketed(turn, Notice(DROPPED), "cancelled")
+            elif turn.refusal is not None:
+                actions += self._refused(turn, turn.refusal)
+            else:
+                self._turn = turn
+                self._move(Step.BEGIN)
+                return [*actions, Emit(turn.number, TurnStarted(turn.message)), Begin(turn.number, turn.message)]
+        if self.closing:
+            self._move(Step.CLOSE)
+        return actions
+
+    def _refused(self, turn: _Turn, fault: Fault) -> list[Action]:
+        return self._bracketed(turn, Failed(fault.kind, str(fault), fault.retryable), "error")
+
+    @staticmethod
+    def _bracketed(turn: _Turn, event: Event, outcome: Outcome) -> list[Action]:
+        """A whole turn at once, for a message that no agent sees."""
+        events = (TurnStarted(turn.message), event, TurnEnded(outcome, NOTHING_USED))
+        return [Emit(turn.number, each) for each in events]
+
+    def _requested(self, turn: _Turn, request: ToolRequested) -> list[Action]:
+        call = turn.calls.get(request.call_id)
+        if call is Call.PENDING:
+            return []
+        if call in (Call.ALLOWED, Call.RUNNING):
+            return [Answer(turn.number, request.call_id, Approve())]
+        # An id may be used again once its call is over: then it is a new call.
+        turn.requests[request.call_id] = request
+        turn.shown.discard(request.call_id)
+        turn.reasons.pop(request.call_id, None)
+        if self.state is State.ENDING:
+            turn.calls[request.call_id] = Call.CLOSED
+            return [Answer(turn.number, request.call_id, Deny(STOPPED))]
+        verdict = self.policy.verdict(request.name, request.category)
+        if verdict == "ask":
+            turn.calls[request.call_id] = Call.PENDING
+            turn.shown.add(request.call_id)
+            self._move(Step.ASK)
+            return [Emit(turn.number, request)]
+        return self._decide(turn, request.call_id, Approve() if verdict == "allow" else Deny(NOBODY_TO_ASK))
+
+    def _decide(self, turn: _Turn, call_id: str, decision: Decision) -> list[Action]:
+        if isinstance(decision, Approve):
+            turn.calls[call_id] = Call.ALLOWED
+        else:
+            # Anything but a clear yes is a no.
+            reason = (decision.reason if isinstance(decision, Deny) else "") or DENIED
+            turn.calls[call_id] = Call.DENYING
+            turn.reasons[call_id] = reason
+            decision = Deny(reason)
+        return [Answer(turn.number, call_id, decision)]
+
+    def _release(self) -> list[Action]:
+        """Approve the pending requests that the policy no longer asks about."""
+        actions: list[Action] = []
+        for request in self.pending:
+            if self._turn is not None and self.policy.verdict(request.name, request.category) == "allow":
+                actions += self._decide(self._turn, request.call_id, Approve())
+        return actions
+
+    def _settle(self) -> None:
+        if self.state is State.AWAITING_APPROVAL and not self.pending:
+            self._move(Step.SETTLE)
+
+    def _requests(self, where: Call) -> Iterable[ToolRequested]:
+        if self._turn is None:
+            return []
+        return [self._turn.requests[call_id] for call_id, call in self._turn.calls.items() if call is where]
+
+    def _acknowledge(self, turn: _Turn) -> list[Action]:
+        """Show the denials that the agent knows of: it has gone on, so it has been told."""
+        denied = [call_id for call_id, call in turn.calls.items() if call is Call.DENYING]
+        return [self._cancelled(turn, call_id, turn.reasons[call_id]) for call_id in denied]
+
+    def _started(self, turn: _Turn, call_id: str, name: str) -> list[Action]:
+        call = turn.calls.get(call_id)
+        if call is Call.RUNNING:
+            return []
+        if call is Call.CLOSED and call_id in turn.reasons:
+            return [Emit(turn.number, Notice(f"The agent says that it runs `{name}`, which was denied."))]
+        turn.calls[call_id] = Call.RUNNING
+        turn.shown.add(call_id)
+        self._settle()
+        return [Emit(turn.number, ToolStarted(call_id, name))]
+
+    def _finished(self, turn: _Turn, event: ToolFinished) -> list[Action]:
+        call = turn.calls.get(event.call_id)
+        if call is Call.CLOSED:
+            return []
+        # A result without a start would be the first that anybody hears of the call.
+        started = [] if call is Call.RUNNING else self._started(turn, event.call_id, event.name)
+        turn.calls[event.call_id] = Call.CLOSED
+        self._settle()
+        return [*started, Emit(turn.number, event)]
+
+    def _cancelled(self, turn: _Turn, call_id: str, reason: str) -> Action:
+        turn.calls[call_id] = Call.CLOSED
+        return Emit(turn.number, ToolCancelled(call_id, reason))
+
+    def _end(self, outcome: Outcome, usage: Usage | None) -> list[Action]:
+        turn = self._turn
+        if turn is None:
+            raise RuntimeError("no turn is in progress")
+        why = STOPPED if self.state is State.ENDING else "The turn ended before this tool did"
+        actions = [
+            self._cancelled(turn, call_id, turn.reasons.get(call_id, why))
+            for call_id, call in turn.calls.items()
+            # One that the policy allowed and that never began was never shown: nobody misses its end.
+            if call in _OPEN and (call_id in turn.shown or call is not Call.ALLOWED)
+        ]
+        if outcome == "error" and not turn.failed:
+            actions.append(Emit(turn.number, Failed("agent", "The agent could not answer and did not say why.")))
+        actions.append(Emit(turn.number, TurnEnded(outcome, usage)))
+        self._turn = None
+        self._move(Step.END)
+        return actions + self._next()

@@ -1,0 +1,1 @@
+"""Agents and wires in one process: what `trunkline up` runs."""

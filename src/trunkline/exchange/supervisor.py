@@ -1,0 +1,118 @@
+"""Runs services side by side, and keeps them running.
+
+- One that crashes is run again after a delay that doubles with each crash in a row; the others do not notice.
+- One that crashes too often in a row is given up. A run that lasted a while ends the row.
+- On `stop` all of them end together, in bounded time: first asked, then cancelled, then left behind and named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from trunkline.base.values import Value
+from trunkline.exchange.service import Service
+
+logger = logging.getLogger(__name__)
+
+State = Literal["starting", "reachable", "crashed", "given up", "stopped", "stuck"]
+Report = Callable[[Service, State, str], None]
+
+
+class Pace(Value):
+    """How patient a supervisor is, in seconds (and in crashes)."""
+
+    first_delay: float = 0.25
+    """Before the second run: soon, since most crashes are accidents."""
+    longest_delay: float = 30.0
+    """However long the row of crashes: a machine that comes back is noticed within half a minute."""
+    steady: float = 60.0
+    """A run that lasted this long was no part of a row."""
+    crashes: int = 8
+    """In a row; with the delays above, about a minute until somebody must look."""
+    stopping: float = 3.0
+    """For services to end when asked: open turns and connections are let go of in less."""
+    cancelling: float = 1.0
+    """For what had to be cancelled."""
+
+
+class Supervisor:
+    """Keeps one or more services running."""
+
+    def __init__(self, services: Sequence[Service], report: Report, pace: Pace | None = None) -> None:
+        self._services = services
+        self._report = report
+        self._pace = pace or Pace()
+        self.stuck: list[str] = []
+        """Services that did not end: whoever wants to end the process must not wait for their tasks."""
+
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Run until `stop` is set: True. False when every service was given up."""
+        tasks = {
+            asyncio.create_task(self._keep(service, stop), name=f"service {service.name}"): service
+            for service in self._services
+        }
+        stopping = asyncio.create_task(stop.wait(), name="wait for stop")
+        try:
+            pending: set[asyncio.Task[bool]] = {*tasks}
+            while pending and not stopping.done():
+                await asyncio.wait({*pending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                pending = {task for task in pending if not task.done()}
+            return stop.is_set()
+        finally:
+            stop.set()
+            stopping.cancel()
+            await self._end(tasks)
+
+    async def _keep(self, service: Service, stop: asyncio.Event) -> bool:
+        """Run a service again and again."""
+        loop = asyncio.get_running_loop()
+        crashes = 0
+        while not stop.is_set():
+            begun = loop.time()
+            self._report(service, "starting", "")
+            problem = await self._run_once(service, stop)
+            if stop.is_set():
+                break
+            if loop.time() - begun >= self._pace.steady:
+                crashes = 0
+            crashes += 1
+            if crashes >= self._pace.crashes:
+                self._report(service, "given up", f"{problem}, {crashes} times in a row")
+                return False
+            delay = min(self._pace.first_delay * 2 ** (crashes - 1), self._pace.longest_delay)
+            self._report(service, "crashed", f"{problem}; next try in {delay:g} s")
+            await _first(stop, delay)
+        self._report(service, "stopped", "")
+        return True
+
+    async def _run_once(self, service: Service, stop: asyncio.Event) -> str:
+        """What made the run end, in words."""
+        try:
+            await service.run(stop, lambda: self._report(service, "reachable", ""))
+        except Exception as error:
+            logger.debug("the service %s crashed", service.name, exc_info=True)
+            return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return "it ended by itself"
+
+    async def _end(self, tasks: dict[asyncio.Task[bool], Service]) -> None:
+        """Wait for all, cancel those that are late, and name those that do not even mind that."""
+        _, late = await asyncio.wait({*tasks}, timeout=self._pace.stopping)
+        for task in late:
+            task.cancel()
+        if late:
+            _, late = await asyncio.wait(late, timeout=self._pace.cancelling)
+        for task in late:
+            self.stuck.append(tasks[task].name)
+            self._report(tasks[task], "stuck", "it did not stop, and is left behind")
+
+
+async def _first(stop: asyncio.Event, seconds: float) -> None:
+    """Wait for `stop`, but not longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,1 @@
+"""Backends of the interfaces that `core` declares."""

@@ -1,0 +1,191 @@
+"""The log of one session in one file: appended to, read back, never rewritten.
+
+Records stay in memory until `flush`, however many: `append` says how long they are, so that the caller can tell when
+to flush. After a failed `flush` they still are, and the next one goes on at the very byte where the file ends.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from trunkline.core.events import Envelope, Gap
+from trunkline.core.log import Restored
+from trunkline.store import durable, locks, logfile, names
+from trunkline.store.reading import restored, with_gaps
+
+
+class FileLog:
+    """An `EventLog` in a file. Made by `FileStore`."""
+
+    def __init__(
+        self, fd: int, path: str, session: str, *, start: int, size: int, last: int, made: tuple[str, ...] = ()
+    ) -> None:
+        self._fd = fd
+        self._path = path
+        self._session = session
+        self._start = start
+        """Where the records begin in the file."""
+        self._size = size
+        """How many bytes the file has."""
+        self._last: float = last
+        """The last sequence number; infinite when closed, so that one comparison guards `append`."""
+        self._buffer: list[bytes] = []
+        self._unwritten = b""
+        """What is left of an earlier buffer that could be written in part only."""
+        self._synced = 0
+        self._unsynced_dirs = made
+        """The directories that a new log, or its directory, was made in."""
+        self._is_new = bool(made)
+        self._lost: OSError | None = None
+
+    @property
+    def session(self) -> str:
+        return self._session
+
+    def append(self, envelope: Envelope) -> int:
+        """Add a record. Touches no file.
+
+        Raises:
+            ValueError: its sequence number is not above the last one, or the log is closed.
+            TypeError: its event holds something that is not JSON. It is not added.
+        """
+        seq = envelope.seq
+        if seq <= self._last:
+            self._refuse(seq)
+        line = logfile.encode_record(envelope)
+        self._buffer.append(line)
+        self._last = seq
+        return len(line)
+
+    def flush(self) -> None:
+        if not self._buffer and not self._unwritten:
+            return
+        data = self._unwritten + b"".join(self._buffer)
+        self._buffer.clear()
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._fd, memoryview(data)[written:])
+        finally:
+            self._size += written
+            self._unwritten = data[written:]
+
+    async def sync(self) -> None:
+        """Flush, and wait until a power cut cannot take it back.
+
+        Raises:
+            OSError: it could not be written. If the disk failed after it had taken the data, every later `sync`
+                fails, too: the kernel forgets what it could not write, and a second try would seem to succeed.
+        """
+        # Imported here, since logs are also read by programs that have no event loop.
+        from asyncio import get_running_loop, shield
+
+        self.flush()
+        self._check()
+        if self._synced == self._size and not self._unsynced_dirs:
+            return
+        size, directories = self._size, self._unsynced_dirs
+        # A duplicate, so that `close` in the meantime does not pull the file away.
+        fd = os.dup(self._fd)
+        try:
+            work = get_running_loop().run_in_executor(None, self._make_durable, fd, directories)
+        except BaseException:
+            os.close(fd)
+            raise
+        # Shielded: a job that is cancelled before it begins would never close its file.
+        await shield(work)
+        self._synced = size
+        self._unsynced_dirs = ()
+
+    def read(self, since: int = 0) -> Iterator[Envelope | Gap]:
+        """The records after `since`, as many as there are now. Holds no more than a chunk and a line in memory."""
+        self._check()
+        source = _Source(self)
+        return with_gaps(self._records(source, since), since, int(self._last))
+
+    def restore(self) -> Restored:
+        self._check()
+        source = _Source(self)
+        lines = logfile.lines_backward(source.read_at, self._start, source.end)
+        found = (logfile.decode_record(self._session, line) for _, line in lines)
+        return restored((envelope for envelope in found if envelope is not None), int(self._last))
+
+    def close(self) -> None:
+        """Flush and let go of the session. Idempotent.
+
+        Raises:
+            OSError: the last records could not be written. The session is let go of nevertheless.
+        """
+        if self._fd < 0:
+            return
+        try:
+            self.flush()
+        finally:
+            fd, self._fd = self._fd, -1
+            self._last = float("inf")
+            # A sync in progress holds a duplicate, and with it the lock.
+            locks.unlock(fd)
+            os.close(fd)
+
+    def discard(self) -> None:
+        """Close, and remove the file if this log was made and not opened."""
+        if self._fd >= 0 and self._is_new:
+            self._buffer.clear()
+            self._unwritten = b""
+            # While it is locked: nobody else can have put another file in its place.
+            if locks.is_at(self._fd, self._path):
+                os.unlink(self._path)
+        self.close()
+
+    def _records(self, source: _Source, since: int) -> Iterator[Envelope]:
+        start = logfile.find(source.read_at, self._start, source.end, since) if since else self._start
+        for _, line in logfile.lines_forward(source.read_at, start, source.end):
+            seq = logfile.seq_of(line)
+            if seq is None or seq > since:
+                envelope = logfile.decode_record(self._session, line)
+                if envelope is not None:
+                    yield envelope
+
+    def _make_durable(self, fd: int, directories: tuple[str, ...]) -> None:
+        """In a thread."""
+        try:
+            if self._lost is not None:
+                raise OSError(self._lost.errno, f"an earlier write was lost: {self._lost.strerror}")
+            durable.sync_data(fd)
+            for directory in directories:
+                durable.sync_directory(directory)
+        except OSError as error:
+            self._lost = error
+            raise
+        finally:
+            os.close(fd)
+
+    def _check(self) -> None:
+        if self._fd < 0:
+            raise ValueError(f"the log of session '{names.shown(self._session)}' is closed")
+
+    def _refuse(self, seq: int) -> None:
+        self._check()
+        raise ValueError(f"record {seq} comes after record {self._last}")
+
+
+class _Source:
+    """A log's bytes as they were when reading began: the file, then what was still in memory."""
+
+    def __init__(self, log: FileLog) -> None:
+        self._log = log
+        self._size = log._size
+        self._tail = log._unwritten + b"".join(log._buffer)
+        self.end = self._size + len(self._tail)
+
+    def read_at(self, length: int, offset: int) -> bytes:
+        """Some bytes from an offset on."""
+        # Also in the middle of reading: the number of a closed file may be another file's by now.
+        self._log._check()
+        in_file = self._size - offset
+        data = os.pread(self._log._fd, min(length, in_file), offset) if in_file > 0 else b""
+        if length <= in_file:
+            return data
+        start = max(0, -in_file)
+        return data + self._tail[start : start + length - len(data)]

@@ -1,0 +1,251 @@
+"""Sessions as files: one append-only log for each, in one directory, for one process at a time.
+
+The file is locked as long as the log is open. A crash can only cut its end short, and `open` then cuts it back to the
+last whole record. What it cuts off is kept beside the log as `NAME.log.damaged-N` if it holds a line feed: then it is
+more than the one record that was being written when the process died. Damage further up is left alone, and reads as
+a `Gap`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trunkline.base import paths
+from trunkline.core.faults import ConfigError, SessionDamaged, SessionExists, SessionNotFound
+from trunkline.core.log import SessionInfo
+from trunkline.store import locks, logfile, names
+from trunkline.store.filelog import FileLog
+from trunkline.store.logfile import CHUNK, Header, NotALog
+
+_ENDING = ".log"
+_PRIVATE_FILE = 0o600
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+
+
+class FileStore:
+    """A `SessionStore` in a directory, which is made when the first session is."""
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self._directory = os.path.abspath(os.fspath(directory))
+
+    def create(self, session: str, workspace: str) -> FileLog:
+        """A new session. A file of that name that is no log, after a crash or damage, is set aside.
+
+        Raises:
+            SessionExists: the id is taken.
+            SessionHeld: another process has it open.
+            ConfigError: the id is empty or absurdly long, or the file cannot be made.
+        """
+        path = self._path(session)
+        header = logfile.encode_header(Header(session, workspace, round(time.time(), 3)))
+        if len(header) > logfile.LONGEST_HEADER:
+            raise ConfigError(f"A session id of {len(session)} characters is too long.", hint="Choose a shorter one.")
+        with _explained(path):
+            made = paths.ensure_dir(self._directory)
+            fd = _create(path, session, header)
+        made_in = (self._directory, *map(os.path.dirname, made))
+        return FileLog(fd, path, session, start=len(header), size=len(header), last=0, made=made_in)
+
+    def open(self, session: str) -> FileLog:
+        """An existing session. Makes nothing, except that a damaged end is cut off.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionHeld: another process has it open.
+            SessionDamaged: it does not begin like a log that this version can read.
+            ConfigError: the id is empty, or the file cannot be opened.
+        """
+        path = self._path(session)
+        with _explained(path):
+            try:
+                fd = _take(path, session)
+            except FileNotFoundError:
+                raise SessionNotFound(f"Session '{names.shown(session)}' not found") from None
+            try:
+                start = _checked_header(fd, session)
+                size, last = _cut_damaged_end(fd, path, start)
+            except BaseException:
+                os.close(fd)
+                raise
+        return FileLog(fd, path, session, start=start, size=size, last=last)
+
+    def latest(self, workspace: str) -> str:
+        found: SessionInfo | None = None
+        for updated, path in self._newest_first():
+            if found is not None and updated < found.updated:
+                break
+            info = _info(path, updated)
+            # Coarse clocks give many files one time; the session that began last is the better guess then.
+            if info is not None and info.workspace == workspace and (found is None or info.created > found.created):
+                found = info
+        if found is None:
+            raise SessionNotFound(f"No sessions found in `{workspace}`")
+        return found.id
+
+    def list(self) -> list[SessionInfo]:
+        """All sessions, the one used last first. Files that are no logs are left out."""
+        found = (_info(path, updated) for updated, path in self._newest_first())
+        return sorted((info for info in found if info), key=lambda info: (info.updated, info.created), reverse=True)
+
+    def _newest_first(self) -> Iterator[tuple[float, str]]:
+        with _explained(self._directory):
+            try:
+                entries = os.scandir(self._directory)
+            except FileNotFoundError:
+                return iter(())
+            with entries:
+                logs = [(_time_of(entry), entry.path) for entry in entries if entry.name.endswith(_ENDING)]
+        return iter(sorted(((updated, path) for updated, path in logs if updated is not None), reverse=True))
+
+    def _path(self, session: str) -> str:
+        return os.path.join(self._directory, names.file_name(session) + _ENDING)
+
+
+def _create(path: str, session: str, header: bytes) -> int:
+    """Make a log with its header, locked."""
+    while True:
+        try:
+            fd = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+        except FileExistsError:
+            _make_room(path, session)
+            continue
+        try:
+            # Whoever has found the new file before it was locked sees an empty one, and lets go of it at once.
+            locks.wait(fd)
+            if locks.is_at(fd, path):
+                _write_header(fd, path, header)
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+
+
+def _write_header(fd: int, path: str, header: bytes) -> None:
+    written = 0
+    try:
+        while written < len(header):
+            written += os.write(fd, header[written:])
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def _make_room(path: str, session: str) -> None:
+    """See whether the file that is there is a session; if not, set it aside."""
+    try:
+        fd = _take(path, session)
+    except FileNotFoundError:
+        return
+    try:
+        logfile.read_header(fd)
+    except NotALog:
+        aside, aside_path = _new_beside(path)
+        os.close(aside)
+        os.replace(path, aside_path)
+    else:
+        raise SessionExists(f"Session ID '{names.shown(session)}' already exists")
+    finally:
+        os.close(fd)
+
+
+def _take(path: str, session: str) -> int:
+    """Open a file that exists, and lock it."""
+    while True:
+        fd = os.open(path, _FLAGS)
+        try:
+            if not locks.lock(fd):
+                raise locks.held(session, fd)
+            if locks.is_at(fd, path):
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+
+
+def _checked_header(fd: int, session: str) -> int:
+    try:
+        header, start = logfile.read_header(fd)
+    except NotALog as error:
+        raise SessionDamaged(
+            f"The log of session '{names.shown(session)}' cannot be read: {error}.",
+            hint="A new session of that id sets the file aside.",
+        ) from None
+    if names.key(header.session) != names.key(session):
+        raise SessionDamaged(
+            f"The log of session '{names.shown(session)}' cannot be read:"
+            f" it holds session '{names.shown(header.session)}'.",
+            hint="Give the file its old name, or choose another id.",
+        )
+    return start
+
+
+def _cut_damaged_end(fd: int, path: str, start: int) -> tuple[int, int]:
+    """Cut off what follows the last whole record; gives the file's size then, and that record's number."""
+    size = os.fstat(fd).st_size
+    end, last = logfile.last_record(lambda length, offset: os.pread(fd, length, offset), start, size)
+    if end < size:
+        _keep(fd, path, end, size)
+        os.ftruncate(fd, end)
+    return end, last
+
+
+def _keep(fd: int, path: str, start: int, end: int) -> None:
+    """Copy a part of a damaged log to a file of its own, unless it is one record cut short."""
+    offsets = range(start, end, CHUNK)
+    if not any(b"\n" in os.pread(fd, CHUNK, offset) for offset in offsets):
+        return
+    aside, _ = _new_beside(path)
+    with open(aside, "wb") as copy:
+        for offset in offsets:
+            copy.write(os.pread(fd, min(CHUNK, end - offset), offset))
+        copy.flush()
+        os.fsync(aside)
+
+
+def _new_beside(path: str) -> tuple[int, str]:
+    number = 1
+    while True:
+        name = f"{path}.damaged-{number}"
+        try:
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE), name
+        except FileExistsError:
+            number += 1
+
+
+def _time_of(entry: os.DirEntry[str]) -> float | None:
+    """When a file was written last; `None` if it is no file, or is not there any more."""
+    try:
+        return entry.stat().st_mtime if entry.is_file() else None
+    except OSError:
+        return None
+
+
+def _info(path: str, updated: float) -> SessionInfo | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        header, _ = logfile.read_header(fd)
+    except (NotALog, OSError):
+        return None
+    finally:
+        os.close(fd)
+    return SessionInfo(header.session, header.workspace, header.created, updated)
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Turn what the system says into something a user can act on."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(
+            f"The session log `{path}` cannot be opened: {error.strerror}.",
+            hint="Check the permissions and the free space there, or set `TRUNKLINE_HOME` to another place.",
+        ) from error

@@ -1,0 +1,48 @@
+"""Bringing an SQLite database to the form that the program expects, one step after the other.
+
+The steps are a list that only ever grows; `PRAGMA user_version` counts those that were taken. Each step is taken
+whole or not at all, and once, also when several processes start at the same time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+#: The statements that take a database from one form to the next.
+Migration = Sequence[str]
+
+
+class NewerDatabase(Exception):
+    """A newer version of the program has been here."""
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
+    """Take the steps that are missing. The connection must be in autocommit mode (`isolation_level=None`).
+
+    Raises:
+        NewerDatabase: it has taken steps that are not in the list.
+        sqlite3.Error: a step failed. The database is as it was before that step.
+    """
+    if _taken(connection, migrations) == len(migrations):
+        return
+    for step, statements in enumerate(migrations, start=1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Asked again under the lock: another process may have taken the step in the meantime.
+            if _taken(connection, migrations) < step:
+                for statement in statements:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {step}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _taken(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:
+    taken = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if taken > len(migrations):
+        raise NewerDatabase(f"it has form {taken}, and this version knows {len(migrations)}")
+    return taken

@@ -1,0 +1,1 @@
+"""The protocols. Every folder has the same shape: messages, codec, serve, drive."""

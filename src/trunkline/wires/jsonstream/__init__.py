@@ -1,0 +1,1 @@
+"""A coding agent spoken to in JSON lines over standard input and output."""

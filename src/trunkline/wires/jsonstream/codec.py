@@ -1,0 +1,214 @@
+"""Lines to messages and back. Sans-IO: no files, processes, clocks or tasks.
+
+`CommandReader` is what an agent reads its host with, `EventReader` what a host reads an agent with; both are fed bytes
+and give messages and faults, in order. `encode` is for both directions.
+
+Agents get strict rules, because a host that errs must learn of it: whatever is not a good command is one fault.
+Hosts get lenient ones, because agents in the field leave things out and print what is not protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trunkline.base import jsontext, shapes
+from trunkline.base.jsontext import quote
+from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.values import Value
+from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
+from trunkline.wires.jsonstream.messages import COMMANDS, EVENTS, Command, Event, Message, TextDelta, UserMessage
+
+#: The longest line that is read, in bytes: room for a large pasted file, and no way to exhaust memory.
+MAX_LINE = 16 * 1024 * 1024
+
+#: How much of a line is repeated in an error or a log.
+_SHOWN_BYTES = 80
+
+
+class Noise(Value):
+    """A line on an agent's standard output that is not protocol: a banner, a warning of some library."""
+
+    line: bytes
+
+
+class CommandReader:
+    """Reads the commands of a host."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._lines = LineSplitter(max_line)
+        self._max_line = max_line
+
+    def feed(self, data: bytes) -> list[Command | RemoteProtocolError]:
+        """Take some bytes and give what they complete. Each bad line is one fault; the next line is a new start."""
+        return self._read(self._lines.feed(data))
+
+    def finish(self) -> list[Command | RemoteProtocolError]:
+        """The host has closed the stream: a last line may lack its line feed."""
+        return self._read(self._lines.finish())
+
+    def _read(self, lines: list[bytes | TooLong]) -> list[Command | RemoteProtocolError]:
+        found: list[Command | RemoteProtocolError] = []
+        for line in lines:
+            if isinstance(line, TooLong):
+                found.append(too_long(line, self._max_line))
+            elif line.strip():
+                try:
+                    found.append(decode_command(line))
+                except RemoteProtocolError as error:
+                    found.append(error)
+        return found
+
+
+class EventReader:
+    """Reads the events of an agent: any program that speaks the protocol, whatever else it prints."""
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._lines = LineSplitter(max_line)
+        self._max_line = max_line
+
+    def feed(self, data: bytes) -> list[Event | Noise | RemoteProtocolError]:
+        """Take some bytes and give what they complete.
+
+        A line that is no JSON object is noise; one that claims a known type and breaks its shape is a fault. Events
+        of unknown types are left out: a newer agent may send them.
+        """
+        return self._read(self._lines.feed(data))
+
+    def finish(self) -> list[Event | Noise | RemoteProtocolError]:
+        """The agent has closed the stream. A line that was cut off in the middle is noise."""
+        return self._read(self._lines.finish())
+
+    def _read(self, lines: list[bytes | TooLong]) -> list[Event | Noise | RemoteProtocolError]:
+        found: list[Event | Noise | RemoteProtocolError] = []
+        for line in lines:
+            if isinstance(line, TooLong):
+                found.append(too_long(line, self._max_line))
+                continue
+            if not line.strip():
+                continue
+            try:
+                event = decode_event(line)
+            except RemoteProtocolError as error:
+                found.append(error)
+            except ValueError:
+                found.append(Noise(line))
+            else:
+                if event is not None:
+                    found.append(event)
+        return found
+
+
+def decode_command(line: bytes) -> Command:
+    """One command.
+
+    Raises:
+        RemoteProtocolError: the line is not one; the text says why.
+    """
+    try:
+        data = jsontext.loads(line)
+    except ValueError as error:
+        raise RemoteProtocolError(f"Malformed JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise RemoteProtocolError("A command must be a JSON object")
+    name = data.get("type")
+    if not isinstance(name, str):
+        raise RemoteProtocolError("`type` is missing" if name is None else "`type` must be a string")
+    kind = COMMANDS.get(name)
+    if kind is None:
+        raise RemoteProtocolError(f"Unknown command type: {name[:_SHOWN_BYTES]}")
+    if kind is UserMessage and data.get("input") is None and "content" in data:
+        data = data | {"input": data["content"]}
+    try:
+        command = shapes.decode(kind, data)
+    except shapes.ShapeError as error:
+        raise RemoteProtocolError(f"Invalid `{name}`: {error}") from None
+    if isinstance(command, UserMessage) and not command.msg_id:
+        raise RemoteProtocolError("Invalid `message`: `msg_id` is empty")
+    return command
+
+
+def decode_event(line: bytes) -> Event | None:
+    """One event, or None when its type is not known.
+
+    Raises:
+        ValueError: the line is not an object with a `type`: noise.
+        RemoteProtocolError: it is one, but without what its type needs.
+    """
+    data = jsontext.loads(line)
+    if not isinstance(data, dict) or not isinstance(data.get("type"), str):
+        raise ValueError("not an event")
+    kind = EVENTS.get(data["type"])
+    if kind is None:
+        return None
+    try:
+        return shapes.decode(kind, _completed(data))
+    except shapes.ShapeError as error:
+        raise RemoteProtocolError(f"Invalid `{kind.type}`: {error}") from None
+
+
+def encode(message: Message) -> bytes:
+    """The line of a message, with its line feed.
+
+    Raises:
+        LocalProtocolError: it holds something that is not JSON.
+    """
+    if type(message) is TextDelta:
+        return text_line("text_delta", message.text, message.msg_id)
+    try:
+        return jsontext.dumps({"type": message.type, **shapes.encode(message)}) + b"\n"
+    except TypeError as error:
+        raise LocalProtocolError(f"`{message.type}` cannot be written: {error}") from None
+
+
+def text_line(kind: str, text: str, msg_id: str) -> bytes:
+    """The line of a `text_delta` or `thinking`, which come by the thousand: no message object, no dictionary."""
+    return jsontext.encode_line(f'{{"type":"{kind}","text":{quote(text)},"msg_id":{quote(msg_id)}}}\n')
+
+
+def too_long(line: TooLong, limit: int) -> RemoteProtocolError:
+    """The fault of a line over the limit."""
+    return RemoteProtocolError(f"Line of {line.size} bytes exceeds the limit of {limit} bytes")
+
+
+#: What agents in the field leave out, and what it then means.
+_ABSENT: dict[str, dict[str, Any]] = {
+    "ready": {"version": "0.1.0", "capabilities": {}},
+    "error": {"msg_id": None},
+    "info": {"msg_id": None},
+    "tool_running": {"tool_name": ""},
+    "tool_result": {"tool_name": "", "output": "", "output_type": "text", "status": "success"},
+    "tool_cancelled": {"reason": ""},
+    "mcp_ready": {"tools": []},
+}
+_CAPABILITIES = ("tool_approval", "thinking", "mcp")
+_MODES = ("default", "auto_edit", "yolo")
+_TOOL = {"category": "exec", "args": {}, "description": ""}
+_CODES = ("provider_error", "tool_error", "config_error", "protocol_error", "internal_error")
+
+
+def _completed(data: dict[str, Any]) -> dict[str, Any]:
+    """What an agent said, with what it left out filled in, and unknown names replaced by their safest meaning."""
+    data = _ABSENT.get(data["type"], {}) | data
+    if isinstance(data.get("capabilities"), dict):
+        data["capabilities"] = _known_capabilities(data["capabilities"])
+    if isinstance(data.get("tool"), dict):
+        data["tool"] = _TOOL | data["tool"]
+        if data["tool"]["category"] not in ("info", "edit", "exec", "mcp"):
+            data["tool"]["category"] = "exec"
+    if isinstance(data.get("error"), dict):
+        data["error"] = {"code": "internal_error", "message": "", "retryable": False} | data["error"]
+        if data["error"]["code"] not in _CODES:
+            data["error"]["code"] = "internal_error"
+    if data.get("output_type") not in (None, "text", "diff", "image"):
+        data["output_type"] = "text"
+    return data
+
+
+def _known_capabilities(said: dict[str, Any]) -> dict[str, Any]:
+    """What is understood of an agent's capabilities: newer agents announce more, and in other types."""
+    known: dict[str, Any] = {name: said.get(name) is True for name in _CAPABILITIES}
+    if isinstance(said.get("modes"), list):
+        known["modes"] = [mode for mode in said["modes"] if mode in _MODES]
+    if said.get("current_mode") in _MODES:
+        known["current_mode"] = said["current_mode"]
+    return known

@@ -1,0 +1,279 @@
+"""The agent end: a session behind the JSON stream.
+
+`Server` is fed the bytes that the host sends and gives lines to an output; it owns no pipe, so that tests can drive it
+without any. `core.session` decides what happens in a turn; here it only gets its form.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Protocol
+
+from trunkline.core import events as core
+from trunkline.core import faults
+from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Capabilities, Change, Deny, SetOptions
+from trunkline.core.approvals import MODES
+from trunkline.core.events import Envelope
+from trunkline.core.session import Session
+from trunkline.core.turns import State
+from trunkline.core.usage import Usage
+from trunkline.wires.jsonstream import codec, messages
+from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION, Command, Event
+
+
+class Output(Protocol):
+    """Where lines go."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the host is so far behind that the agent should wait."""
+
+    def write(self, data: bytes) -> None:
+        """Hold a line until `flush`."""
+
+    def flush(self) -> None:
+        """Send what is held."""
+
+    async def drain(self) -> None:
+        """Wait until it is not congested."""
+
+
+class Server:
+    """One session, one host."""
+
+    def __init__(
+        self,
+        session: Session,
+        output: Output,
+        capabilities: Capabilities,
+        *,
+        named: bool = True,
+        max_line: int = codec.MAX_LINE,
+    ) -> None:
+        self._session = session
+        self._output = output
+        self._capabilities = capabilities
+        self._named = named
+        self._reader = codec.CommandReader(max_line)
+        self._msg_ids: dict[int, str] = {}
+        self._conversing = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._deferred: asyncio.Task[None] | None = None
+        session.attach(self)
+
+    def greet(self) -> None:
+        """Say that initialisation is done."""
+        self._say(
+            messages.Ready(
+                PROTOCOL_VERSION,
+                self._wire_capabilities(),
+                self._session.id if self._named else None,
+            )
+        )
+
+    # What the host sends.
+
+    def feed(self, data: bytes) -> None:
+        """Bytes from the host."""
+        for command in self._reader.feed(data):
+            self._handle(command)
+
+    def end(self) -> None:
+        """The host has closed its end. A last line may lack its line feed."""
+        for command in self._reader.finish():
+            self._handle(command)
+
+    async def finish(self, seconds: float) -> None:
+        """The host has closed its end: let the answers under way come to theirs, unless they need the host."""
+        if self._session.status is State.AWAITING_APPROVAL:
+            return
+        under_way = {asyncio.ensure_future(self._session.at_rest()), *self._tasks}
+        await asyncio.wait(under_way, timeout=seconds)
+        for task in under_way:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Give up what was still to be configured."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _handle(self, command: Command | faults.RemoteProtocolError) -> None:
+        try:
+            self._obey(command)
+        except faults.Fault as fault:
+            self._complain(fault)
+
+    def _obey(self, command: Command | faults.RemoteProtocolError) -> None:
+        match command:
+            case faults.RemoteProtocolError():
+                raise command
+            case messages.UserMessage(msg_id=msg_id, input=text, files=files):
+                self._conversing = True
+                empty = not text.strip() and not files
+                refusal = faults.RemoteProtocolError("The message is empty: `input` has no text.") if empty else None
+                self._session.submit(core.UserMessage(text, files, msg_id), refusal)
+            case messages.Stop():
+                self._session.stop()
+            case messages.ToolApprove(call_id=call_id, scope=scope):
+                self._session.answer(call_id, Approve(scope))
+            case messages.ToolDeny(call_id=call_id, reason=reason):
+                self._session.answer(call_id, Deny(reason))
+            case messages.SetMode(mode=mode):
+                self._session.set_mode(mode)
+            case messages.Ping():
+                self._say(messages.Pong())
+            case messages.InitHistory(text=text):
+                if self._conversing:
+                    raise faults.RemoteProtocolError("`init_history` must come before the first `message`.")
+                self._start(self._configure(AddHistory(text)))
+            case messages.SetConfig():
+                self._set_config(command)
+            case messages.AddMcpServer():
+                fields = {name: getattr(command, name) for name in command.__fields__}
+                self._start(self._configure(AddMcpServer(**fields)))
+            case _:
+                raise faults.InternalError(f"`{command.type}` has no handler")
+
+    def _set_config(self, command: messages.SetConfig) -> None:
+        """Options change between turns: at once when idle, else after the answers under way; the last one wins."""
+        if self._deferred is not None:
+            self._deferred.cancel()
+        if self._session.status is not State.IDLE:
+            self._say(messages.Info(self._msg_id(), "set_config: queued, will apply after current response"))
+        self._deferred = self._start(self._apply_config(command))
+
+    async def _apply_config(self, command: messages.SetConfig) -> None:
+        await self._session.at_rest()
+        options = {name: getattr(command, name) for name in command.__fields__ if getattr(command, name) is not None}
+        note = f"config updated: {', '.join(options)}" if options else "set_config: no changes"
+        if options:
+            try:
+                await self._session.configure(SetOptions(options))
+            except faults.Fault as fault:
+                note = f"set_config: {fault}"
+        self._say(messages.Info(None, note))
+        self._say(messages.ConfigChanged(self._wire_capabilities(full=True)))
+
+    async def _configure(self, change: Change) -> None:
+        try:
+            await self._session.configure(change)
+        except faults.Fault as fault:
+            self._complain(fault)
+
+    def _start(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # What the host is told.
+
+    def _say(self, message: Event) -> None:
+        """A line that is no event of the session: an answer, a complaint."""
+        self._output.write(codec.encode(message))
+        self._session.flush()
+
+    def _complain(self, fault: faults.Fault) -> None:
+        self._say(messages.Error(None, _error_body(fault.kind, str(fault), fault.retryable)))
+
+    def _msg_id(self) -> str | None:
+        return next(reversed(self._msg_ids.values()), None)
+
+    def _wire_capabilities(self, *, full: bool = False) -> messages.Capabilities:
+        can = self._capabilities
+        return messages.Capabilities(
+            tool_approval=can.approval,
+            thinking=can.thinking,
+            mcp=can.mcp,
+            modes=tuple(MODES) if full else None,
+            current_mode=self._session.mode if full else None,
+        )
+
+    # The session's sink.
+
+    @property
+    def congested(self) -> bool:
+        """Whether the agent should wait for the host."""
+        return self._output.congested
+
+    async def drain(self) -> None:
+        """Wait for the host."""
+        await self._output.drain()
+
+    def flush(self) -> None:
+        """Send what was accepted."""
+        self._output.flush()
+
+    def accept(self, envelope: Envelope) -> None:
+        """One event of the session."""
+        event = envelope.event
+        if type(event) is core.TextDelta:
+            self._output.write(codec.text_line("text_delta", event.text, self._msg_ids.get(envelope.turn, "")))
+            return
+        if isinstance(event, core.TurnStarted):
+            self._msg_ids[envelope.turn] = event.message.id or ""
+        line = to_line(event, self._msg_ids.get(envelope.turn))
+        if line is not None:
+            self._output.write(line)
+        if isinstance(event, core.TurnEnded):
+            self._msg_ids.pop(envelope.turn, None)
+
+
+def to_line(event: core.Event, msg_id: str | None) -> bytes | None:
+    """The line of an event; None for what this wire does not carry (see the ledger)."""
+    if isinstance(event, core.ThinkingDelta):
+        return codec.text_line("thinking", event.text, msg_id or "")
+    message = to_message(event, msg_id)
+    return None if message is None else codec.encode(message)
+
+
+def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: C901  (one case per event)
+    """The message of an event; None for what this wire does not carry."""
+    own = msg_id or ""
+    match event:
+        case core.TurnStarted():
+            return messages.StreamStart(own)
+        case core.TextDelta(text=text):
+            return messages.TextDelta(text, own)
+        case core.ThinkingDelta(text=text):
+            return messages.Thinking(text, own)
+        case core.ToolRequested():
+            tool = messages.Tool(event.name, event.category, event.args, event.description)
+            return messages.ToolRequest(own, event.call_id, tool)
+        case core.ToolStarted(call_id=call_id, name=name):
+            return messages.ToolRunning(own, call_id, name)
+        case core.ToolFinished():
+            return messages.ToolResult(
+                own, event.call_id, event.name, event.status, event.output, event.output_type, event.metadata
+            )
+        case core.ToolCancelled(call_id=call_id, reason=reason):
+            return messages.ToolCancelled(own, call_id, reason)
+        case core.Progress(message=text) | core.Notice(message=text):
+            return messages.Info(msg_id, text)
+        case core.ModeChanged(mode=mode):
+            return messages.Info(msg_id, f"mode updated: {mode}")
+        case core.Failed(kind=kind, message=text, retryable=retryable):
+            return messages.Error(msg_id, _error_body(kind, text, retryable))
+        case core.Extension(kind="mcp_ready", data=data):
+            return messages.McpReady(str(data["name"]), tuple(data["tools"]))
+        case core.TurnEnded(usage=usage):
+            return messages.StreamEnd(own, _wire_usage(usage))
+        case _:
+            return None
+
+
+def _error_body(kind: str, text: str, retryable: bool) -> messages.ErrorBody:
+    form = faults.TABLE.get(kind, faults.TABLE["internal"])
+    return messages.ErrorBody(form.jsonstream, text, retryable)
+
+
+def _wire_usage(usage: Usage | None) -> Usage | None:
+    """As the host sees it: cache tokens are left out when there were none."""
+    if usage is None or not usage.known:
+        return None
+    return usage.replace(
+        cache_read_tokens=usage.cache_read_tokens or None,
+        cache_write_tokens=usage.cache_write_tokens or None,
+    )

@@ -1,0 +1,183 @@
+"""What each wire carries, degrades or refuses of a conversation, as data: the loss ledger.
+
+One row for every concept of the core, one column for every wire. A cell says what becomes of the concept there, in
+which lines, and, where it is degraded, what is lost. Every event type of the core has a row of its own name, so that a
+new one cannot be forgotten; a test holds each cell against what the wire really does.
+
+Only the JSON stream has a column yet. A wire that is added brings its own: a mapping from each concept to a `Cell`,
+entered in `WIRES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from trunkline.base.values import Value
+
+Fate = Literal["carried", "degraded", "refused"]
+Group = Literal["events", "conversation", "approvals", "session", "start"]
+
+
+class Concept(Value):
+    """A row: something that a conversation may need a wire to carry."""
+
+    name: str
+    group: Group
+    what: str
+
+
+class Cell(Value):
+    """What becomes of a concept on one wire."""
+
+    fate: Fate
+    how: str
+    """In which form it crosses the wire, or why it does not."""
+    lost: str | None = None
+    """What a peer does not learn or cannot say. Only where it is degraded, and always there."""
+    lines: tuple[str, ...] = ()
+    """The types of the messages that carry it."""
+
+
+#: Events go by the names of their types in `core.events`; one with a bracket is a special case of the type before it.
+CONCEPTS: tuple[Concept, ...] = (
+    Concept("TurnStarted", "events", "a message is being answered"),
+    Concept("TextDelta", "events", "a piece of the answer"),
+    Concept("ThinkingDelta", "events", "a piece of the model's reasoning"),
+    Concept("ToolRequested", "events", "the agent waits for a decision"),
+    Concept("ToolStarted", "events", "a tool is running"),
+    Concept("ToolFinished", "events", "a tool has ended"),
+    Concept("ToolCancelled", "events", "a tool was denied or stopped"),
+    Concept("Progress", "events", "a sign of life"),
+    Concept("Notice", "events", "something worth showing"),
+    Concept("Audio", "events", "spoken sound"),
+    Concept("Extension", "events", "what only some agents know, such as a graph's node event"),
+    Concept("Extension (mcp_ready)", "events", "an MCP server is connected"),
+    Concept("SessionIdentified", "events", "the agent's own session id"),
+    Concept("Failed", "events", "something went wrong"),
+    Concept("TurnEnded", "events", "the turn is over"),
+    Concept("ModeChanged", "events", "the approval mode changed"),
+    Concept("Granted", "events", "a category of tools needs no approval any more"),
+    Concept("HistoryInjected", "events", "the host told what was said before"),
+    Concept("Journaled", "events", "the agent's own record, private"),
+    Concept("JournalReplaced", "events", "the agent's records after a compaction, private"),
+    Concept("Checkpointed", "events", "what resuming needs, private"),
+    Concept("message", "conversation", "text for the agent to answer"),
+    Concept("attachments", "conversation", "files that come with a message"),
+    Concept("images in", "conversation", "pictures for the model to see"),
+    Concept("images out", "conversation", "a tool's result that is a picture"),
+    Concept("speech in", "conversation", "spoken words for the agent"),
+    Concept("cancel", "conversation", "stop the turn, keep the session"),
+    Concept("busy", "conversation", "a message that comes while a turn runs"),
+    Concept("faults", "conversation", "the kind of what went wrong, and whether to try again"),
+    Concept("outcome", "conversation", "how a turn ended: success, error, cancelled or unknown"),
+    Concept("usage of a turn", "conversation", "tokens of one message, cache reads and writes"),
+    Concept("usage in total", "conversation", "tokens of the whole session"),
+    Concept("liveness", "conversation", "whether the agent is still there"),
+    Concept("approve once", "approvals", "this call may run"),
+    Concept("approve always", "approvals", "every call of the category may run"),
+    Concept("deny", "approvals", "it may not, and why"),
+    Concept("modes", "approvals", "default, auto_edit, yolo"),
+    Concept("allow-list", "approvals", "tools that never ask, by name"),
+    Concept("session id", "session", "a name under which the conversation is kept"),
+    Concept("resume", "session", "go on with a kept conversation"),
+    Concept("history", "session", "what was said before the session began"),
+    Concept("replay", "session", "the events of earlier turns, once more"),
+    Concept("sequence numbers", "session", "each event's place, so that a gap can be seen"),
+    Concept("several watchers", "session", "more than one peer sees the same session"),
+    Concept("capabilities", "start", "what the agent says it can do"),
+    Concept("workspace", "start", "the directory to work in"),
+    Concept("instructions", "start", "a system prompt"),
+    Concept("model options", "start", "model, thinking, effort and the like"),
+    Concept("MCP servers", "start", "tools from outside"),
+    Concept("fatal start", "start", "the agent cannot begin"),
+)
+
+
+def _carried(how: str, *lines: str) -> Cell:
+    return Cell("carried", how, lines=lines)
+
+
+def _degraded(how: str, lost: str, *lines: str) -> Cell:
+    return Cell("degraded", how, lost, lines)
+
+
+def _refused(why: str) -> Cell:
+    return Cell("refused", why)
+
+
+_PRIVATE = "private: for the log alone, no peer ever sees it"
+
+_JSONSTREAM: Mapping[str, Cell] = {
+    "TurnStarted": _carried("with the host's own `msg_id`", "stream_start"),
+    "TextDelta": _carried("one line each", "text_delta"),
+    "ThinkingDelta": _carried("one line each", "thinking"),
+    "ToolRequested": _carried("only where a person must decide; what the policy answers is not asked", "tool_request"),
+    "ToolStarted": _carried("one line each", "tool_running"),
+    "ToolFinished": _carried("text, diff or image, with its metadata", "tool_result"),
+    "ToolCancelled": _carried("with the reason", "tool_cancelled"),
+    "Progress": _degraded("text for display", "which call it belongs to", "info"),
+    "Notice": _carried("text for display", "info"),
+    "Audio": _refused("the protocol has no line for sound"),
+    "Extension": _refused("the protocol has no line for what it does not know"),
+    "Extension (mcp_ready)": _carried("the server's name and its tools (dialect)", "mcp_ready"),
+    "SessionIdentified": _refused("the host knows the session by our id, told in `ready`"),
+    "Failed": _degraded("code, text and whether to try again", "its kind (see faults)", "error"),
+    "TurnEnded": _degraded("with the usage of this message", "its outcome (see there)", "stream_end"),
+    "ModeChanged": _degraded("text for display", "the mode as data", "info"),
+    "Granted": _refused("the host granted it and knows"),
+    "HistoryInjected": _refused("the host sent it and knows"),
+    "Journaled": _refused(_PRIVATE),
+    "JournalReplaced": _refused(_PRIVATE),
+    "Checkpointed": _refused(_PRIVATE),
+    "message": _carried("`input`, or `content` as newer hosts write", "message"),
+    "attachments": _carried("paths in `files`; host and agent share a file system", "message"),
+    "images in": _carried("paths in `files`", "message"),
+    "images out": _carried(
+        "base64, `output_type` `image`; `metadata` may tell the media type", "tool_result"
+    ),
+    "speech in": _refused("the protocol has no line for sound"),
+    "cancel": _carried("the turn ends within a second; messages that wait are dropped, each with its end", "stop"),
+    "busy": _carried("messages wait in order; no line says so", "message"),
+    "faults": _degraded("`error.code` and `retryable`", "which of the kinds that share a code it was", "error"),
+    "outcome": _degraded(
+        "an `error` line before `stream_end` tells of a failure",
+        "success, cancelled and unknown look alike",
+        "error",
+        "stream_end",
+    ),
+    "usage of a turn": _carried("left out when not known; cache tokens left out when there were none", "stream_end"),
+    "usage in total": _refused("usage is each message's; the host adds it up"),
+    "liveness": _carried("answered at once, also in a turn (dialect)", "ping", "pong"),
+    "approve once": _carried("several may be open, answered in any order", "tool_approve"),
+    "approve always": _carried("by category, also for what is already waiting", "tool_approve"),
+    "deny": _carried("the reason goes back to the model", "tool_deny"),
+    "modes": _carried("also releases what is already waiting", "set_mode"),
+    "allow-list": _degraded("the flag `--allow`", "it cannot be changed while the agent runs"),
+    "session id": _carried("`--session-id`, told in `ready`", "ready"),
+    "resume": _carried("`--resume ID` or `--resume latest`", "ready"),
+    "history": _carried("before the first message only, several times", "init_history"),
+    "replay": _refused("a host that resumes shows its own copy; `trunkline sessions export` has ours"),
+    "sequence numbers": _refused("lines of a pipe come in order and whole, or not at all"),
+    "several watchers": _refused("one process, one pipe, one host"),
+    "capabilities": _degraded(
+        "approval, thinking and MCP; modes after `set_config`", "images, resume and voice", "ready", "config_changed"
+    ),
+    "workspace": _carried("`--workspace`, else the working directory"),
+    "instructions": _carried("`--system-prompt`"),
+    "model options": _carried("flags at the start; changed between turns (dialect)", "set_config", "config_changed"),
+    "MCP servers": _carried("added while the agent runs (dialect); an agent may refuse", "add_mcp_server", "mcp_ready"),
+    "fatal start": _carried("one line with `config_error`, no `ready`, and a non-zero exit", "error"),
+}
+
+#: The columns. Each has a cell for every concept.
+WIRES: Mapping[str, Mapping[str, Cell]] = {"jsonstream": _JSONSTREAM}
+
+
+def cell(wire: str, concept: str) -> Cell:
+    """What becomes of a concept on a wire.
+
+    Raises:
+        KeyError: there is no such wire, or no such concept.
+    """
+    return WIRES[wire][concept]

@@ -1,0 +1,340 @@
+"""Scripts: what is understood, and how what is not is complained about."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trunkline.agents import script, script_source
+from trunkline.agents.script import Call, Crash, Hang, Say, Script, Turn, UseTools, Vanish, Wait
+from trunkline.core.agent import Capabilities
+from trunkline.core.events import (
+    Extension,
+    Failed,
+    Notice,
+    Progress,
+    SessionIdentified,
+    TextDelta,
+    ThinkingDelta,
+)
+from trunkline.core.faults import ConfigError
+from trunkline.core.usage import Usage
+
+EVERYTHING = """
+name: everything
+description: one of each
+capabilities: {mcp: true}
+turns:
+  - when: "create (?P<name>\\\\S+)"
+    steps:
+      - text: "I'll create {{name}}."
+      - thinking: ["Hm. ", "Well."]
+      - wait: 0.05
+      - tool:
+          name: Write
+          args: {file_path: "{{name}}", lines: [1, 2.5, null, true]}
+          description: Write to {{name}}
+          id: t1
+          output: Created
+          output_type: diff
+          status: error
+          metadata: {file_path: "{{name}}"}
+          takes: 1
+          run: [echo, "{{name}}"]
+          approved: [{text: "It said {{output}}"}]
+          denied: [{text: "Fine: {{reason}}"}]
+      - tools: [{name: Read}, {name: mcp__files__list, category: mcp}]
+      - notice: n
+      - progress: p
+      - extension: {kind: k, data: {day: 2024-01-01}}
+      - fail: {kind: provider, message: Rate limit exceeded, retryable: true}
+      - raise: boom
+      - vanish: true
+      - hang: true
+      - hang: deaf
+      - identify: own-id
+    usage: {input_tokens: 12, output_tokens: 3}
+    outcome: unknown
+"""
+
+
+def parsed(text: str, name: str = "test.yaml") -> Script:
+    return script.parse(script_source.parse(text.encode(), name))
+
+
+def turn_of(steps: str) -> Turn:
+    return parsed(f"turns: [{{steps: {steps}}}]").turns[0]
+
+
+def complaint(text: str, name: str = "test.yaml") -> str:
+    with pytest.raises(ConfigError) as caught:
+        parsed(text, name)
+    return str(caught.value)
+
+
+def test_every_key_is_understood() -> None:
+    found = parsed(EVERYTHING)
+    (turn,) = found.turns
+    assert (found.name, found.capabilities) == (
+        "everything",
+        Capabilities(approval=True, thinking=True, mcp=True, resume=True),
+    )
+    assert turn.when is not None
+    assert turn.when.search("please CREATE a.txt")
+    assert (turn.usage, turn.outcome) == (Usage(12, 3), "unknown")
+    write = Call(
+        name="Write",
+        category="edit",
+        args={"file_path": "{{name}}", "lines": [1, 2.5, None, True]},
+        description="Write to {{name}}",
+        id="t1",
+        takes=1.0,
+        run=("echo", "{{name}}"),
+        output="Created",
+        output_type="diff",
+        status="error",
+        metadata={"file_path": "{{name}}"},
+        approved=(Say(TextDelta("It said {{output}}")),),
+        denied=(Say(TextDelta("Fine: {{reason}}")),),
+    )
+    read = Call(name="Read", category="info", args={}, description="Read")
+    mcp = Call(name="mcp__files__list", category="mcp", args={}, description="mcp__files__list")
+    assert turn.steps == (
+        Say(TextDelta("I'll create {{name}}.")),
+        Say(ThinkingDelta("Hm. ")),
+        Say(ThinkingDelta("Well.")),
+        Wait(0.05),
+        UseTools((write,)),
+        UseTools((read, mcp)),
+        Say(Notice("n")),
+        Say(Progress("p")),
+        Say(Extension("k", {"day": "2024-01-01"})),
+        Say(Failed("provider", "Rate limit exceeded", retryable=True)),
+        Crash("boom"),
+        Vanish(),
+        Hang(),
+        Hang(deaf=True),
+        Say(SessionIdentified("own-id")),
+    )
+
+
+def test_json_and_yaml_say_the_same() -> None:
+    import yaml
+
+    as_json = json.dumps(yaml.safe_load(EVERYTHING), default=str)
+    from_json, from_yaml = parsed(as_json, "test.json"), parsed(EVERYTHING)
+    assert from_json == from_yaml
+
+
+def test_a_json_script_needs_no_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    path = tmp_path / "a.json"
+    path.write_text('{"turns": [{"steps": [{"text": "hi"}]}]}')
+    assert script.load(str(path)).turns[0].steps == (Say(TextDelta("hi")),)
+
+
+def test_thinking_is_announced_only_by_a_script_that_thinks() -> None:
+    assert not parsed("turns: [{steps: [{text: a}]}]").capabilities.thinking
+    nested = "turns: [{steps: [{tool: {name: Read, denied: [{thinking: why}]}}]}]"
+    assert parsed(nested).capabilities.thinking
+    assert not parsed("capabilities: {thinking: false}\n" + nested).capabilities.thinking
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [
+        ("[{text: a}]", "success"),
+        ("[]", "success"),
+        ("[{text: a}, {fail: {kind: provider, message: m}}]", "error"),
+        ("[{fail: {kind: provider, message: m}}, {text: a}]", "success"),
+    ],
+)
+def test_a_turn_that_fails_last_is_an_error_unless_the_script_says_otherwise(steps: str, outcome: str) -> None:
+    assert turn_of(steps).outcome == outcome
+
+
+def test_a_failure_is_as_retryable_as_its_kind_unless_the_script_says_otherwise() -> None:
+    assert turn_of("[{fail: {kind: timeout, message: m}}]").steps == (Say(Failed("timeout", "m", retryable=True)),)
+    assert turn_of("[{fail: {kind: timeout, message: m, retryable: false}}]").steps == (Say(Failed("timeout", "m")),)
+
+
+@pytest.mark.docs
+@pytest.mark.parametrize("page", ["how-to/script-an-agent.md", "reference/script.md"])
+def test_the_scripts_in_the_documentation_are_good_ones(page: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    examples = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert examples
+    for example in examples:
+        assert parsed(example).turns
+
+
+@pytest.mark.docs
+def test_the_reference_names_every_key() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "script.md").read_text(encoding="utf-8")
+    keys = {*script._STEPS, *Call.__fields__, *Turn.__fields__, *Script.__fields__, *script.WORDS}
+    assert {key for key in keys if f"| `{key}` |" not in text and f"| `{{{{{key}}}}}` |" not in text} == set()
+
+
+PROBLEMS: dict[str, tuple[str, str]] = {
+    "unknown key with a suggestion": (
+        "turns:\n  - steps:\n      - tool:\n          name: Write\n          categry: edit\n",
+        "test.yaml, line 5: `turns[0].steps[0].tool` has no key `categry`. Did you mean `category`?",
+    ),
+    "unknown step": (
+        "turns:\n- steps:\n  - txet: a",
+        "test.yaml, line 3: `turns[0].steps[0]` has no key `txet`. Did you mean `text`?",
+    ),
+    "unknown key without a suggestion": (
+        "zzz: 1\nturns: []",
+        "test.yaml, line 1: the script has no key `zzz`. The keys are `name`, `description`, `capabilities`, `turns`.",
+    ),
+    "missing key": ("name: x", "test.yaml, line 1: the script needs the key `turns`."),
+    "no steps": ("turns:\n - when: a", "test.yaml, line 2: `turns[0]` needs the key `steps`."),
+    "no turns": ("turns: []", "test.yaml, line 1: `turns` must hold at least one turn."),
+    "nothing at all": ("", "test.yaml: the script must be an object, not nothing."),
+    "not a list": ("turns: {steps: []}", "test.yaml, line 1: `turns` must be a list, not an object."),
+    "a step of two kinds": (
+        "turns: [{steps: [{text: a, wait: 1}]}]",
+        "`turns[0].steps[0]` must have exactly one key, of `text`, `thinking`, `wait`,",
+    ),
+    "an unquoted yes": (
+        "turns: [{steps: [{text: yes}]}]",
+        "`turns[0].steps[0].text` must be a text, not a truth value. Put it in quotes.",
+    ),
+    "an item of a list of deltas": (
+        "turns: [{steps: [{text: [a, 1]}]}]",
+        "`turns[0].steps[0].text[1]` must be a text, not a number. Put it in quotes.",
+    ),
+    "a negative wait": ("turns: [{steps: [{wait: -1}]}]", "must be a number of seconds, 0 or more."),
+    "an endless wait": ("turns: [{steps: [{wait: .inf}]}]", "`turns[0].steps[0].wait` must be a finite number."),
+    "a text for a wait": ("turns: [{steps: [{wait: soon}]}]", "must be a number of seconds, 0 or more."),
+    "a wrong pattern": ("turns: [{when: '(', steps: []}]", "`turns[0].when` is not a regular expression: missing )"),
+    "a group that hides a placeholder": (
+        "turns: [{when: '(?P<input>a)', steps: []}]",
+        "`turns[0].when` has a group `input`, which is the name of a placeholder. Rename the group.",
+    ),
+    "an unknown placeholder": (
+        "turns: [{steps: [{text: '{{imput}}'}]}]",
+        "`turns[0].steps[0].text` has the placeholder `{{imput}}`, which means nothing here. Did you mean `input`?",
+    ),
+    "a placeholder out of its place": (
+        "turns: [{steps: [{text: '{{reason}}'}]}]",
+        "has the placeholder `{{reason}}`, which means nothing here.",
+    ),
+    "an unknown placeholder in arguments": (
+        "turns: [{steps: [{tool: {name: Read, args: {a: ['{{x}}']}}}]}]",
+        "`turns[0].steps[0].tool.args` has the placeholder `{{x}}`",
+    ),
+    "an unknown category": (
+        "turns: [{steps: [{tool: {name: Read, category: inof}}]}]",
+        "must be one of `info`, `edit`, `exec`, `mcp`. Did you mean `info`?",
+    ),
+    "a tool of unknown category": (
+        "turns: [{steps: [{tool: {name: Fetch}}]}]",
+        "`turns[0].steps[0].tool` needs a `category` for the tool `Fetch`: one of `info`, `edit`, `exec`, `mcp`.",
+    ),
+    "a description of two lines": (
+        'turns: [{steps: [{tool: {name: Read, description: "a\\nb"}}]}]',
+        "`turns[0].steps[0].tool.description` must be one line.",
+    ),
+    "a program without a name": (
+        "turns: [{steps: [{tool: {name: Bash, run: []}}]}]",
+        "`turns[0].steps[0].tool.run` must name a program.",
+    ),
+    "an unknown fault": (
+        "turns: [{steps: [{fail: {kind: providr, message: m}}]}]",
+        "Did you mean `provider`?",
+    ),
+    "an unknown outcome": ("turns: [{steps: [], outcome: good}]", "must be one of `success`, `error`,"),
+    "an unknown capability": (
+        "capabilities: {fly: true}\nturns: [{steps: []}]",
+        "line 1: `capabilities` has no key `fly`. The keys are `approval`, `thinking`, `mcp`,",
+    ),
+    "a capability that is no flag": (
+        "capabilities: {mcp: 1}\nturns: [{steps: []}]",
+        "`capabilities.mcp` must be `true` or `false`, not a number.",
+    ),
+    "usage below zero": ("turns: [{steps: [], usage: {input_tokens: -1}}]", "must be a whole number, 0 or more."),
+    "a vanish that does not": ("turns: [{steps: [{vanish: false}]}]", "must be `true`; leave the step out otherwise."),
+    "a hang of an unknown kind": ("turns: [{steps: [{hang: blind}]}]", "must be `true`, or `deaf`"),
+    "a key twice": ("turns:\n- steps: []\n  steps: []", "line 3: `turns[0]` has the key `steps` twice."),
+    "merged keys": ("a: &a {steps: []}\nturns: [{<<: *a}]", "merges another object (`<<`)"),
+    "a key that is no text": ("? [a]\n: b", "line 1: the script has a key that is not a text."),
+    "a foreign tag": ("turns: !!python/name:os.system", "has a tag that scripts do not know"),
+    "a set": ("turns: !!set {a}", "has a tag that scripts do not know"),
+    "broken YAML": ("turns:\n  - steps: [\n", "test.yaml, line 3: not YAML: "),
+    "two documents": ("a: 1\n---\nb: 2", "not YAML: "),
+    "an endless loop of aliases": ("turns: &a [*a]", "is nested deeper than 200 levels."),
+    "brackets without end": ("[" * 5000, "is nested deeper than 200 levels."),
+    "a bomb of aliases": (
+        "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40)) + "turns: []",
+        "holds more than 100000 values, aliases included.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_a_wrong_script_is_refused_with_place_and_reason(text: str, problem: str) -> None:
+    assert problem in complaint(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"turns": [}', "test.json is not JSON: Expecting value: line 1 column 12"),
+        ('{"turns": NaN}', "`NaN` is not JSON"),
+        ('{"turns": [{"stepps": []}]}', "test.json: `turns[0]` has no key `stepps`. Did you mean `steps`?"),
+    ],
+)
+def test_a_wrong_json_script_is_refused_with_key_or_line(text: str, problem: str) -> None:
+    assert problem in complaint(text, "test.json")
+
+
+@pytest.mark.parametrize("name", ["test.yaml", "test.json"])
+def test_a_script_that_is_not_utf_8_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"test\.\w+(:| is) not (YAML|JSON): "):
+        script_source.parse(b"turns: \xff\xff", name)
+
+
+def test_a_script_is_found_by_path_or_by_bundled_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yml").write_text("turns: [{steps: [{text: mine}]}]")
+    (tmp_path / "bare").write_text("turns: [{steps: [{text: bare}]}]")
+    monkeypatch.chdir(tmp_path)
+    assert script.load("tour").name == "tour"
+    assert script.load("mine.yml").name == "mine.yml"
+    assert script.load(str(tmp_path / "mine.yml")).turns == script.load("mine.yml").turns
+    assert script.load("bare").turns[0].steps == (Say(TextDelta("bare")),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("tuor", "There is no script `tuor`. Did you mean `tour`?"),
+        ("nosuch", "There is no script `nosuch`. Those that come with Trunkline are "),
+        ("nosuch.yaml", "The script `nosuch.yaml` cannot be read: No such file or directory."),
+        (".", "There is no script `.`."),
+        ("a\0b.yaml", "cannot be read: embedded null byte."),
+    ],
+)
+def test_a_script_that_is_not_there_is_explained(spec: str, problem: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        script.load(spec)
+    assert problem in str(caught.value)
+
+
+def test_a_script_over_the_limit_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.yaml"
+    path.write_bytes(b"#" * (script_source.MAX_BYTES + 1))
+    with pytest.raises(ConfigError, match="larger than"):
+        script.load(str(path))
+
+
+@pytest.mark.parametrize("name", script.bundled())
+def test_every_bundled_script_is_a_good_one(name: str) -> None:
+    assert script.load(name).turns

@@ -1,0 +1,96 @@
+"""Where files live."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from trunkline.base import paths
+
+HOME = {"HOME": "/home/ada"}
+
+
+def test_without_any_variable_files_live_where_the_xdg_specification_puts_them() -> None:
+    assert paths.state_dir(HOME) == "/home/ada/.local/state/trunkline"
+    assert paths.sessions_dir(HOME) == "/home/ada/.local/state/trunkline/sessions"
+    assert paths.config_dir(HOME) == "/home/ada/.config/trunkline"
+    assert paths.cache_dir(HOME) == "/home/ada/.cache/trunkline"
+
+
+def test_absolute_xdg_variables_are_honoured() -> None:
+    environ = {"XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c", "XDG_CACHE_HOME": "/k"}
+    assert paths.state_dir(environ) == "/s/trunkline"
+    assert paths.config_dir(environ) == "/c/trunkline"
+    assert paths.cache_dir(environ) == "/k/trunkline"
+
+
+@pytest.mark.parametrize("value", ["", "state", "./state", "../state", "~/state"])
+def test_empty_and_relative_xdg_values_are_ignored(value: str) -> None:
+    environ = HOME | {"XDG_STATE_HOME": value, "XDG_CONFIG_HOME": value, "XDG_CACHE_HOME": value}
+    assert paths.state_dir(environ) == "/home/ada/.local/state/trunkline"
+    assert paths.config_dir(environ) == "/home/ada/.config/trunkline"
+    assert paths.cache_dir(environ) == "/home/ada/.cache/trunkline"
+
+
+def test_one_variable_moves_state_and_configuration_but_not_the_shared_cache() -> None:
+    environ = HOME | {"TRUNKLINE_HOME": "/srv/t", "XDG_STATE_HOME": "/s", "XDG_CONFIG_HOME": "/c"}
+    assert paths.state_dir(environ) == "/srv/t"
+    assert paths.sessions_dir(environ) == "/srv/t/sessions"
+    assert paths.config_dir(environ) == "/srv/t/config"
+    assert paths.cache_dir(environ) == "/home/ada/.cache/trunkline"
+
+
+def test_the_cache_has_a_variable_of_its_own() -> None:
+    assert paths.cache_dir({"TRUNKLINE_CACHE": "/big/disk", "XDG_CACHE_HOME": "/k"}) == "/big/disk"
+
+
+def test_our_own_variables_may_be_relative_or_begin_with_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert paths.state_dir({"TRUNKLINE_HOME": "here"}) == str(tmp_path / "here")
+    assert paths.state_dir(HOME | {"TRUNKLINE_HOME": "~/t"}) == "/home/ada/t"
+    assert paths.state_dir(HOME | {"TRUNKLINE_HOME": ""}) == "/home/ada/.local/state/trunkline"
+
+
+def test_the_process_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUNKLINE_HOME", "/elsewhere")
+    assert paths.sessions_dir() == "/elsewhere/sessions"
+
+
+def test_a_missing_home_is_an_error_that_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(paths.HomeUnknown, match="`TRUNKLINE_HOME`"):
+        paths.state_dir({})
+    assert paths.state_dir({"TRUNKLINE_HOME": "/srv/t"}) == "/srv/t"
+
+
+def test_directories_are_made_for_the_user_alone_and_named(tmp_path: Path) -> None:
+    made = paths.ensure_dir(str(tmp_path / "a" / "b"))
+    assert made == (str(tmp_path / "a"), str(tmp_path / "a" / "b"))
+    for directory in made:
+        assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
+
+
+def test_a_directory_that_exists_keeps_its_permissions(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    before = shared.stat().st_mode
+    assert paths.ensure_dir(str(shared)) == ()
+    assert shared.stat().st_mode == before
+
+
+def test_a_file_in_the_place_of_a_directory_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        paths.ensure_dir(str(tmp_path / "file"))
+    with pytest.raises(OSError, match="file"):
+        paths.ensure_dir(str(tmp_path / "file" / "below"))
+
+
+def test_asking_for_a_directory_does_not_make_it(tmp_path: Path) -> None:
+    paths.sessions_dir({"TRUNKLINE_HOME": str(tmp_path / "home")})
+    assert list(tmp_path.iterdir()) == []

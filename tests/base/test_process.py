@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.base.processes import (
+    DAEMONIZE,
+    PATIENCE_SECONDS,
+    exists,
+    is_alive,
+    python,
+    read_all,
+    read_line,
+    run_parent,
+    until,
+)
+from trunkline.base import process_tree, watchdog
+from trunkline.base.process import TREE_VARIABLE, Child, SpawnError, StderrTail, child_env, exit_code, spawn
+
+pytestmark = pytest.mark.process
+
+LONG = "60"
+#: Long enough that a test which uses it up has failed.
+LONG_GRACE = 20.0
+
+
+def open_fds() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
+
+
+def test_a_child_leads_a_session_and_a_group_of_its_own() -> None:
+    with spawn(["sleep", LONG]) as child:
+        assert os.getsid(child.pid) == child.pid == child.pgid == os.getpgid(child.pid)
+
+
+def test_standard_input_is_empty_unless_asked_for() -> None:
+    with spawn(["cat"]) as child:
+        assert child.stdin is None
+        assert child.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_child_holds_no_file_of_its_parent_but_standard_error() -> None:
+    parent = """
+r, w = os.pipe()
+os.set_inheritable(r, True); os.set_inheritable(w, True)
+mine = {os.readlink(f"/proc/self/fd/{n}") for n in (0, 1, r, w)}
+with spawn(["ls", "-l", "/proc/self/fd"], stderr="inherit") as child:
+    child.wait(5)
+    listed = os.read(child.stdout, 100000).decode()
+assert "/dev/null" in listed and os.readlink("/proc/self/fd/2") in listed, listed
+print([name for name in mine if name in listed])
+"""
+    assert run_parent(parent) == "[]\n"
+
+
+def test_a_closed_standard_error_is_not_replaced_by_a_pipe_of_ours() -> None:
+    parent = """
+os.close(2); os.close(0)
+with spawn(["sh", "-c", "readlink /proc/self/fd/2; readlink /proc/self/fd/0"], stderr="inherit") as child:
+    child.wait(5)
+    print(os.read(child.stdout, 1000).decode().split(), child.stdout > 2)
+"""
+    assert run_parent(parent) == "['/dev/null', '/dev/null'] True\n"
+
+
+def test_pipes_carry_input_and_both_outputs() -> None:
+    with spawn(["sh", "-c", "read line; echo got $line; echo bad >&2"], stdin="pipe") as child:
+        assert read_all(child, b"hello\n") == (b"got hello\n", b"bad\n")
+        assert child.wait(PATIENCE_SECONDS) == 0
+
+
+def test_outputs_can_be_thrown_away() -> None:
+    with spawn(["sh", "-c", "echo x; echo y >&2"], stdout="null", stderr="null") as child:
+        assert (child.stdout, child.stderr) == (None, None)
+        assert child.wait(PATIENCE_SECONDS) == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137), ("kill -SEGV $$", 139), ("kill -HUP $$", 129)],
+)
+def test_the_end_by_a_signal_is_an_exit_code_of_128_and_more(script: str, code: int) -> None:
+    with spawn(["sh", "-c", script]) as child:
+        assert child.wait(PATIENCE_SECONDS) == code == child.poll()
+
+
+def test_return_codes_of_subprocess_translate_to_exit_codes() -> None:
+    assert [exit_code(code) for code in (0, 3, -9, -15)] == [0, 3, 137, 143]
+
+
+def test_waiting_has_an_end() -> None:
+    with spawn(["sleep", LONG]) as child:
+        assert child.poll() is None
+        with pytest.raises(TimeoutError, match=str(child.pid)):
+            child.wait(0.05)
+
+
+def test_a_tree_that_obeys_is_gone_at_once() -> None:
+    with spawn(["sleep", LONG]) as child:
+        begun = time.monotonic()
+        assert child.terminate_tree(LONG_GRACE) == 143
+        assert time.monotonic() - begun < LONG_GRACE / 2
+        assert child.gone
+
+
+def test_a_child_that_ignores_sigterm_is_killed_after_its_grace() -> None:
+    with spawn(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"]) as child:
+        assert read_line(child.stdout) == "ready"
+        begun = time.monotonic()
+        assert child.terminate_tree(0.2) == 137
+        assert 0.2 <= time.monotonic() - begun < 0.2 + PATIENCE_SECONDS
+        assert not is_alive(child.pid)
+
+
+def test_a_stopped_child_gets_to_obey() -> None:
+    with spawn(["sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done"]) as child:
+        assert read_line(child.stdout) == "ready"
+        os.kill(child.pid, signal.SIGSTOP)
+        assert child.terminate_tree(LONG_GRACE) == 5
+
+
+def test_the_rest_of_the_group_has_the_same_grace_as_its_leader(tmp_path: Path) -> None:
+    cleaned = tmp_path / "cleaned"
+    member = f"trap 'sleep 0.2; touch {cleaned}; exit' TERM; echo ready; while :; do sleep 0.01; done"
+    with spawn(["sh", "-c", f"({member}) & wait"]) as child:
+        assert read_line(child.stdout) == "ready"
+        assert child.terminate_tree(LONG_GRACE) == 143
+    assert cleaned.exists()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("sleep 60 & echo $!", id="same group"),
+        pytest.param("set -m; sleep 60 & echo $!", id="own group"),
+        pytest.param("setsid sleep 60 & echo $!", id="own session"),
+        pytest.param("setsid -f sh -c 'echo $$; exec sleep 60'", id="own session, orphaned"),
+    ],
+)
+@pytest.mark.parametrize("end", [Child.close, Child.kill_tree, lambda child: child.terminate_tree(0.1)])
+@pytest.mark.parametrize("leader", ["ends", "lives"])
+def test_what_a_leader_started_ends_with_the_tree(script: str, end: object, leader: str) -> None:
+    assert callable(end)
+    with spawn(["bash", "-c", script + ("" if leader == "ends" else "; sleep 60")]) as child:
+        descendant = int(read_line(child.stdout))
+        if leader == "ends":
+            assert child.wait(PATIENCE_SECONDS) == 0
+        assert is_alive(descendant)
+        end(child)
+        assert child.gone
+        assert not is_alive(descendant)
+
+
+def test_a_daemon_that_forked_twice_is_found_by_its_cookie() -> None:
+    with spawn(python(DAEMONIZE, "sleep", LONG)) as child:
+        daemon = int(read_line(child.stdout))
+        assert child.wait(PATIENCE_SECONDS) == 0
+        assert os.getsid(daemon) != child.pid
+        assert is_alive(daemon)
+    assert not is_alive(daemon)
+
+
+def test_a_descendant_that_cleared_its_environment_is_found_through_its_living_parent() -> None:
+    script = "env -i setsid sh -c 'echo $$; exec sleep 60' & wait"
+    with spawn(["sh", "-c", script]) as child:
+        descendant = int(read_line(child.stdout))
+        until(lambda: b"sleep" in Path(f"/proc/{descendant}/cmdline").read_bytes())
+        # The leader obeys at once: when SIGKILL's turn comes, nothing ties the descendant to the tree any more.
+        assert child.terminate_tree(LONG_GRACE) == 143
+        assert not is_alive(descendant)
+
+
+def test_a_descendant_in_the_middle_of_exec_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def read(pid: int) -> list[bytes] | None:
+        nonlocal looks
+        looks += pid == stray
+        return None if pid == stray and looks <= 2 else watchdog_read(pid)
+
+    watchdog_read = watchdog.read_cookies
+    with spawn(["setsid", "-f", "sh", "-c", "echo $$; exec sleep 60"]) as child:
+        stray = int(read_line(child.stdout))
+        child.wait(PATIENCE_SECONDS)
+        monkeypatch.setattr(watchdog, "read_cookies", read)
+    assert looks > 2
+    assert not is_alive(stray)
+
+
+def test_cookies_of_nested_trees_accumulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TREE_VARIABLE, "outer")
+    for env in (None, {"PATH": os.environ["PATH"]}):
+        with spawn(["sh", "-c", f"echo ${TREE_VARIABLE}"], env=env) as child:
+            outer, own = read_line(child.stdout).split(":")
+        assert outer == "outer"
+        assert own
+
+
+def test_a_tree_inside_a_tree_ends_with_the_outer_one() -> None:
+    inner = """
+from trunkline.base.process import spawn, watchdog_pid
+child = spawn(["setsid", "-w", "sleep", "60"])
+print(child.pid, watchdog_pid(), flush=True)
+child.wait()
+"""
+    with spawn([sys.executable, "-c", inner]) as child:
+        sleeper, watchdog = map(int, read_line(child.stdout).split())
+        assert is_alive(sleeper)
+        child.kill_tree()
+        assert not is_alive(sleeper)
+        assert not is_alive(watchdog)
+
+
+def test_the_leaders_number_is_kept_until_the_tree_is_gone() -> None:
+    with spawn(["true"]) as child:
+        assert child.wait(PATIENCE_SECONDS) == 0
+        assert exists(child.pid)
+        assert not child.gone
+    assert not exists(child.pid)
+    assert child.gone
+
+
+def test_ending_a_tree_again_and_after_its_end_is_harmless() -> None:
+    with spawn(["sleep", LONG]) as child:
+        assert child.terminate_tree() == 143
+        assert child.terminate_tree() == 143
+        assert child.kill_tree() == 143
+        assert child.wait() == 143
+    child.close()
+
+
+def test_many_threads_may_end_one_tree() -> None:
+    with spawn(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"]) as child:
+        read_line(child.stdout)
+        codes: list[int] = []
+        ends = [lambda: child.terminate_tree(0.1), child.wait, child.kill_tree, lambda: child.wait(PATIENCE_SECONDS)]
+        threads = [threading.Thread(target=lambda end=end: codes.append(end())) for end in ends * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_SECONDS)
+        assert codes == [137] * len(threads)
+
+
+def test_sixty_four_children_live_at_once_and_leave_nothing() -> None:
+    before = open_fds()
+    children = [spawn(["cat"], stdin="pipe") for _ in range(64)]
+    try:
+        for number, child in enumerate(children):
+            assert child.stdin is not None
+            os.write(child.stdin, b"%d\n" % number)
+        assert [read_line(child.stdout) for child in children] == [str(number) for number in range(64)]
+    finally:
+        for child in children:
+            child.close()
+    assert not [child.pid for child in children if exists(child.pid)]
+    assert len(open_fds()) <= len(before) + 1  # the watchdog's pipe, if this was the first spawn
+
+
+def test_no_descriptor_and_no_zombie_is_left() -> None:
+    spawn(["true"]).close()
+    before = open_fds()
+    for _ in range(5):
+        with spawn(["sh", "-c", "sleep 60 & echo x"], stdin="pipe") as child:
+            read_all(child)
+        with pytest.raises(SpawnError):
+            spawn(["no-such-program"], stdin="pipe")
+        with pytest.raises(SpawnError):
+            spawn(["true", "\0"], stdin="pipe")
+    assert open_fds() == before
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert not [pid for pid in children if not is_alive(int(pid))]
+
+
+def test_a_forgotten_child_is_ended_with_a_warning() -> None:
+    child = spawn(["sleep", LONG])
+    pid = child.pid
+    with pytest.warns(ResourceWarning, match=f"{pid} was never closed"):
+        del child
+    assert not exists(pid)
+
+
+def test_a_forked_copy_does_not_end_what_is_not_its_own() -> None:
+    parent = """
+child = spawn(["sleep", "60"])
+forked = os.fork()
+if forked == 0:
+    child.terminate_tree(0); child.close()
+    with spawn(["true"]) as own:
+        os._exit(own.wait(5))
+print(os.waitpid(forked, 0)[1], child.poll(), child.stdout is not None)
+child.close()
+print(child.poll())
+"""
+    assert run_parent(parent) == "0 None True\n137\n"
+
+
+def test_exit_codes_are_right_although_the_host_ignores_sigchld() -> None:
+    parent = """
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+with spawn(["sh", "-c", "exit 7"]) as child:
+    print(child.wait(5))
+"""
+    assert run_parent(parent) == "7\n"
+
+
+def test_a_status_that_somebody_else_took_is_255_and_the_tree_still_ends() -> None:
+    parent = """
+child = spawn(["sh", "-c", "setsid sleep 60 & echo $!"])
+sleeper = int(os.read(child.stdout, 100))
+os.waitpid(child.pid, 0)
+print(child.wait(5), os.path.exists(f"/proc/{sleeper}"))
+child.close()
+print(os.path.exists(f"/proc/{sleeper}/exe"))
+"""
+    assert run_parent(parent) == "255 True\nFalse\n"
+
+
+def test_a_descendant_of_another_user_does_not_hold_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pidfd: int, number: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    with spawn(["bash", "-c", "setsid sleep 60 & echo $!"]) as child:
+        stranger = int(read_line(child.stdout))
+        until(lambda: os.getsid(stranger) == stranger)
+        child.wait(PATIENCE_SECONDS)
+        with monkeypatch.context() as patch:
+            patch.setattr(signal, "pidfd_send_signal", refuse)
+            begun = time.monotonic()
+            child.close()
+            assert time.monotonic() - begun < process_tree.KILL_SECONDS
+    assert child.gone
+    os.kill(stranger, signal.SIGKILL)
+
+
+def test_orphans_that_the_system_gives_to_us_are_reaped_too() -> None:
+    parent = """
+import ctypes
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+with spawn(["sh", "-c", "setsid sleep 60 & sleep 60 & echo $!"]) as child:
+    child.wait(5)
+    os.read(child.stdout, 100)
+with open(f"/proc/self/task/{os.getpid()}/children") as children:
+    print(children.read().split() == [str(watchdog_pid())])
+"""
+    assert run_parent(parent) == "True\n"
+
+
+def test_nothing_here_needs_an_event_loop() -> None:
+    parent = "import trunkline.base.process_pump\nprint('asyncio' in sys.modules)"
+    assert run_parent(parent) == "False\n"
+
+
+def test_an_environment_is_built_from_parts() -> None:
+    base = {"PATH": "/bin", "SECRET_A": "1", "SECRET_B": "2", "X": "3"}
+    assert child_env(base, {"X": "4", "SECRET_B": "5"}, ["SECRET_"]) == {"PATH": "/bin", "X": "4", "SECRET_B": "5"}
+    assert child_env() == dict(os.environ)
+
+
+def test_the_tail_of_standard_error_is_bounded() -> None:
+    tail = StderrTail(limit=10)
+    assert tail.text() == ""
+    tail.feed(b"first\n")
+    assert tail.text() == "first"
+    tail.feed(b"second\n")
+    tail.feed(b"third\n")
+    assert tail.text() == "...ond\nthird"
+    tail.feed(b"x" * 1000)
+    assert tail.text() == "..." + "x" * 10

@@ -1,0 +1,59 @@
+"""Shell completion, through `click`'s own protocol, in fresh processes as a shell runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trunkline.base import paths
+from trunkline.cli.app import COMMANDS
+from trunkline.store.files import FileStore
+
+pytestmark = pytest.mark.process
+
+PATIENCE_SECONDS = 25.0
+PROGRAM = str(Path(sys.executable).with_name("trunkline"))
+
+
+def trunkline(**variables: str) -> str:
+    done = subprocess.run(
+        [PROGRAM],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    return done.stdout
+
+
+def completed(words: str) -> list[str]:
+    """What bash would offer for the last word."""
+    count = len(words.split(" ")) - 1
+    found = trunkline(_TRUNKLINE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(count))
+    return [line.partition(",")[2] for line in found.splitlines()]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_script_for_each_shell(shell: str) -> None:
+    assert "_TRUNKLINE_COMPLETE" in trunkline(_TRUNKLINE_COMPLETE=f"{shell}_source")
+
+
+def test_commands_are_completed() -> None:
+    assert completed("trunkline ") == sorted([*COMMANDS, "agent"])
+    assert completed("trunkline se") == ["sessions"]
+
+
+def test_options_and_choices_are_completed() -> None:
+    assert "--direction" in completed("trunkline schema jsonstream --d")
+    assert completed("trunkline schema j") == ["jsonstream"]
+
+
+def test_session_ids_are_completed() -> None:
+    FileStore(paths.sessions_dir()).create("my-conv-123", "/").close()
+    assert completed("trunkline sessions show my") == ["my-conv-123"]
+    assert completed("trunkline sessions export l") == ["latest"]

@@ -1,0 +1,160 @@
+"""`trunkline conform` as people and programs call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trunkline.cli.conform import command
+
+AGENTS = Path(__file__).parents[1] / "conform"
+GOOD = (sys.executable, "-S", "-E", str(AGENTS / "run_agent.py"), "GoodAgent")
+BAD = (*GOOD[:-1], "OnceIsAlways")
+
+
+def conform(*arguments: str) -> Result:
+    return CliRunner().invoke(command, ["jsonstream", *arguments])
+
+
+@pytest.mark.process
+def test_a_target_that_passes_ends_with_0_and_a_line_for_each_check() -> None:
+    done = conform("--only", "js.grant.o*", "--", *GOOD)
+    assert done.exit_code == 0
+    first, second, target, summary = done.stdout.splitlines()
+    assert first.split() == ["js.grant.once", "MUST", "2.3", "passed"]
+    assert second.split() == ["js.grant.other-category", "MUST", "2.3", "passed"]
+    assert target.endswith("run_agent.py GoodAgent")
+    assert summary.startswith("MUST 2/2 · conforms")
+
+
+@pytest.mark.process
+def test_a_target_that_fails_a_must_ends_with_1_and_the_reason() -> None:
+    done = conform("--only", "js.grant.once", "--", *BAD)
+    assert done.exit_code == 1
+    assert "failed  `Write` ran without being asked for after an approval that was for once" in done.stdout
+    assert "does not conform" in done.stdout
+
+
+@pytest.mark.process
+def test_only_strict_minds_a_should() -> None:
+    only = ("--only", "js.deny.told-reason", "--", *GOOD[:-1], "KeepsTheReason")
+    assert conform(*only).exit_code == 0
+    assert conform("--strict", *only).exit_code == 1
+
+
+@pytest.mark.process
+def test_json_is_one_object_with_the_conversations() -> None:
+    done = conform("--json", "--only", "js.grant.once", "--", *BAD)
+    data = json.loads(done.stdout)
+    (result,) = data["results"]
+    (name,) = result["conversations"]
+    lines = next(each["lines"] for each in data["conversations"] if each["name"] == name)
+    assert result["result"] == "failed"
+    assert any('"tool_approve"' in line["line"] and line["from"] == "host" for line in lines)
+
+
+@pytest.mark.process
+def test_reports_are_written_in_the_form_that_their_name_says(tmp_path: Path) -> None:
+    reports = ("--report", str(tmp_path / "r.json"), "--report", str(tmp_path / "r.md"))
+    assert conform("--only", "js.ready.arrives", *reports, "--", *GOOD).exit_code == 0
+    assert json.loads((tmp_path / "r.json").read_text())["conforms"] is True
+    assert "| `js.ready.arrives` | MUST | 1.1 | passed |  |" in (tmp_path / "r.md").read_text()
+
+
+@pytest.mark.process
+def test_secrets_of_the_environment_do_not_reach_a_report(tmp_path: Path) -> None:
+    agent = tmp_path / "agent.py"
+    agent.write_text('import os, sys\nsys.exit(os.environ["MY_API_KEY"])\n')
+    done = conform("--json", "--env", "MY_API_KEY=very-secret-0123456789", "--only", "js.ready.arrives",
+                   "--", sys.executable, str(agent))  # fmt: skip
+    assert "[redacted]" in done.stdout
+    assert "very-secret" not in done.stdout
+
+
+@pytest.mark.process
+def test_files_that_the_command_names_are_found_from_where_it_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(AGENTS)
+    assert conform("--only", "js.ready.arrives", "--", sys.executable, "good_agent.py").exit_code == 0
+
+
+@pytest.mark.process
+def test_the_command_runs_where_it_is_told_to(tmp_path: Path) -> None:
+    done = conform("--cwd", str(tmp_path), "--only", "js.tool.flow", "--", *GOOD)
+    assert done.exit_code == 0
+    assert (tmp_path / "conform-write.txt").exists()
+
+
+@pytest.mark.process
+def test_prompts_can_be_said_in_other_words(tmp_path: Path) -> None:
+    words = tmp_path / "words.toml"
+    words.write_text('hello = "Nothing that this agent knows."')
+    done = conform("--prompts", str(words), "--only", "js.turn.answer", "--", *GOOD)
+    assert done.exit_code == 1
+    assert "no `text_delta` for the message" in done.stdout
+
+
+@pytest.mark.process
+def test_a_target_that_does_not_start_is_wrong_usage() -> None:
+    done = conform("--", "no-such-program-anywhere")
+    assert done.exit_code == 2
+    assert "there is no program `no-such-program-anywhere`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "Name the command to test behind `--`"),
+        (("--only", "js.nothing", "--", "true"), "No check matches js.nothing"),
+        (("--report", "report.pdf", "--", "true"), "must end in .json or .md"),
+        (("--report", "no/such/folder/r.md", "--", "true"), "there is no directory"),
+        (("--env", "NAME", "--", "true"), "needs NAME=VALUE"),
+        (("--jobs", "0", "--", "true"), "--jobs"),
+        (("--prompts", "no-such-file.toml", "--", "true"), "cannot be read"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_to_do(arguments: tuple[str, ...], problem: str) -> None:
+    done = conform(*arguments)
+    assert done.exit_code == 2
+    assert problem in done.stderr
+
+
+def test_list_shows_the_checks_without_running_anything() -> None:
+    done = conform("--list", "--only", "js.ready.on*")
+    assert done.stdout.split(maxsplit=3)[:3] == ["js.ready.once", "MUST", "1.1"]
+    (check,) = json.loads(conform("--list", "--json", "--only", "js.ready.on*").stdout)
+    assert check["requirement"] == "`ready` comes once in the life of a process."
+
+
+def test_the_prompts_are_shown_in_the_form_in_which_they_are_read(tmp_path: Path) -> None:
+    shown = conform("--show-prompts").stdout
+    again = tmp_path / "prompts.toml"
+    again.write_text(shown, encoding="utf-8")
+    assert conform("--prompts", str(again), "--show-prompts").stdout == shown
+
+
+@pytest.mark.process
+def test_ctrl_c_ends_it_with_130_and_leaves_nothing_running(tmp_path: Path) -> None:
+    agent = tmp_path / "agent.py"
+    agent.write_text(
+        f"import os, time\nopen({str(tmp_path / 'pid.new')!r}, 'w').write(str(os.getpid()))\n"
+        f"os.rename({str(tmp_path / 'pid.new')!r}, {str(tmp_path / 'pid')!r})\ntime.sleep(60)\n"
+    )
+    arguments = [sys.executable, "-m", "trunkline", "conform", "jsonstream", "--", sys.executable, str(agent)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        target = int((tmp_path / "pid").read_text())
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=10)
+    assert running.returncode == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(target, 0)

@@ -1,0 +1,237 @@
+"""`trunkline up`, as people run it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from trunkline.cli import up
+from trunkline.cli.app import COMMANDS
+from trunkline.core.faults import AgentFailed
+from trunkline.exchange.showcase_view import JsonView, PlainView, RichView
+
+pytestmark = pytest.mark.process
+
+PATIENCE_SECONDS = 25.0
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
+UP = (sys.executable, "-m", "trunkline", "up")
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`trunkline up` in a process of its own, which is ended with the block."""
+    with subprocess.Popen([*UP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines_of(process: subprocess.Popen[str]) -> Iterator[str]:
+    assert process.stdout is not None
+    yield from process.stdout
+
+
+def children_of(process: subprocess.Popen[str]) -> list[Path]:
+    """What it has started: the agent, and the watchdog."""
+    pids = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [Path("/proc") / pid for pid in pids]
+
+
+def wait_until_gone(processes: list[Path]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while any(is_running(process) for process in processes):
+        assert time.monotonic() < deadline, processes
+        time.sleep(0.01)
+
+
+def is_running(process: Path) -> bool:
+    try:
+        return b") Z " not in (process / "stat").read_bytes()
+    except OSError:
+        return False
+
+
+def test_without_a_terminal_it_shows_the_conversation_and_what_to_try_next() -> None:
+    done = subprocess.run(UP, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '{"type":"tool_approve","call_id":"call-2-1","scope":"once"}' in done.stdout
+    assert "== A refusal, with its reason ==" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert done.stdout.rstrip().endswith("schema jsonstream")
+
+
+def test_the_transcript_can_be_had_as_json_lines() -> None:
+    done = subprocess.run([*UP, "--json"], capture_output=True, timeout=PATIENCE_SECONDS, check=False)
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert {record["from"] for record in records} == {"host", "agent"}
+    assert records[-1]["line"] == {
+        "type": "stream_end",
+        "msg_id": "m5",
+        "usage": {"input_tokens": 120, "output_tokens": 60},
+    }
+
+
+@needs_proc
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_all_and_leaves_nothing_running(number: int, code: int) -> None:
+    with running("--json") as process:
+        for line in lines_of(process):
+            if "Once upon a time" in line:
+                break
+        children = children_of(process)
+        assert len(children) == 2
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=PATIENCE_SECONDS)
+        assert (process.returncode, errors) == (code, "")
+    wait_until_gone(children)
+
+
+@needs_proc
+def test_a_reader_that_leaves_ends_all() -> None:
+    with running() as process:
+        assert process.stdout is not None
+        next(lines_of(process))
+        children = children_of(process)
+        process.stdout.close()
+        process.wait(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 1
+    wait_until_gone(children)
+
+
+def test_a_failure_is_told_and_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_play(*_: object, **__: object) -> None:
+        raise AgentFailed("No agent today.")
+
+    monkeypatch.setattr(up, "play", no_play)
+    done = CliRunner().invoke(up.command)
+    assert (done.exit_code, done.stderr) == (1, "trunkline up: No agent today.\n")
+
+
+def test_a_terminal_gets_colours_and_time_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(up._view(as_json=True)[0], JsonView)
+    assert isinstance(up._view(as_json=False)[0], PlainView)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    view, pause = up._view(as_json=False)
+    assert isinstance(view, RichView)
+    assert pause > 0
+    assert isinstance(up._view(as_json=True)[0], JsonView)
+
+
+# What it advises.
+
+
+def test_every_command_that_it_advises_exists() -> None:
+    for trial in up.TRIALS:
+        words = shlex.split(trial.command.rpartition("|")[2])
+        assert words[0] == "trunkline"
+        assert words[1] in {"agent", *COMMANDS}
+
+
+def test_the_echo_that_it_advises_works(tmp_path: Path) -> None:
+    command = up.TRIALS[0].command.replace("trunkline ", f"{shlex.quote(sys.executable)} -m trunkline ")
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert done.returncode == 0
+    texts = [json.loads(line).get("text", "") for line in done.stdout.splitlines()]
+    assert "".join(texts) == "Is anybody there?"
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "expected"),
+    [("bin", ".", "trunkline"), ("", ".", "bin/trunkline"), ("", "other", "{own}")],
+    ids=["on PATH", "near", "far"],
+)
+def test_it_advises_the_program_that_is_running(
+    path: str, folder: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "bin" / "trunkline"
+    own.parent.mkdir()
+    own.touch(mode=0o755)
+    (tmp_path / "other").mkdir()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / path) if path else "/nowhere")
+    monkeypatch.chdir(tmp_path / folder)
+    assert up._program() == expected.format(own=own)
+    own.unlink()
+    assert up._program() == f"{tmp_path}/bin/python -m trunkline"
+
+
+# With services.
+
+
+class SelfEnding:
+    """A service that presses Ctrl-C as soon as it can be reached."""
+
+    name, where, trial = "fake", "http://127.0.0.1:1", "curl http://127.0.0.1:1"
+
+    async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+        reachable()
+        os.kill(os.getpid(), signal.SIGINT)
+        await stop.wait()
+
+
+def test_services_are_run_listed_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(up, "services", lambda: (SelfEnding(),))
+    done = CliRunner().invoke(up.command)
+    assert done.exit_code == 130
+    assert done.output.splitlines() == [
+        "Press Ctrl-C to stop all.",
+        "fake: starting",
+        "fake: reachable  http://127.0.0.1:1   try: curl http://127.0.0.1:1",
+        "fake: stopped",
+    ]
+
+
+# `again` is a second Ctrl-C, after the first was noticed.
+DEAF = """
+import asyncio, os, signal, sys
+from trunkline.cli import up
+from trunkline.exchange.supervisor import Pace
+
+class Deaf:
+    name = where = trial = "deaf"
+
+    async def run(self, stop, reachable):
+        reachable()
+        os.kill(os.getpid(), signal.SIGINT)
+        await stop.wait()
+        if sys.argv[1] == "again":
+            os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass
+
+print("code", up._run(lambda stop: up._supervise([Deaf()], stop, Pace(stopping=float(sys.argv[2]), cancelling=0.1))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        (["once", "0.1"], "deaf: stuck  it did not stop, and is left behind"),
+        (["again", "600"], "deaf: reachable  deaf   try: deaf"),
+    ],
+)
+def test_a_service_that_never_stops_does_not_keep_the_process(arguments: list[str], last: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DEAF, *arguments], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert done.returncode == 130, done.stderr
+    assert done.stdout.splitlines()[-1] == last

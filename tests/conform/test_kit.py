@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from trunkline.conform.kit import TOUR, Broken, Check, Judgement, NotExercised, Result, Suite
+from trunkline.conform.record import REPORT_HEAD_LINES, REPORT_LINE_CHARS, REPORT_TAIL_LINES, Record
+
+
+class FakeStage:
+    """A stage without processes: scenes write into its one record."""
+
+    def __init__(self, name: str) -> None:
+        self.record = Record(name, ("target",))
+        self.is_closed = False
+
+    @property
+    def records(self) -> Sequence[Record]:
+        return [self.record]
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+async def tour(stage: FakeStage) -> None:
+    stage.record.add("agent", b"tour")
+
+
+def suite() -> Suite[FakeStage]:
+    made: Suite[FakeStage] = Suite(tour)
+
+    @made.check("t.good", "MUST", "1")
+    async def good(stage: FakeStage) -> None:
+        """It is good."""
+        stage.record.add("agent", b"fine")
+
+    @made.check("t.bad", "SHOULD", "2")
+    async def bad(stage: FakeStage) -> None:
+        """It is not bad."""
+        stage.record.add("agent", b"noise")
+        raise Broken("it is bad")
+
+    @made.check("t.never", "MUST", "3")
+    async def never(stage: FakeStage) -> None:
+        """It happens."""
+        raise NotExercised("it did not happen")
+
+    @made.judge("t.quiet", "MUST", "4")
+    def quiet(record: Record) -> Judgement:
+        """There is no noise."""
+        noisy = any(entry.line == b"noise" for entry in record.entries)
+        return Judgement(len(record.entries), "noise" if noisy else None)
+
+    return made
+
+
+async def run(made: Suite[FakeStage], *patterns: str, jobs: int = 2) -> list[Result]:
+    results, _ = await made.run(made.select(patterns), FakeStage, jobs=jobs)
+    return results
+
+
+async def test_scenes_decide_by_how_they_end() -> None:
+    found = {result.check.id: (result.verdict, result.reason) for result in await run(suite(), "t.good", "t.[bn]*")}
+    assert found == {
+        "t.good": ("passed", ""),
+        "t.bad": ("failed", "it is bad"),
+        "t.never": ("not exercised", "it did not happen"),
+    }
+
+
+async def test_a_judge_looks_at_the_conversations_of_all_checks() -> None:
+    result = (await run(suite()))[-1]
+    assert (result.verdict, result.conversations) == ("failed", ("t.bad",))
+    assert result.reason == "noise, in the conversation `t.bad`"
+
+
+async def test_a_judge_has_the_tour_when_no_check_runs() -> None:
+    (result,) = await run(suite(), "t.quiet")
+    assert (result.verdict, result.conversations) == ("passed", (TOUR,))
+
+
+async def test_a_judge_that_saw_nothing_has_not_judged() -> None:
+    made = suite()
+    made.add_judge(Check("t.nothing", "MUST", "5", "Something."), lambda record: Judgement(0))
+    (result,) = await run(made, "t.nothing")
+    assert result.verdict == "not exercised"
+
+
+async def test_results_come_in_the_order_of_the_suite_whatever_ends_first() -> None:
+    assert [result.check.id for result in await run(suite())] == ["t.good", "t.bad", "t.never", "t.quiet"]
+
+
+async def test_no_more_than_the_given_number_of_checks_run_at_a_time() -> None:
+    made: Suite[FakeStage] = Suite(tour)
+    now, most = 0, 0
+
+    async def scene(stage: FakeStage) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        now -= 1
+
+    for number in range(9):
+        made.add(Check(f"t.{number}", "MUST", "1", "It runs."), scene)
+    await run(made, jobs=3)
+    assert most == 3
+
+
+async def test_a_stage_is_closed_whatever_the_scene_does() -> None:
+    made = suite()
+    stages: list[FakeStage] = []
+
+    def stage(name: str) -> FakeStage:
+        stages.append(FakeStage(name))
+        return stages[-1]
+
+    async def crash(stage: FakeStage) -> None:
+        raise ZeroDivisionError
+
+    made.add(Check("t.crash", "MUST", "1", "The kit has no defect."), crash)
+    with pytest.raises(ExceptionGroup):
+        await made.run(made.select(()), stage, jobs=1)
+    assert all(each.is_closed for each in stages)
+
+
+async def test_a_gate_that_fails_leaves_the_rest_unexercised() -> None:
+    made = suite()
+    made.gate = "t.never"
+    results = await run(made, "t.good", "t.quiet")
+    reason = "`t.never` not exercised: it did not happen"
+    assert {(result.verdict, result.reason) for result in results} == {("not exercised", reason)}
+
+
+async def test_a_gate_that_was_not_asked_for_is_not_reported() -> None:
+    made = suite()
+    made.gate = "t.good"
+    heard: list[str] = []
+    results, _ = await made.run(made.select(["t.bad"]), FakeStage, jobs=1, on_result=lambda r: heard.append(r.check.id))
+    assert [result.check.id for result in results] == heard == ["t.bad"]
+
+
+def test_two_checks_of_one_name_are_a_mistake() -> None:
+    made = suite()
+    with pytest.raises(ValueError, match=r"`t\.good`"):
+        made.add(Check("t.good", "MUST", "1", "Again."), tour)
+
+
+def test_a_check_says_what_it_requires() -> None:
+    with pytest.raises(ValueError, match="does not say"):
+        suite().check("t.mute", "MUST", "1")(lambda stage: tour(stage))
+
+
+@pytest.mark.parametrize(
+    ("tier", "verdict", "counts"),
+    [("MUST", "not exercised", True), ("MUST", "failed", True), ("MUST", "passed", False), ("SHOULD", "failed", False)],
+)
+def test_a_must_counts_as_failed_unless_it_passed(tier: str, verdict: str, counts: bool) -> None:
+    check = Check("t.x", tier, "1", "It is.")  # type: ignore[arg-type]  # as parametrised
+    assert Result(check, verdict).counts_as_failed is counts  # type: ignore[arg-type]  # as parametrised
+
+
+def test_a_report_keeps_the_beginning_and_the_end_of_a_long_conversation() -> None:
+    record = Record("long", ("target",))
+    for number in range(1000):
+        record.add("agent", b"%d" % number)
+    exported = record.export()
+    lines = [line["line"] for line in exported["lines"]]
+    assert (lines[0], lines[-1], len(lines)) == ("0", "999", REPORT_HEAD_LINES + REPORT_TAIL_LINES)
+    assert exported["lines_left_out"] == 1000 - len(lines)
+
+
+def test_a_report_keeps_the_beginning_of_a_long_line() -> None:
+    record = Record("wide", ("target",))
+    record.add("agent", "ä".encode() * 1_000_000)
+    (line,) = record.export()["lines"]
+    assert line["line"] == "ä" * REPORT_LINE_CHARS + "... (2000000 bytes)"
+
+
+def test_bytes_that_are_no_text_stay_readable_in_a_report() -> None:
+    record = Record("bytes", ("target",))
+    record.add("agent", b"\xff!")
+    assert record.export()["lines"][0]["line"] == "\\xff!"
+
+
+def test_a_sealed_record_is_exported_as_it_was() -> None:
+    record = Record("sealed", ("target",))
+    record.add("host", b"hello")
+    before = record.export()
+    record.seal()
+    assert (record.export(), record.entries) == (before, [])

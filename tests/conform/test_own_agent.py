@@ -1,0 +1,58 @@
+"""Our own agent against the kit: nothing of the protocol is left unexercised."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from trunkline.agents import script
+from trunkline.conform.jsonstream.catalogue import SUITE
+from trunkline.conform.jsonstream.prompts import PROMPTS, fill
+from trunkline.conform.jsonstream.stage import Stage, Target
+
+COMMAND = (
+    sys.executable,
+    "-m",
+    "trunkline",
+    "agent",
+    "--json-stream",
+    "--agent",
+    "scripted",
+    "--script",
+    "conformance",
+)
+# The script needs no model, so no key can be missing; `trunkline agent` without `--agent` has its own test of that.
+NOT_EXERCISED = ["js.start.no-key"]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+async def test_the_scripted_agent_passes_every_check() -> None:
+    target = Target(COMMAND, {}, timeout=20.0)
+    results, records = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=3)
+    assert [(each.check.id, each.reason) for each in results if each.verdict == "failed"] == []
+    assert [each.check.id for each in results if each.verdict == "not exercised"] == NOT_EXERCISED
+    assert {record.stderr for record in records if record.exit_code == 0} == {""}
+
+
+@pytest.mark.process
+async def test_a_missing_key_is_told_before_ready() -> None:
+    target = Target((sys.executable, "-m", "trunkline", "agent", "--json-stream"), {}, timeout=20.0)
+    checks = SUITE.select(["js.start.no-key"])
+    (result,), _ = await SUITE.run(checks, lambda name: Stage(target, name), jobs=1)
+    assert (result.verdict, result.reason) == ("passed", "")
+
+
+def test_the_script_has_a_turn_of_its_own_for_each_prompt() -> None:
+    turns = [turn for turn in script.load("conformance").turns if turn.when is not None]
+    taken: dict[str, list[str]] = {}
+    for name, prompt in PROMPTS.items():
+        text = fill({name: prompt}, name, text="a\nb", command="echo `date`; exit 3")
+        first = next((turn.when.pattern for turn in turns if turn.when and re.search(turn.when, text)), "none")
+        taken.setdefault(first, []).append(name)
+    assert "none" not in taken
+    writes = {"write", "write-again", "write-denied"}
+    assert [names for names in taken.values() if len(names) > 1 and set(names) != writes] == []

@@ -1,0 +1,162 @@
+"""What every test gets: a home of its own, nothing of the machine's secrets, and a look at what it left running.
+
+- Each test has empty `TRUNKLINE_HOME` and XDG directories, and sees no provider's key and no `TRUNKLINE_*` variable of
+  the person who runs it. Changes to the environment are undone after each test.
+- `require` is for components that cannot always be had (a server, a browser, a fuzzer). Their absence is listed at the
+  end of the run; with CI=true it fails the test.
+- A run that leaves a process behind fails, and names the test that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import settings
+
+# No deadline per example: on a busy machine it measures the neighbours.
+settings.register_profile("trunkline", deadline=None, print_blob=True)
+settings.load_profile("trunkline")
+
+# What could reach a real account or change what a program under test does.
+_SCRUBBED_PREFIXES = ("TRUNKLINE_", "ANTHROPIC_", "OPENAI_", "AWS_", "AZURE_", "GOOGLE_", "GEMINI_", "VERTEX_", "XDG_")
+_SCRUBBED_SUFFIXES = ("_API_KEY", "_TOKEN", "_SECRET", "_SECRET_KEY")
+_SCRUBBED_NAMES = frozenset(
+    {
+        # generic names that agents read
+        "API_KEY", "BASE_URL", "MODEL", "PROVIDER",
+        # would hide a missing flush, a missing install, or colour what is compared as text
+        "PYTHONUNBUFFERED", "PYTHONPATH", "FORCE_COLOR", "CLICOLOR_FORCE",
+        # would make each start of a program under test compile its source again
+        "PYTHONDONTWRITEBYTECODE",
+    }
+)  # fmt: skip
+
+_UNAVAILABLE = "unavailable component: "
+# Inherited by whatever a test starts, however far it wanders from its process group or parent.
+_MARK = "TRUNKLINE_TEST_RUN"
+# pytest keeps the running test's name here; so each process carries the name of the test that started it.
+_CURRENT_TEST = b"PYTEST_CURRENT_TEST="
+# A process that was told to end in a test's last line may need a moment to be gone.
+_LEFTOVER_GRACE_SECONDS = 2.0
+_LEFTOVER_POLL_SECONDS = 0.05
+
+_leftovers_key = pytest.StashKey[list[str]]()
+
+
+def require(component: str, available: bool, hint: str) -> None:
+    """Goes on only when `component` is there; `hint` says how to get it.
+
+    Otherwise the test is skipped and listed at the end of the run, or fails when CI=true.
+    """
+    if available:
+        return
+    reason = f"{_UNAVAILABLE}{component} ({hint})"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    # Not through tmp_path and monkeypatch: Hypothesis refuses function-scoped fixtures that are not autouse.
+    home = tmp_path_factory.mktemp("home")
+    places = {"TRUNKLINE_HOME": "state", "TRUNKLINE_CACHE": "cache"}
+    places |= {f"XDG_{kind}_HOME": f"xdg-{kind.lower()}" for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+    with mock.patch.dict(os.environ, {name: str(home / folder) for name, folder in places.items()}):
+        yield
+
+
+def pytest_sessionstart() -> None:
+    for name in list(os.environ):
+        if name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES) or name.endswith(_SCRUBBED_SUFFIXES):
+            del os.environ[name]
+    os.environ[_MARK] = uuid.uuid4().hex
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    found = config.stash.setdefault(_leftovers_key, [])
+    if not _has_workers(config):
+        found += _wait_for_leftovers()
+    if hasattr(config, "workeroutput"):  # a pytest-xdist worker: the controller tells the story
+        config.workeroutput["leftovers"] = found
+    elif found:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The controller's side of the above: a worker hands in what it found. (One that crashed has no output.)"""
+    found = getattr(node, "workeroutput", {}).get("leftovers", [])
+    node.config.stash.setdefault(_leftovers_key, []).extend(found)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    unavailable = sorted(
+        {
+            text[text.index(_UNAVAILABLE) + len(_UNAVAILABLE) :]
+            for outcome in ("skipped", "failed", "error")
+            for report in terminalreporter.stats.get(outcome, [])
+            if _UNAVAILABLE in (text := _reason(report))
+        }
+    )
+    if unavailable:
+        terminalreporter.section("components that could not be had; their tests did not run")
+        for line in unavailable:
+            terminalreporter.line(line)
+    leftovers = config.stash.get(_leftovers_key, [])
+    if leftovers:
+        terminalreporter.section("processes that were left running", red=True)
+        for line in leftovers:
+            terminalreporter.line(line)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):  # a skip: file, line, reason
+        return report.longrepr[2]
+    return str(report.longrepr)
+
+
+def _has_workers(config: pytest.Config) -> bool:
+    """True in the process that only hands out tests to pytest-xdist's workers."""
+    return config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
+
+
+def _wait_for_leftovers() -> list[str]:
+    deadline = time.monotonic() + _LEFTOVER_GRACE_SECONDS
+    # Twice: a process that forks and ends while the first look goes on can hide its child from that look.
+    while (found := _leftovers() or _leftovers()) and time.monotonic() < deadline:
+        time.sleep(_LEFTOVER_POLL_SECONDS)
+    return found
+
+
+def _leftovers() -> list[str]:
+    """Processes that carry this run's mark or are our children, on systems that have /proc; none elsewhere."""
+    mark = f"{_MARK}={os.environ[_MARK]}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            # "pid (name) state ppid ...", where the name may hold anything, parentheses included
+            state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+            environment = (entry / "environ").read_bytes().split(b"\0")
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:  # ended meanwhile, or somebody else's
+            continue
+        is_child = int(parent) == os.getpid()
+        # The watchdog of `trunkline.base.process` lives as long as the process it watches: us.
+        is_our_watchdog = is_child and b"watchdog.py" in command
+        is_suspect = (is_child or mark in environment) and int(entry.name) != os.getpid()
+        if is_suspect and not is_our_watchdog and state != b"Z":
+            test = next((v.removeprefix(_CURRENT_TEST) for v in environment if v.startswith(_CURRENT_TEST)), b"?")
+            found.append(
+                f"{entry.name}: {command.decode(errors='replace')}(started by {test.decode(errors='replace')})"
+            )
+    return found

@@ -1,0 +1,484 @@
+"""What a session adds to its turns: the log first, resuming, checkpoints, watchers, redaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.loop import run
+from tests.support.puppet import Puppet
+from trunkline.base.redact import Redactor
+from trunkline.core import faults, recorder
+from trunkline.core.agent import AddHistory, Approve, Deny, OpenRequest
+from trunkline.core.approvals import Policy
+from trunkline.core.events import (
+    Checkpointed,
+    Envelope,
+    Event,
+    Failed,
+    Gap,
+    Notice,
+    Progress,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from trunkline.core.faults import AgentBusy, ConfigError
+from trunkline.core.log import MemoryLog
+from trunkline.core.redaction import redacting
+from trunkline.core.session import Session
+from trunkline.core.turns import NOBODY_TO_ASK, State
+from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.store.files import FileStore
+
+DONE = TurnEnded("success", Usage(10, 5))
+
+
+class Seen:
+    """A sink that remembers."""
+
+    congested = False
+
+    def __init__(self) -> None:
+        self.accepted: list[Event] = []
+        self.shown: list[Event] = []
+
+    def accept(self, envelope: Envelope) -> None:
+        self.accepted.append(envelope.event)
+
+    def flush(self) -> None:
+        self.shown = list(self.accepted)
+
+    async def drain(self) -> None:
+        pass
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def say(session: Session, puppet: Puppet, *events: Event) -> None:
+    """One whole turn."""
+    session.submit(UserMessage("hi"))
+    await settle()
+    puppet.say(*events, DONE)
+    await session.at_rest()
+
+
+# The log comes first
+
+
+class WatchedLog(MemoryLog):
+    """Notes what had been shown whenever it was flushed or synced."""
+
+    def __init__(self, seen: Seen) -> None:
+        super().__init__("s1")
+        self.seen = seen
+        self.unflushed: list[Event] = []
+        self.violations: list[Event] = []
+        self.synced = asyncio.Event()
+
+    def append(self, envelope: Envelope) -> int:
+        self.unflushed.append(envelope.event)
+        return super().append(envelope)
+
+    def flush(self) -> None:
+        self.violations += [event for event in self.unflushed if event in self.seen.shown]
+        self.unflushed.clear()
+
+    async def sync(self) -> None:
+        self.flush()
+        await self.synced.wait()
+
+
+def test_nothing_is_shown_before_it_is_logged_and_no_end_before_it_is_durable() -> None:
+    async def main() -> None:
+        seen, puppet = Seen(), Puppet()
+        log = WatchedLog(seen)
+        session = await Session.open(puppet, log, Policy())
+        session.attach(seen)
+        session.submit(UserMessage("hi"))
+        await settle()
+        puppet.say(TextDelta("one"))
+        await settle()
+        assert seen.shown == [TurnStarted(UserMessage("hi")), TextDelta("one")]
+        puppet.say(DONE)
+        await settle()
+        session.submit(UserMessage("more"))
+        session.flush()
+        await settle()
+        assert DONE in seen.accepted
+        assert DONE not in seen.shown
+        log.synced.set()
+        await settle()
+        assert seen.shown[-2:] == [DONE, TurnStarted(UserMessage("more"))]
+        assert log.violations == []
+        await session.close()
+
+    run(main())
+
+
+def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() -> None:
+    class FullLog(MemoryLog):
+        full = True
+
+        def flush(self) -> None:
+            if self.full:
+                raise OSError(28, "No space left on device")
+
+        async def sync(self) -> None:
+            self.flush()
+
+    async def main() -> None:
+        seen, puppet, log = Seen(), Puppet(), FullLog("s1")
+        session = await Session.open(puppet, log, Policy())
+        session.attach(seen)
+        await say(session, puppet, TextDelta("a"), Notice("b"))
+        await settle()
+        failures = [event for event in seen.shown if isinstance(event, Failed)]
+        assert failures == [Failed("internal", "Failed to save session: No space left on device", retryable=True)]
+        assert DONE in seen.shown
+        log.full = False
+        await say(session, puppet)
+        await settle()
+        log.full = True
+        await say(session, puppet)
+        await settle()
+        assert sum(isinstance(event, Failed) for event in seen.shown) == 2
+        log.full = False
+        await session.close()
+
+    run(main())
+
+
+# Resuming
+
+
+def restarted(store: FileStore, check: Callable[[Session, Puppet], Any] | None = None, **options: Any) -> Session:
+    """Open the session anew, as another process would, and close it again."""
+
+    async def main() -> Session:
+        puppet = Puppet()
+        session = await Session.open(puppet, store.open("s1"), Policy(), resume=True, **options)
+        if check is not None:
+            check(session, puppet)
+        await session.close()
+        return session
+
+    return asyncio.run(main())
+
+
+def begun(store: FileStore, script: Callable[[Session, Puppet], Any]) -> None:
+    async def main() -> None:
+        puppet = Puppet()
+        session = await Session.open(puppet, store.create("s1", "/work"), Policy())
+        await script(session, puppet)
+        await session.close()
+
+    asyncio.run(main())
+
+
+def test_resuming_restores_usage_grants_mode_history_and_the_agents_journal(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+
+    async def script(session: Session, puppet: Puppet) -> None:
+        assert puppet.request is not None
+        await session.configure(AddHistory("rules"))
+        session.set_mode("auto_edit")
+        session.submit(UserMessage("hi"))
+        await settle()
+        puppet.request.journal.append({"role": "user", "blocks": ["hi"]})
+        puppet.say(ToolRequested("t1", "Bash", "exec", {}))
+        await settle()
+        session.answer("t1", Approve("always"))
+        puppet.say(DONE)
+        await session.at_rest()
+        await say(session, puppet)
+        puppet.request.journal.append({"role": "assistant"})
+
+    def check(session: Session, puppet: Puppet) -> None:
+        request = puppet.request
+        assert isinstance(request, OpenRequest)
+        assert request.resumed
+        assert request.history == ("rules",)
+        assert request.journal.records == ({"role": "user", "blocks": ["hi"]}, {"role": "assistant"})
+        assert session.state.total == Usage(20, 10)
+        assert session.state.turns == 2
+        assert session.mode == "auto_edit"
+
+    begun(store, script)
+    restarted(store, check)
+    assert restarted(store, mode="yolo").mode == "yolo"
+
+
+def test_the_agent_may_replace_its_journal_and_the_log_keeps_both(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+
+    async def script(session: Session, puppet: Puppet) -> None:
+        assert puppet.request is not None
+        for number in range(5):
+            puppet.request.journal.append(number)
+        puppet.request.journal.replace(["summary"])
+        puppet.request.journal.append(5)
+
+    def check(session: Session, puppet: Puppet) -> None:
+        assert puppet.request is not None
+        assert puppet.request.journal.records == ("summary", 5)
+
+    begun(store, script)
+    restarted(store, check)
+
+
+def test_a_turn_that_nobody_ended_is_ended_as_unknown_with_its_calls(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    log = store.create("s1", "/work")
+    at = 1.0
+    for seq, event in enumerate((TurnStarted(UserMessage("x")), ToolStarted("t1", "Bash"), TextDelta("half")), 1):
+        log.append(Envelope("s1", seq, 1, at, event))
+    log.close()
+    restarted(store)
+    events = [item.event for item in store.open("s1").read() if isinstance(item, Envelope)]
+    assert events[3:] == [ToolCancelled("t1", "The process ended before this tool did"), TurnEnded("unknown")]
+
+
+def test_resuming_reads_from_the_last_checkpoint_and_not_from_the_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "CHECKPOINT_BYTES", 2000)
+    store = FileStore(tmp_path)
+
+    async def script(session: Session, puppet: Puppet) -> None:
+        assert puppet.request is not None
+        puppet.request.journal.append("kept")
+        for _ in range(30):
+            await say(session, puppet, *[TextDelta("word ")] * 20)
+
+    begun(store, script)
+    log = store.open("s1")
+    checkpoints = [
+        item.seq for item in log.read() if isinstance(item, Envelope) and isinstance(item.event, Checkpointed)
+    ]
+    assert 2 <= len(checkpoints) <= 60
+    restored = log.restore()
+    assert restored.state.total == Usage(300, 150)
+    assert restored.state.turns == 30
+    assert restored.state.journal == ["kept"]
+    log.close()
+
+
+def test_checkpoints_stay_a_fraction_of_the_log_however_large_the_live_context_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "CHECKPOINT_BYTES", 1000)
+    sizes: list[tuple[bool, int]] = []
+    store = FileStore(tmp_path)
+
+    async def script(session: Session, puppet: Puppet) -> None:
+        assert puppet.request is not None
+        append = session._recorder._log.append
+
+        def measured(envelope: Envelope) -> int:
+            size = append(envelope)
+            sizes.append((isinstance(envelope.event, Checkpointed), size))
+            return size
+
+        session._recorder._log.append = measured  # type: ignore[method-assign]
+        for number in range(200):
+            puppet.request.journal.append({"number": number, "text": "x" * 100})
+            await say(session, puppet)
+
+    begun(store, script)
+    checkpoints = sum(size for is_checkpoint, size in sizes if is_checkpoint)
+    everything = sum(size for _, size in sizes)
+    assert 0 < checkpoints < everything / 2
+
+
+# Watching
+
+
+async def collect(session: Session, into: list[Envelope | Gap], since: int | None, length: int = 100) -> None:
+    async for item in session.subscribe(since, length):
+        into.append(item)
+
+
+def test_a_watcher_sees_the_past_and_the_present_without_a_hole_or_a_repetition() -> None:
+    async def main() -> None:
+        puppet = Puppet()
+        session = await Session.open(puppet, MemoryLog("s1"), Policy())
+        await say(session, puppet, TextDelta("a"), TextDelta("b"))
+        late: list[Envelope | Gap] = []
+        live: list[Envelope | Gap] = []
+        watchers = [asyncio.create_task(collect(session, late, 2)), asyncio.create_task(collect(session, live, None))]
+        await settle()
+        assert puppet.request is not None
+        puppet.request.journal.append("private")
+        await say(session, puppet, TextDelta("c"))
+        await session.close()
+        await asyncio.gather(*watchers)
+        assert [item.seq for item in late if isinstance(item, Envelope)] == [3, 4, 6, 7, 8]
+        assert [item.seq for item in live if isinstance(item, Envelope)] == [6, 7, 8]
+
+    run(main())
+
+
+# Who may do what
+
+
+def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
+    async def main() -> None:
+        puppet, seen = Puppet(), Seen()
+        session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
+        session.attach(seen)
+        await say(session, puppet, ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Read", "info", {}))
+        assert puppet.decisions == [("t1", Deny(NOBODY_TO_ASK)), ("t2", Approve())]
+        assert ToolCancelled("t1", NOBODY_TO_ASK) in seen.accepted
+        assert not any(isinstance(event, ToolRequested) for event in seen.accepted)
+        await session.close()
+
+    run(main())
+
+
+def test_a_session_that_does_not_queue_refuses_and_the_running_turn_is_undisturbed() -> None:
+    async def main() -> None:
+        puppet, seen = Puppet(), Seen()
+        session = await Session.open(puppet, MemoryLog("s1"), Policy(), busy="reject")
+        session.attach(seen)
+        session.submit(UserMessage("one"))
+        with pytest.raises(AgentBusy):
+            session.submit(UserMessage("two"))
+        await settle()
+        puppet.say(DONE)
+        await session.at_rest()
+        assert seen.accepted == [TurnStarted(UserMessage("one")), DONE]
+        await session.close()
+        with pytest.raises(AgentBusy):
+            session.submit(UserMessage("three"))
+
+    run(main())
+
+
+def test_an_agent_that_says_it_runs_what_was_denied_is_reported() -> None:
+    async def main() -> None:
+        puppet, seen = Puppet(), Seen()
+        session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
+        session.attach(seen)
+        await say(session, puppet, ToolRequested("t1", "Bash", "exec", {}), ToolStarted("t1", "Bash"))
+        assert any(isinstance(event, Notice) and "denied" in event.message for event in seen.accepted)
+        await session.close()
+
+    run(main())
+
+
+# Ending
+
+
+def test_closing_ends_the_turn_the_agent_and_the_log() -> None:
+    async def main() -> None:
+        puppet, seen = Puppet(), Seen()
+        session = await Session.open(puppet, MemoryLog("s1"), Policy())
+        session.attach(seen)
+        session.submit(UserMessage("one"))
+        session.submit(UserMessage("two"))
+        await settle()
+        await session.close()
+        assert puppet.closed
+        assert session.status is State.CLOSED
+        ends = [event for event in seen.shown if isinstance(event, TurnEnded)]
+        assert ends == [TurnEnded("cancelled", NOTHING_USED)] * 2
+
+    run(main())
+
+
+def test_an_agent_that_hangs_or_fails_while_it_closes_keeps_nobody() -> None:
+    class Hanging(Puppet):
+        async def close(self) -> None:
+            self.closed = True
+            await asyncio.sleep(3600)
+
+    class Failing(Puppet):
+        async def close(self) -> None:
+            self.closed = True
+            raise RuntimeError("no")
+
+    async def main(puppet: Puppet) -> None:
+        session = await Session.open(puppet, MemoryLog("s1"), Policy())
+        started = asyncio.get_running_loop().time()
+        await session.close()
+        assert asyncio.get_running_loop().time() - started < 1
+        assert puppet.closed
+
+    run(main(Hanging()))
+    run(main(Failing()))
+
+
+def test_an_agent_that_cannot_open_passes_its_reason_on() -> None:
+    class Broken(Puppet):
+        async def open(self, request: OpenRequest) -> Puppet:
+            raise ConfigError("no key")
+
+    async def main() -> None:
+        with pytest.raises(ConfigError, match="no key"):
+            await Session.open(Broken(), MemoryLog("s1"), Policy())
+
+    run(main())
+
+
+# Secrets
+
+
+def test_known_secrets_reach_neither_the_log_nor_a_sink() -> None:
+    secret = "sk-0123456789abcdef"
+
+    async def main() -> None:
+        puppet, seen, log = Puppet(), Seen(), MemoryLog("s1")
+        session = await Session.open(puppet, log, Policy(), redact=redacting(Redactor([secret])))
+        session.attach(seen)
+        events: list[Event] = [
+            Failed("provider", f"bad key {secret}"),
+            Notice(f"using {secret}"),
+            Progress(f"still {secret}"),
+            ToolRequested("t1", "Read", "info", {"command": f"echo {secret}"}, f"Execute: echo {secret}"),
+            ToolStarted("t1", "Read"),
+            ToolFinished("t1", "Read", "success", f"out {secret}", metadata={"env": [secret]}),
+            ToolCancelled("t9", f"because {secret}"),
+        ]
+        await say(session, puppet, *events)
+        await session.close()
+        assert len(seen.shown) >= len(events)
+        assert secret not in repr(seen.shown)
+        assert secret not in repr(list(log.read()))
+
+    run(main())
+
+
+# Contracts in words
+
+
+def test_a_protocol_error_must_say_whose_fault_it_is() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        faults.ProtocolError("x")
+
+
+def test_every_fault_has_a_row_in_the_table_and_every_row_a_fault() -> None:
+    def below(kind: type[faults.Fault]) -> set[type[faults.Fault]]:
+        return {kind}.union(*(below(child) for child in kind.__subclasses__()))
+
+    kinds = {kind.kind for kind in below(faults.Fault) - {faults.Fault, faults.ProtocolError}}
+    assert kinds == set(faults.TABLE)
+
+
+def test_an_unexpected_exception_becomes_a_fault_that_names_it() -> None:
+    assert str(faults.of(ValueError("odd"))) == "ValueError: odd"
+    assert str(faults.of(ValueError())) == "ValueError"
+    busy = AgentBusy("x")
+    assert faults.of(busy) is busy

@@ -1,0 +1,137 @@
+"""What a session has come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tests.core.event_strategies import envelopes
+from trunkline.base import jsontext
+from trunkline.base.shapes import ShapeError
+from trunkline.core.events import (
+    Envelope,
+    Event,
+    Granted,
+    HistoryInjected,
+    Journaled,
+    JournalReplaced,
+    ModeChanged,
+    SessionIdentified,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from trunkline.core.state import SessionState, Snapshot
+from trunkline.core.usage import Usage
+
+
+def folded(*events: Event, turn: int = 1, state: SessionState | None = None) -> SessionState:
+    state = state or SessionState()
+    for seq, event in enumerate(events, start=1):
+        state.apply(Envelope("s", seq, turn, 0.0, event))
+    return state
+
+
+def members(state: SessionState) -> dict[str, Any]:
+    return dict(vars(state))
+
+
+START = TurnStarted(UserMessage("hi"))
+
+
+def test_a_new_session_has_come_to_nothing() -> None:
+    state = SessionState()
+    assert (state.turns, state.mode, state.total, state.open_turn) == (0, None, None, None)
+    assert state.snapshot() == {"turns": 0, "grants": [], "history": [], "journal": []}
+
+
+def test_a_turn_is_open_from_its_start_to_its_end() -> None:
+    state = folded(START, turn=3)
+    assert (state.turns, state.open_turn) == (3, 3)
+    folded(TurnEnded("cancelled"), turn=3, state=state)
+    assert (state.turns, state.open_turn) == (3, None)
+
+
+def test_calls_are_open_until_they_end_and_no_longer_than_their_turn() -> None:
+    asked = ToolRequested("a", "Bash", "exec", {})
+    state = folded(START, asked, ToolStarted("a", "Bash"), ToolStarted("b", "Read"), ToolRequested("c", "X", "mcp", {}))
+    assert state.open_calls == ["a", "b", "c"]
+    folded(ToolFinished("b", "Read", "success", ""), ToolCancelled("a", "denied"), ToolCancelled("z", ""), state=state)
+    assert state.open_calls == ["c"]
+    folded(TurnEnded("error"), state=state)
+    assert state.open_calls == []
+    folded(START, asked, START, state=state)
+    assert state.open_calls == []
+
+
+def test_usage_adds_up_over_turns_and_what_is_unknown_stays_so() -> None:
+    state = folded(TurnEnded("success"))
+    assert (state.last, state.total) == (None, None)
+    folded(TurnEnded("success", Usage(1, 2)), TurnEnded("success", Usage(10, None, 5)), state=state)
+    assert state.last == Usage(10, None, 5)
+    assert state.total == Usage(11, 2, 5, None)
+    state = folded(TurnEnded("error"), state=state)
+    assert (state.last, state.total) == (None, Usage(11, 2, 5, None))
+
+
+def test_modes_grants_history_and_identity_are_kept() -> None:
+    state = folded(
+        ModeChanged("yolo"), ModeChanged("auto_edit"), Granted("exec"), Granted("edit"), Granted("exec"),
+        HistoryInjected("one"), HistoryInjected("two"), SessionIdentified("early"), SessionIdentified("late"),
+    )  # fmt: skip
+    assert state.mode == "auto_edit"
+    assert state.grants == ["exec", "edit"]
+    assert state.history == ["one", "two"]
+    assert state.agent_session == "late"
+
+
+def test_the_journal_grows_and_can_be_replaced() -> None:
+    state = folded(Journaled(1), Journaled({"a": None}), Journaled(None))
+    assert state.journal == [1, {"a": None}, None]
+    folded(JournalReplaced(("summary",)), Journaled(2), state=state)
+    assert state.journal == ["summary", 2]
+
+
+def test_events_that_change_nothing_are_welcome() -> None:
+    assert members(folded(TextDelta("x"))) == members(SessionState())
+
+
+@given(envelopes("s"), envelopes("s"))
+def test_a_checkpoint_anywhere_between_turns_changes_nothing(before: list[Envelope], after: list[Envelope]) -> None:
+    straight = SessionState()
+    ended = Envelope("s", 1, 1, 0.0, TurnEnded("success"))
+    for envelope in [*before, ended]:
+        straight.apply(envelope)
+    resumed = SessionState.from_snapshot(jsontext.loads(jsontext.dumps(straight.snapshot())))
+    for envelope in after:
+        straight.apply(envelope)
+        resumed.apply(envelope)
+    assert members(resumed) == members(straight)
+
+
+def test_a_snapshot_is_not_changed_by_what_happens_later() -> None:
+    state = folded(Granted("exec"), HistoryInjected("one"), Journaled(1))
+    taken = state.snapshot()
+    folded(Granted("edit"), HistoryInjected("two"), Journaled(2), state=state)
+    assert taken == {"turns": 0, "grants": ["exec"], "history": ["one"], "journal": [1]}
+
+
+def test_a_state_that_begins_with_a_snapshot_does_not_change_it() -> None:
+    snapshot = Snapshot(turns=4, grants=("exec",), journal=(1,))
+    state = SessionState(snapshot)
+    folded(Granted("edit"), Journaled(2), state=state)
+    assert snapshot == Snapshot(turns=4, grants=("exec",), journal=(1,))
+    assert (state.turns, state.grants, state.journal) == (4, ["exec", "edit"], [1, 2])
+
+
+@pytest.mark.parametrize("data", [None, [], {"turns": "x"}, {"mode": "telepathy"}, {"grants": ["x"]}, {"journal": {}}])
+def test_what_is_no_snapshot_is_refused(data: Any) -> None:
+    with pytest.raises(ShapeError):
+        SessionState.from_snapshot(data)

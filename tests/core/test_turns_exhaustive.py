@@ -1,0 +1,356 @@
+"""Every interleaving of commands, agent events and faults.
+
+States with the same future are visited once, so that all sequences of any length take seconds instead of for ever. The
+monitor watches what comes out, as a host would, and knows nothing of the machine's inside.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.approvals import Policy
+from trunkline.core.events import (
+    Category,
+    Event,
+    Failed,
+    Mode,
+    ModeChanged,
+    Notice,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from trunkline.core.faults import AgentFailed, Fault, RemoteProtocolError, UnknownCall
+from trunkline.core.turns import Action, Answer, Begin, Call, Cancel, Emit, State, Turns, _Turn
+from trunkline.core.usage import Usage
+
+
+class Violation(AssertionError):
+    """The machine did what it must never do."""
+
+
+class World:
+    """A machine, the agent and host around it, and a monitor of everything that comes out."""
+
+    def __init__(self, make: Callable[[Policy], Turns], messages: int) -> None:
+        self.turns = make(Policy())
+        self.messages = messages
+        self.sent = 0
+        self.started: list[int] = []
+        self.ended: list[int] = []
+        self.calls: dict[tuple[int, str], str] = {}
+        self.owed: list[tuple[int, str]] = []
+        """Decisions that the machine wants told to the agent."""
+        self.asked: set[tuple[int, str]] = set()
+        """Requests that the agent made and nobody answered."""
+        self.agent_turn = 0
+        self.cancelling = 0
+        self.trail: tuple[str, ...] = ()
+
+    # What may happen next.
+
+    def moves(self) -> Iterator[str]:
+        if self.sent < self.messages:
+            yield from ("message", "empty message")
+        yield from ("stop", "close", "mode yolo", "mode default")
+        for call in ("a", "b"):
+            yield from (f"approve {call}", f"always {call}", f"deny {call}")
+        if self.owed:
+            yield "told"
+        if self.agent_turn:
+            yield from ("text", "failed event", "end", "end error", "crash", "vanish")
+            for call in ("a", "b"):
+                yield from (f"request {call}", f"start {call}", f"finish {call}", f"cancel {call}")
+        if self.cancelling:
+            yield "expire"
+
+    def do(self, move: str) -> None:  # noqa: C901
+        self.trail += (move,)
+        turns, turn = self.turns, self.agent_turn
+        verb, _, call = move.partition(" ")
+        match verb:
+            case "message" | "empty":
+                self.sent += 1
+                refusal = RemoteProtocolError("empty") if verb == "empty" else None
+                self.take(turns.submit(UserMessage(f"m{self.sent}"), refusal))
+            case "stop":
+                self.take(turns.stop())
+            case "close":
+                self.take(turns.close())
+            case "mode":
+                self.take(turns.set_mode("yolo" if call == "yolo" else "default"))
+                if call == "yolo" and turns.pending:
+                    raise Violation("a request is still pending in a mode that allows it")
+            case "approve" | "always" | "deny":
+                decision = Deny("no") if verb == "deny" else Approve("always" if verb == "always" else "once")
+                pending = any(request.call_id == call for request in turns.pending)
+                try:
+                    self.take(turns.answer(call, decision))
+                except UnknownCall:
+                    if pending:
+                        raise Violation("a pending request could not be answered") from None
+                else:
+                    if not pending:
+                        raise Violation("an answer was taken that nobody waited for")
+            case "told":
+                self.take(turns.resolved(*self.owed.pop(0)))
+            case "text":
+                self.take(turns.agent_says(turn, TextDelta("x")))
+            case "failed":
+                self.take(turns.agent_says(turn, Failed("provider", "no")))
+            case "request":
+                self.asked.add((turn, call))
+                category: Category = "exec" if call == "a" else "edit"
+                self.take(turns.agent_says(turn, ToolRequested(call, "T", category, {})))
+            case "start":
+                self.take(turns.agent_says(turn, ToolStarted(call, "T")))
+            case "finish":
+                self.take(turns.agent_says(turn, ToolFinished(call, "T", "success", "")))
+            case "cancel":
+                self.take(turns.agent_says(turn, ToolCancelled(call, "agent")))
+            case "end":
+                self.take(turns.agent_says(turn, TurnEnded("error" if call else "success")))
+            case "crash":
+                self.take(turns.agent_failed(turn, AgentFailed("boom")))
+            case "vanish":
+                self.take(turns.agent_gone(turn))
+            case "expire":
+                self.take(turns.expired(self.cancelling))
+        if verb in ("end", "crash", "vanish", "expire") and turns.turn == turn:
+            raise Violation("the turn goes on without its agent")
+
+    # What must never happen.
+
+    def take(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Begin(turn=turn):
+                    if self.agent_turn or turn not in self.started or turn in self.ended:
+                        raise Violation(f"turn {turn} begins at the wrong time")
+                    self.agent_turn = turn
+                case Answer(turn=turn, call_id=call_id):
+                    self.owed.append((turn, call_id))
+                    self.asked.discard((turn, call_id))
+                    if self.calls.get((turn, call_id)) == "over":
+                        del self.calls[turn, call_id]  # the id is used again: a new call
+                case Cancel(turn=turn):
+                    if turn != self.agent_turn:
+                        raise Violation("the wrong turn is cancelled")
+                    self.cancelling = turn
+                case Emit(turn=turn, event=event):
+                    self.see(turn, event)
+        self.check()
+
+    def see(self, turn: int, event: object) -> None:
+        if isinstance(event, TurnStarted):
+            if turn in self.started:
+                raise Violation(f"turn {turn} starts twice")
+            self.started.append(turn)
+            return
+        if turn and (turn not in self.started or turn in self.ended):
+            raise Violation(f"{event} outside its turn {turn}")
+        if isinstance(event, TurnEnded):
+            self.see_end(turn)
+        else:
+            self.see_call(turn, event)
+
+    def see_end(self, turn: int) -> None:
+        open_calls = [key for key, where in self.calls.items() if key[0] == turn and where != "over"]
+        if open_calls:
+            raise Violation(f"turn {turn} ends with open calls {open_calls}")
+        self.ended.append(turn)
+        if turn == self.agent_turn:
+            self.agent_turn = 0
+            self.cancelling = 0
+            self.asked.clear()
+
+    def see_call(self, turn: int, event: object) -> None:
+        match event:
+            case ToolRequested(call_id=call_id):
+                if self.calls.get((turn, call_id)) in ("asked", "running"):
+                    raise Violation(f"call {call_id} is requested twice")
+                self.calls[turn, call_id] = "asked"
+            case ToolStarted(call_id=call_id):
+                if self.calls.get((turn, call_id)) == "running":
+                    raise Violation(f"call {call_id} starts twice")
+                self.calls[turn, call_id] = "running"
+            case ToolFinished(call_id=call_id):
+                if self.calls.get((turn, call_id)) != "running":
+                    raise Violation(f"call {call_id} has a result and did not run")
+                self.calls[turn, call_id] = "over"
+            case ToolCancelled(call_id=call_id):
+                if self.calls.get((turn, call_id)) == "over":
+                    raise Violation(f"call {call_id} ends twice")
+                self.calls[turn, call_id] = "over"
+
+    def check(self) -> None:
+        turns = self.turns
+        pending = {(turns.turn, request.call_id) for request in turns.pending}
+        if turns.state is State.AWAITING_APPROVAL and not pending:
+            raise Violation("waits for nobody")
+        if pending and turns.state is not State.AWAITING_APPROVAL:
+            raise Violation(f"pending requests in {turns.state}")
+        if bool(self.agent_turn) != (turns.state in (State.RUNNING, State.AWAITING_APPROVAL, State.ENDING)):
+            raise Violation(f"the agent's turn is {self.agent_turn} in {turns.state}")
+        for key in self.asked - pending:
+            # Shown and answered, started or ended by the agent itself, or waiting: nothing else is left.
+            if self.calls.get(key) not in ("running", "over"):
+                raise Violation(f"request {key} is lost")
+        if turns.state in (State.IDLE, State.CLOSED) and self.started != sorted(self.ended, key=self.started.index):
+            raise Violation("idle with an unfinished turn")
+
+    def finish(self) -> None:
+        """From any state a stop and the grace period lead to rest, with an end for every message that was sent."""
+        self.take(self.turns.close())
+        if self.cancelling:
+            self.take(self.turns.expired(self.cancelling))
+        if len(self.ended) != self.sent or self.turns.state is not State.CLOSED:
+            raise Violation(f"{self.sent} messages, {len(self.ended)} ends")
+
+    def clone(self) -> World:
+        """A copy that shares nothing that changes; many times faster than `copy.deepcopy`."""
+        other = copy.copy(self)
+        for name in ("started", "ended", "calls", "owed", "asked"):
+            setattr(other, name, copy.copy(getattr(self, name)))
+        machine = other.turns = copy.copy(self.turns)
+        machine.policy = copy.copy(self.turns.policy)
+        machine.policy.grants = set(self.turns.policy.grants)
+        machine._turn = _copied(self.turns._turn) if self.turns._turn else None
+        machine._queue = deque(_copied(turn) for turn in self.turns._queue)
+        return other
+
+    def key(self) -> object:
+        """What the future depends on, and nothing else: not the numbers, not what is over and forgotten."""
+        machine = self.turns
+        turn = machine._turn
+        inside = turn and (frozenset(turn.calls.items()), frozenset(turn.shown), frozenset(turn.reasons), turn.failed)
+        owed = tuple(call for number, call in self.owed if turn and turn.calls.get(call) is Call.DENYING)
+        calls = frozenset((call, where) for (number, call), where in self.calls.items() if number == self.agent_turn)
+        asked = frozenset(call for _, call in self.asked)
+        queue = tuple((waiting.dropped, waiting.refusal is None) for waiting in machine._queue)
+        policy = (machine.policy.mode, frozenset(machine.policy.grants))
+        outside = (self.sent, bool(self.agent_turn), bool(self.cancelling), owed, asked, calls)
+        return (machine.state, machine.closing, policy, inside, queue, outside)
+
+
+def _copied(turn: _Turn) -> _Turn:
+    other = copy.copy(turn)
+    other.calls, other.requests, other.reasons = dict(turn.calls), dict(turn.requests), dict(turn.reasons)
+    other.shown = set(turn.shown)
+    return other
+
+
+def explore(make: Callable[[Policy], Turns], messages: int, depth: int | None = None) -> int:
+    """Visit every distinguishable state within `depth` moves (or all there are), and from each one go to the end."""
+    frontier = [World(make, messages)]
+    seen = {frontier[0].key()}
+    while frontier and (depth is None or depth > 0):
+        depth = None if depth is None else depth - 1
+        reached: list[World] = []
+        for world in frontier:
+            for move in tuple(world.moves()):
+                after = world.clone()
+                try:
+                    after.do(move)
+                    if after.key() not in seen:
+                        seen.add(after.key())
+                        reached.append(after)
+                        after.clone().finish()
+                except Violation as violation:
+                    violation.add_note(" -> ".join(after.trail))
+                    raise
+        frontier = reached
+    return len(seen)
+
+
+def test_no_interleaving_of_one_message_breaks_a_promise_however_long() -> None:
+    assert explore(Turns, messages=1) > 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_no_interleaving_of_two_messages_breaks_a_promise_however_long() -> None:
+    assert explore(Turns, messages=2) > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_no_interleaving_of_three_messages_breaks_a_promise_within_eight_moves() -> None:
+    assert explore(Turns, messages=3, depth=8) > 10_000
+
+
+# A check that cannot fail shows nothing: each of these machines is wrong in one way, and must be caught.
+
+
+class ForgetsPendingOnStop(Turns):
+    def stop(self) -> list[Action]:
+        return [action for action in super().stop() if isinstance(action, Cancel)]
+
+
+class EndsTwice(Turns):
+    def expired(self, turn_number: int, usage: Usage | None = None) -> list[Action]:
+        actions = super().expired(turn_number, usage)
+        return actions + [action for action in actions if isinstance(action, Emit)]
+
+
+class NeverEndsAfterCrash(Turns):
+    def agent_failed(self, turn_number: int, fault: Fault) -> list[Action]:
+        return [Emit(turn_number, Failed(fault.kind, str(fault)))] if turn_number == self.turn else []
+
+
+class LosesTheQueueOnStop(Turns):
+    def stop(self) -> list[Action]:
+        self._queue.clear()
+        return super().stop()
+
+
+class ModeDoesNotRelease(Turns):
+    def set_mode(self, mode: Mode) -> list[Action]:
+        self.policy.mode = mode
+        return [Emit(self.turn, ModeChanged(mode))]
+
+
+class IgnoresRequestsWhileEnding(Turns):
+    def agent_says(self, turn_number: int, event: Event) -> list[Action]:
+        if self.state is State.ENDING and isinstance(event, ToolRequested):
+            return []
+        return super().agent_says(turn_number, event)
+
+
+class TakesLateWords(Turns):
+    def agent_says(self, turn_number: int, event: Event) -> list[Action]:
+        actions = super().agent_says(turn_number, event)
+        return [*actions, Emit(turn_number, Notice("late"))] if isinstance(event, TurnEnded) else actions
+
+
+class AcknowledgesDenialsTwice(Turns):
+    def resolved(self, turn_number: int, call_id: str) -> list[Action]:
+        return [Emit(turn_number, ToolCancelled(call_id, "denied"))] if turn_number == self.turn else []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ForgetsPendingOnStop,
+        EndsTwice,
+        NeverEndsAfterCrash,
+        LosesTheQueueOnStop,
+        ModeDoesNotRelease,
+        IgnoresRequestsWhileEnding,
+        TakesLateWords,
+        AcknowledgesDenialsTwice,
+    ],
+)
+def test_a_machine_that_is_wrong_in_one_way_is_caught(broken: type[Turns]) -> None:
+    with pytest.raises(Violation):
+        explore(broken, messages=2, depth=6)

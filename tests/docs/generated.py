@@ -1,0 +1,246 @@
+"""The parts of the documentation that are made from the code.
+
+    python -m tests.docs.generated      write them anew
+
+They stand between `<!-- generated: NAME -->` and `<!-- end -->`. A test fails when one is not what the code says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable
+
+import click
+
+from tests.docs.examples import DOCUMENTS
+from trunkline.cli import agent as agent_cli
+from trunkline.cli.app import COMMANDS, app
+from trunkline.core import events, faults
+from trunkline.core.agent import Capabilities
+from trunkline.core.faults import TABLE, Fault
+from trunkline.core.turns import TRANSITIONS, State
+from trunkline.wires.jsonstream import messages
+from trunkline.wires.ledger import CONCEPTS, WIRES
+
+_MARKED = re.compile(r"(?<=<!-- generated: )(?P<name>[\w-]+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
+
+
+def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    headings = list(headings)
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def fault_table() -> str:
+    """Every kind of fault, and its form on all four wires."""
+    kinds = {kind.kind: kind for kind in _faults(Fault)}
+    rows = []
+    for name, form in TABLE.items():
+        raised = kinds[name]
+        meaning = (raised.__doc__ or "").split("\n")[0].rstrip(".")
+        rows.append(
+            [
+                f"`{name}`",
+                f"`{raised.__name__}`",
+                meaning,
+                f"`{form.jsonstream}`",
+                "yes" if form.retryable else "no",
+                str(form.agentproc_exit),
+                str(form.http),
+                str(form.tryll),
+            ]
+        )
+    headings = ("kind", "raised as", "meaning", "`jsonstream` code", "retryable", "`agentproc` exit", "HTTP", "`tryll`")
+    return table(headings, rows)
+
+
+def _faults(kind: type[Fault]) -> Iterable[type[Fault]]:
+    for child in kind.__subclasses__():
+        if child.__module__ == faults.__name__:
+            yield child
+            yield from _faults(child)
+
+
+def fault_tree() -> str:
+    """The tree as the module draws it."""
+    drawn = re.search(r"^    Fault .*?(?=\n\n)", faults.__doc__ or "", re.MULTILINE | re.DOTALL)
+    if drawn is None:
+        raise LookupError("`core.faults` draws no tree")
+    lines = [line.removeprefix("    ") for line in drawn[0].splitlines()]
+    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def event_table() -> str:
+    """Every event, with its fields."""
+    rows = []
+    for kind in events.EVENTS:
+        fields = [f"`{field}`{'' if field not in kind.__defaults__ else '?'}" for field in kind.__fields__]
+        meaning = " ".join((kind.__doc__ or "").split())
+        rows.append([f"`{kind.__name__}`", ", ".join(fields) or "none", meaning])
+    return table(("event", "fields", "meaning"), rows)
+
+
+def capability_table() -> str:
+    """What an agent may say of itself."""
+    wire = {"approval": "tool_approval", "thinking": "thinking", "mcp": "mcp"}
+    rows = [(f"`{name}`", f"`{wire[name]}`" if name in wire else "not announced") for name in Capabilities.__fields__]
+    return table(("capability", "on the JSON stream"), rows)
+
+
+def state_diagram() -> str:
+    """The turn state machine."""
+    names = {state: state.value.replace("_", " ") for state in State}
+    lines = ["stateDiagram-v2", *(f'    state "{names[state]}" as {state.name}' for state in State)]
+    lines.append(f"    [*] --> {State.IDLE.name}")
+    lines += [f"    {start.name} --> {end.name}: {step.value}" for (start, step), end in TRANSITIONS.items()]
+    lines.append(f"    {State.CLOSED.name} --> [*]")
+    return "```mermaid\n" + "\n".join(lines) + "\n```\n"
+
+
+def ledger_table() -> str:
+    """The JSON stream's column of the ledger."""
+    rows = []
+    for concept in CONCEPTS:
+        cell = WIRES["jsonstream"][concept.name]
+        lines = ", ".join(f"`{line}`" for line in cell.lines)
+        how = f"{lines}: {cell.how}" if lines else cell.how
+        rows.append((concept.name, concept.what, cell.fate, how + (f". **Lost:** {cell.lost}" if cell.lost else "")))
+    return table(("concept", "what it is", "fate", "how"), rows)
+
+
+def message_table(vocabulary: dict[str, type[messages.Message]]) -> str:
+    """Every message of a direction, with its members."""
+    rows = []
+    for name, kind in vocabulary.items():
+        members = [f"`{field}`{'?' if field in kind.__defaults__ else ''}" for field in kind.__fields__]
+        section, _, meaning = " ".join((kind.__doc__ or "").split()).partition(": ")
+        rows.append(
+            (f"`{name}`", "dialect" if section == "Dialect" else section, ", ".join(members) or "none", meaning)
+        )
+    return table(("type", "section", "members", "meaning"), rows)
+
+
+def agent_options() -> str:
+    """The flags of `trunkline agent`."""
+    rows = []
+    for action in _agent_actions():
+        shown = " ".join(filter(None, (action.option_strings[-1], _metavar(action))))
+        rows.append((f"`{shown}`", f"`{variable}`" if (variable := _variable(action)) else "", _help(action)))
+    return table(("flag", "or the variable", "meaning"), rows)
+
+
+def agent_variables() -> str:
+    """The variables that stand for flags of `trunkline agent`."""
+    rows = [
+        (f"`{variable}`", f"`{action.option_strings[-1]}`")
+        for action in _agent_actions()
+        if (variable := _variable(action))
+    ]
+    return table(("variable", "stands for"), rows)
+
+
+def _agent_actions() -> list[argparse.Action]:
+    return [action for action in agent_cli._parser()._actions if action.dest != "help"]
+
+
+def _metavar(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    return "|".join(action.choices) if action.choices else str(action.metavar)
+
+
+def _variable(action: argparse.Action) -> str:
+    takes_a_value = action.nargs is None and action.dest not in ("session_id", "resume")
+    return f"TRUNKLINE_{action.dest.upper()}" if takes_a_value else ""
+
+
+def _help(action: argparse.Action) -> str:
+    default = "" if action.default in (None, False) else f" (default: {action.default})"
+    return (action.help or "") + default
+
+
+def command_options() -> str:
+    """The commands for people, with their options."""
+    context = click.Context(app, info_name="trunkline")
+    sections = [_command(app.get_command(context, name), f"trunkline {name}") for name in sorted(COMMANDS)]
+    return "\n".join(sections)
+
+
+def _command(command: click.Command | None, path: str) -> str:
+    """Not from `click`'s own help texts, whose form differs from version to version."""
+    if command is None:
+        raise LookupError(path)
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+    usage = [path, *(["[OPTIONS]"] if options else []), *map(_placeholder, arguments)]
+    inner: list[click.Command | None] = []
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=path)
+        inner = [command.get_command(context, name) for name in command.list_commands(context)]
+        usage.append("COMMAND ...")
+    text = f"### `{path}`\n\n`{' '.join(usage)}`\n\n{_purpose(command)}\n"
+    if options:
+        text += "\n" + table(
+            ("option", "meaning"), ((f"`{_spelling(option)}`", _meaning(option)) for option in options)
+        )
+    return text + "".join("\n" + _command(child, f"{path} {child.name}") for child in inner if child is not None)
+
+
+def _purpose(command: click.Command) -> str:
+    return " ".join((command.help or "").strip().split("\n\n")[0].split())
+
+
+def _placeholder(parameter: click.Parameter) -> str:
+    if isinstance(parameter.type, click.Choice):
+        return "|".join(map(str, parameter.type.choices))
+    return parameter.metavar or parameter.type.name.upper()
+
+
+def _spelling(option: click.Option) -> str:
+    return ", ".join(option.opts) + ("" if option.is_flag else f" {_placeholder(option)}")
+
+
+def _meaning(option: click.Option) -> str:
+    default = f" (default: {option.default})" if option.show_default else ""
+    return (option.help or "").rstrip(".") + default
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "faults": fault_table,
+    "fault-tree": fault_tree,
+    "events": event_table,
+    "capabilities": capability_table,
+    "states": state_diagram,
+    "ledger": ledger_table,
+    "jsonstream-events": lambda: message_table(dict(messages.EVENTS)),
+    "jsonstream-commands": lambda: message_table(dict(messages.COMMANDS)),
+    "agent-options": agent_options,
+    "agent-variables": agent_variables,
+    "commands": command_options,
+}
+
+
+def renewed(text: str) -> str:
+    """A document with its generated parts as the code has them now."""
+    return _MARKED.sub(lambda found: f"{found['name']} -->\n\n{SECTIONS[found['name']]()}\n", text)
+
+
+def names_in(text: str) -> list[str]:
+    """The generated parts of a document."""
+    return [found["name"] for found in _MARKED.finditer(text)]
+
+
+def main() -> None:
+    """Write all generated parts anew."""
+    for path in DOCUMENTS:
+        old = path.read_text(encoding="utf-8")
+        new = renewed(old)
+        if new != old:
+            path.write_text(new, encoding="utf-8")
+            print(path)
+
+
+if __name__ == "__main__":
+    main()

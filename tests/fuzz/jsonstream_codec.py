@@ -1,0 +1,301 @@
+"""Fuzzes the codec of the JSON stream.
+
+    python -m tests.fuzz.jsonstream_codec [--runs N] [--seconds S] [--seed X]
+
+With `atheris` the mutations are guided by coverage; without it by our own mutator, with the same target. An input that
+breaks a promise, takes too long or needs too much memory is a finding: it is written to a file, and a command that
+feeds it again is printed.
+
+Exit codes: 0 when nothing was found, 1 when something was, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import deque
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from tests.fuzz.corpus import SEEDS, TOKENS
+
+EXIT_FOUND = 1
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MODULE = "tests.fuzz.jsonstream_codec"
+
+#: An input of a few kilobytes takes a millisecond; one that takes this long would hang a host.
+INPUT_SECONDS = 10
+#: What one input may make a process grow to. The interpreter with its fuzzer needs about a tenth of it.
+MEMORY_MIB = 1024
+#: More than any run that somebody waits for.
+FOR_EVER_SECONDS = 10.0**9
+NO_END_OF_RUNS = 2**62
+
+#: What libFuzzer makes is short: it loves long inputs, and they cost most of the time and find nothing that short ones
+#: do not. Those that need length (deep nesting, long numbers) come from our own mutator, ahead of it.
+MOST_BYTES = 400
+LONG_INPUTS = 2000
+
+INSTRUMENTED = ["trunkline.wires.jsonstream", "trunkline.base"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fuzz as the command line says."""
+    options = _parse(arguments)
+    if options.reproduce is not None:
+        return _reproduce(options)
+    if options.scratch is not None:
+        _run_atheris(options)
+    return _supervise(options) if options.engine == "atheris" else _run_own(options)
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description="Fuzz the codec of the JSON stream.")
+    add = parser.add_argument
+    add("--runs", type=int, metavar="N", help="how many inputs (default: no end, unless --seconds is given)")
+    add("--seconds", type=float, metavar="S", help="how long (default: 60 s, unless --runs is given)")
+    add("--seed", type=int, metavar="X", help="makes a run of the own engine repeatable (default: by the clock)")
+    add("--engine", choices=("atheris", "own"), help="default: atheris if it is installed")
+    add("--findings", type=Path, default=ROOT / ".cache" / "fuzz", metavar="DIR", help="where findings are written")
+    add("--reproduce", type=Path, metavar="FILE", help="feed one input that was found earlier")
+    add("--plant", metavar="DEFECT", help="break the codec first, to see the fuzzer find it: see planted.py")
+    add("--input-seconds", type=int, default=INPUT_SECONDS, metavar="S", help="how long one input may take")
+    # Given by `_supervise` to the process that atheris runs in.
+    add("--scratch", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.engine is None:
+        options.engine = "atheris" if importlib.util.find_spec("atheris") else "own"
+    if options.runs is None and options.seconds is None:
+        options.seconds = 60.0
+    # libFuzzer takes no more than 32 bits, and 0 as a wish for another one.
+    options.seed = (time.time_ns() if options.seed is None else options.seed) % (2**31 - 1) + 1
+    return options
+
+
+def _target(options: argparse.Namespace) -> ModuleType:
+    """The code under test, imported late: atheris changes it while it is imported."""
+    from tests.fuzz import jsonstream_target
+
+    if options.plant is not None:
+        from tests.fuzz.planted import DEFECTS
+
+        DEFECTS[options.plant]()
+    return jsonstream_target
+
+
+# The engines.
+
+
+def _run_own(options: argparse.Namespace) -> int:
+    from tests.fuzz.mutation import Mutator, fuzz
+
+    target = _target(options)
+    _limit_memory()
+    executions = 0
+
+    def one(data: bytes) -> frozenset[str]:
+        nonlocal executions
+        executions += 1
+        signal.setitimer(signal.ITIMER_REAL, options.input_seconds)
+        try:
+            found: frozenset[str] = target.check(data)
+        except Exception:
+            _report(options, data)
+            raise
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return found
+
+    def too_slow(*_: object) -> NoReturn:
+        raise target.Finding(f"one input takes more than {options.input_seconds} s")
+
+    signal.signal(signal.SIGALRM, too_slow)
+    started = time.monotonic()
+    mutator = Mutator(SEEDS, TOKENS, options.seed)
+    runs = options.runs or NO_END_OF_RUNS
+    seconds = options.seconds or FOR_EVER_SECONDS
+    try:
+        fuzz(one, mutator, SEEDS, runs, seconds)
+    except KeyboardInterrupt:
+        pass
+    except Exception:
+        _summarise(options, executions, started, findings=1)
+        return EXIT_FOUND
+    _summarise(options, executions, started, findings=0)
+    return 0
+
+
+def _limit_memory() -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = MEMORY_MIB * 1024 * 1024
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (limit if soft == resource.RLIM_INFINITY else min(soft, limit), hard))
+
+
+def _run_atheris(options: argparse.Namespace) -> NoReturn:
+    """In a process of its own, since libFuzzer ends the one that it runs in."""
+    import atheris
+
+    from tests.fuzz.mutation import Mutator, fuzz
+
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with atheris.instrument_imports(include=INSTRUMENTED):
+        target = _target(options)
+
+    def one(data: bytes) -> frozenset[str]:
+        try:
+            found: frozenset[str] = target.check(data)
+        except Exception:
+            _report(options, data)
+            # Past libFuzzer, which would tell it all once more.
+            os._exit(EXIT_FOUND)
+        return found
+
+    fuzz(one, Mutator(SEEDS, TOKENS, options.seed), SEEDS, _long_inputs(options), options.seconds or FOR_EVER_SECONDS)
+    atheris.Setup([MODULE, *_libfuzzer_options(options)], one)
+    atheris.Fuzz()
+    raise AssertionError("libFuzzer ends the process")
+
+
+def _end_with_parent() -> NoReturn:
+    """Whatever becomes of the parent, its end of our standard input is closed then."""
+    sys.stdin.buffer.read()
+    os._exit(EXIT_FOUND)
+
+
+def _long_inputs(options: argparse.Namespace) -> int:
+    return LONG_INPUTS if options.runs is None else min(LONG_INPUTS, options.runs)
+
+
+def _libfuzzer_options(options: argparse.Namespace) -> list[str]:
+    corpus, words = options.scratch / "corpus", options.scratch / "words"
+    corpus.mkdir()
+    for number, seed in enumerate(SEEDS):
+        if len(seed) <= MOST_BYTES:
+            (corpus / f"seed-{number:03}").write_bytes(seed)
+    words.write_text("".join(f'"{_escaped(token)}"\n' for token in TOKENS))
+    options.findings.mkdir(parents=True, exist_ok=True)
+    found = [
+        f"-dict={words}",
+        f"-artifact_prefix={options.findings}/",
+        f"-timeout={options.input_seconds}",
+        f"-rss_limit_mb={MEMORY_MIB}",
+        f"-max_len={MOST_BYTES}",
+        f"-seed={options.seed}",
+    ]
+    if options.runs is not None:
+        # None at all would be no end for libFuzzer, too.
+        found.append(f"-runs={max(1, options.runs - _long_inputs(options))}")
+    if options.seconds is not None:
+        # Whole seconds only, and 0 would be no end.
+        found.append(f"-max_total_time={max(1, round(options.seconds))}")
+    return [*found, str(corpus)]
+
+
+def _escaped(token: bytes) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in token)
+
+
+_LIBFUZZER_COUNT = re.compile(rb"^(?:Done |#)(\d+)")
+#: How libFuzzer names what it finds by itself: inputs that take too long or too much memory, and crashes of C code.
+_LIBFUZZER_FOUND = re.compile(rb"Test unit written to (\S+)")
+#: What is shown of its output when it ends badly.
+_LAST_LINES = 40
+
+
+def _supervise(options: argparse.Namespace) -> int:
+    """Run atheris in a child; it ends with us, and we tell what it did."""
+    command = [sys.executable, "-m", MODULE, "--engine", "atheris", *_passed_on(options)]
+    started = time.monotonic()
+    executions, findings = 0, 0
+    last: deque[bytes] = deque(maxlen=_LAST_LINES)
+    with (
+        tempfile.TemporaryDirectory(prefix="trunkline-fuzz-") as scratch,
+        subprocess.Popen(
+            [*command, "--scratch", scratch], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as child,
+    ):
+        assert child.stderr is not None
+        try:
+            for line in child.stderr:
+                last.append(line)
+                if count := _LIBFUZZER_COUNT.match(line):
+                    executions = _long_inputs(options) + int(count[1])
+                if found := _LIBFUZZER_FOUND.search(line):
+                    findings = 1
+                    _show(options, Path(os.fsdecode(found[1])))
+        except KeyboardInterrupt:
+            child.terminate()
+    if child.returncode:
+        findings = 1
+        sys.stderr.buffer.write(b"".join(last))
+    _summarise(options, executions, started, findings)
+    return EXIT_FOUND if findings else 0
+
+
+def _passed_on(options: argparse.Namespace) -> list[str]:
+    found = []
+    for name in ("runs", "seconds", "seed", "plant", "findings", "input_seconds"):
+        value: Any = getattr(options, name)
+        if value is not None:
+            found += [f"--{name.replace('_', '-')}", str(value)]
+    return found
+
+
+# What is told.
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    data = options.reproduce.read_bytes()
+    target = _target(options)
+    try:
+        print(f"no finding: {sorted(target.check(data))}")
+    except Exception:
+        traceback.print_exc()
+        return EXIT_FOUND
+    return 0
+
+
+def _report(options: argparse.Namespace, data: bytes) -> None:
+    """Keep the input that raised the exception which is being handled, and tell of both."""
+    options.findings.mkdir(parents=True, exist_ok=True)
+    path = options.findings / f"finding-{hashlib.sha256(data).hexdigest()[:16]}"
+    path.write_bytes(data)
+    traceback.print_exc()
+    _show(options, path)
+    sys.stderr.flush()
+
+
+def _show(options: argparse.Namespace, path: Path) -> None:
+    again = ["python", "-m", MODULE, "--reproduce", str(path)]
+    if options.plant is not None:
+        again += ["--plant", options.plant]
+    print(f"finding: {path}\nreproduce: {shlex.join(again)}", flush=True)
+
+
+def _summarise(options: argparse.Namespace, executions: int, started: float, findings: int) -> None:
+    seconds = time.monotonic() - started
+    print(
+        f"engine={options.engine} seed={options.seed} executions={executions} seconds={seconds:.1f}"
+        f" per_second={executions / max(seconds, 1e-9):.0f} findings={findings}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Start-up is latency: what the spawned paths may import."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.commands import ECHO_AGENT, ECHO_TEXT, clean_environment, echo_turn
+
+pytestmark = pytest.mark.process
+
+SCRIPT = Path(sys.executable).with_name("trunkline")
+LISTED_IMPORT = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
+
+
+def imported_by(statement: str) -> set[str]:
+    """The modules that a fresh Python imports when it runs `statement`, start-up included."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", statement],
+        env=clean_environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return set(LISTED_IMPORT.findall(done.stderr))
+
+
+def foreign(modules: set[str]) -> set[str]:
+    """Those that are neither ours nor the standard library's, nor there in any Python of this environment."""
+    expected = imported_by("pass")
+    known = {"trunkline", *sys.stdlib_module_names}
+    return {name for name in modules - expected if name.partition(".")[0] not in known}
+
+
+def test_the_list_of_imports_is_a_list_of_imports() -> None:
+    assert {"json", "json.decoder"} <= imported_by("import json")
+    assert foreign(imported_by("import yaml")) >= {"yaml"}
+
+
+def test_the_command_line_imports_no_third_party_package_and_no_database() -> None:
+    modules = imported_by("import trunkline.cli")
+    assert "trunkline.cli" in modules
+    assert not foreign(modules)
+    assert "sqlite3" not in modules
+
+
+def test_an_echo_turn_imports_nothing_beyond_what_asyncio_json_and_argparse_bring(tmp_path: Path) -> None:
+    turn = echo_turn([sys.executable, "-X", "importtime", str(SCRIPT), *ECHO_AGENT], tmp_path)
+    assert turn.text.endswith(ECHO_TEXT), turn
+    modules = set(LISTED_IMPORT.findall(turn.stderr))
+    assert "trunkline.cli" in modules
+    # The executor syncs the log: at the end of the first turn, when its answer has long been seen.
+    allowed = imported_by("import __future__, argparse, asyncio, concurrent.futures.thread, json")
+    assert not {name for name in modules - allowed if name.partition(".")[0] != "trunkline"}

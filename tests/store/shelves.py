@@ -1,0 +1,99 @@
+"""Both stores in one form, for tests that hold for either."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+from trunkline.core.events import Checkpointed, Envelope, Event, Gap, TextDelta
+from trunkline.core.log import EventLog, SessionStore
+from trunkline.store.filelog import FileLog
+from trunkline.store.files import FileStore
+from trunkline.store.sqlite import SqliteStore
+
+Kind = Literal["files", "sqlite"]
+KINDS: tuple[Kind, ...] = ("files", "sqlite")
+
+#: A time that survives rounding to milliseconds.
+AT = 1763179200.125
+
+
+class TidyFileStore(FileStore):
+    """A store that closes at the end what a test has left open."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._logs: list[FileLog] = []
+
+    def create(self, session: str, workspace: str) -> FileLog:
+        self._logs.append(super().create(session, workspace))
+        return self._logs[-1]
+
+    def open(self, session: str) -> FileLog:
+        self._logs.append(super().open(session))
+        return self._logs[-1]
+
+    def close(self) -> None:
+        for log in self._logs:
+            log.close()
+
+
+class Shelf:
+    """A place for sessions, and the stores that were made for it."""
+
+    def __init__(self, kind: Kind, root: Path) -> None:
+        self.kind: Kind = kind
+        self.root = root
+        self.place = root / ("sessions" if kind == "files" else "sessions.db")
+        self._open: list[SqliteStore | TidyFileStore] = []
+
+    def store(self) -> SessionStore:
+        """A store, as another process would make it: it shares nothing but the disk with the others."""
+        store = TidyFileStore(self.place) if self.kind == "files" else SqliteStore(self.place)
+        self._open.append(store)
+        return store
+
+    def files(self) -> set[str]:
+        """All files there are, without those that SQLite makes and removes as it likes."""
+        found = {os.path.join(path, name) for path, _, names in os.walk(self.root) for name in names}
+        return {name for name in found if not name.endswith(("-wal", "-shm"))}
+
+    def growing_file(self) -> Path:
+        """The file that flushing makes longer."""
+        if self.kind == "sqlite":
+            return self.place.with_name(self.place.name + "-wal")
+        (log,) = self.place.iterdir()
+        return log
+
+    def close(self) -> None:
+        for store in self._open:
+            store.close()
+
+
+def record(seq: int, event: Event | None = None, session: str = "s", turn: int = 1) -> Envelope:
+    return Envelope(session, seq, turn, AT, event or TextDelta(f"piece {seq}"))
+
+
+def fill(log: EventLog, seqs: Iterable[int]) -> list[Envelope]:
+    added = [record(seq, session=log.session) for seq in seqs]
+    for envelope in added:
+        log.append(envelope)
+    return added
+
+
+def kept(store: SessionStore, session: str = "s") -> list[Envelope | Gap]:
+    """What a session holds that is not open."""
+    with closing(store.open(session)) as log:
+        return list(log.read())
+
+
+def checkpoint(seq: int, turns: int, session: str = "s") -> Envelope:
+    return record(seq, Checkpointed({"turns": turns}), session)
+
+
+def numbers(found: Iterable[Envelope | Gap]) -> list[int | tuple[int, int]]:
+    """Sequence numbers, and gaps as pairs."""
+    return [(item.first, item.last) if isinstance(item, Gap) else item.seq for item in found]

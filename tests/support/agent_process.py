@@ -1,0 +1,127 @@
+"""A `trunkline agent --json-stream` process and the host's hands on its pipes, for tests of its life and death."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+#: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
+PATIENCE_SECONDS = 15.0
+
+COMMAND = (sys.executable, "-m", "trunkline", "agent", "--json-stream")
+
+
+class AgentProcess:
+    """The process; killed at the end of the block if it is still there."""
+
+    def __init__(self, *arguments: str, **popen: Any) -> None:
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        pipes |= popen
+        self.process: subprocess.Popen[bytes] = subprocess.Popen([*COMMAND, *arguments], **pipes)
+        self.lines: list[dict[str, Any]] = []
+        self._buffer = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    # Talking
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def send(self, **command: Any) -> None:
+        self.write(json.dumps(command).encode() + b"\n")
+
+    def message(self, text: str, msg_id: str = "m1") -> None:
+        self.send(type="message", msg_id=msg_id, input=text)
+
+    def line(self) -> dict[str, Any] | None:
+        """The next line; None at the end of the stream."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"nothing came; so far: {self.lines}"
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                assert not self._buffer, f"the stream ends in the middle of a line: {self._buffer!r}"
+                return None
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        self.lines.append(json.loads(line))
+        return self.lines[-1]
+
+    def until(self, kind: str) -> list[dict[str, Any]]:
+        """The lines up to the next one of a type, which is the last of them."""
+        seen = []
+        while (line := self.line()) is not None:
+            seen.append(line)
+            if line["type"] == kind:
+                return seen
+        raise AssertionError(f"the stream ended before `{kind}`: {self.lines}, {self.stderr()!r}")
+
+    def rest(self) -> list[dict[str, Any]]:
+        """All lines to the end of the stream."""
+        seen = []
+        while (line := self.line()) is not None:
+            seen.append(line)
+        return seen
+
+    def stderr(self) -> str:
+        """What it logged. Only after it has ended."""
+        assert self.process.stderr is not None
+        return self.process.stderr.read().decode()
+
+    # Ending
+
+    def end(self) -> int:
+        """Close its input and wait."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.wait()
+
+    def kill(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        return self.process.wait(PATIENCE_SECONDS)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def gone(pid: int, seconds: float = 2.0) -> bool:
+    """Whether a process is gone within some seconds."""
+    deadline = time.monotonic() + seconds
+    while is_alive(pid):
+        if time.monotonic() > deadline:
+            return False
+        select.select([], [], [], 0.01)
+    return True

@@ -1,0 +1,85 @@
+"""An agent on strings: it says what the test lets it say, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from trunkline.core.agent import Capabilities, Change, Decision, OpenRequest
+from trunkline.core.events import Event, TurnEnded, UserMessage
+from trunkline.core.usage import NOTHING_USED
+
+
+class Puppet:
+    """An `Agent` and its one `Conversation`."""
+
+    name = "puppet"
+    capabilities = Capabilities(approval=True, thinking=True, resume=True)
+    session_id = None
+
+    def __init__(self) -> None:
+        self.request: OpenRequest | None = None
+        self.heard: list[UserMessage] = []
+        self.decisions: list[tuple[str, Decision]] = []
+        self.changes: list[Change] = []
+        self.refuses: Exception | None = None
+        """What `configure` and `decide` raise, if anything."""
+        self.obedient = True
+        """Whether `cancel` ends the turn."""
+        self.deaf = False
+        """Whether even the cancellation of its task is ignored, once."""
+        self.busy = False
+        self.closed = False
+        self._strings: asyncio.Queue[Event | Exception | None] = asyncio.Queue()
+
+    async def open(self, request: OpenRequest) -> Puppet:
+        self.request = request
+        return self
+
+    def say(self, *events: Event) -> None:
+        for event in events:
+            self._strings.put_nowait(event)
+
+    def crash(self, error: Exception) -> None:
+        self._strings.put_nowait(error)
+
+    def vanish(self) -> None:
+        self._strings.put_nowait(None)
+
+    async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
+        self.heard.append(message)
+        self.busy = True
+        self._strings = asyncio.Queue()
+        try:
+            while True:
+                try:
+                    event = await self._strings.get()
+                except asyncio.CancelledError:
+                    if not self.deaf:
+                        raise
+                    self.deaf = False
+                    continue
+                if isinstance(event, Exception):
+                    raise event
+                if event is None:
+                    return
+                yield event
+        finally:
+            self.busy = False
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        self.decisions.append((call_id, decision))
+        if self.refuses:
+            raise self.refuses
+
+    async def configure(self, change: Change) -> None:
+        if self.refuses:
+            raise self.refuses
+        self.changes.append(change)
+
+    async def cancel(self) -> None:
+        if self.obedient:
+            self.say(TurnEnded("cancelled", NOTHING_USED))
+
+    async def close(self) -> None:
+        self.closed = True

@@ -1,0 +1,54 @@
+"""A session with a puppet behind it and a host in front of it, on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.support.host import Host
+from tests.support.puppet import Puppet
+from trunkline.core.approvals import DEFAULT_ALLOW, Policy
+from trunkline.core.log import EventLog, MemoryLog
+from trunkline.core.session import Session
+from trunkline.wires.jsonstream.serve import Server
+
+
+class Served:
+    """What a test of the server end holds in its hands."""
+
+    def __init__(self, session: Session, server: Server, host: Host, puppet: Puppet) -> None:
+        self.session = session
+        self.server = server
+        self.host = host
+        self.puppet = puppet
+
+    async def settle(self) -> None:
+        """Let everything happen that happens at once; no timer fires."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def served(
+    *,
+    log: EventLog | None = None,
+    auto_approve: bool = False,
+    allow: tuple[str, ...] = DEFAULT_ALLOW,
+    resume: bool = False,
+    max_line: int = 1000,
+) -> AsyncIterator[Served]:
+    """A greeted server; closed afterwards."""
+    puppet, host = Puppet(), Host()
+    policy = Policy(auto_approve=auto_approve, allow=allow)
+    session = await Session.open(puppet, log or MemoryLog("s1"), policy, resume=resume)
+    server = Server(session, host, puppet.capabilities, max_line=max_line)
+    host.server = server
+    server.greet()
+    try:
+        yield Served(session, server, host, puppet)
+    finally:
+        await server.close()
+        await session.close()
+        assert puppet.closed
+        assert host.open_messages == []
