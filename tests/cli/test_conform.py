@@ -87,9 +87,42 @@ def test_files_that_the_command_names_are_found_from_where_it_was_typed(monkeypa
 
 @pytest.mark.process
 def test_the_command_runs_where_it_is_told_to(tmp_path: Path) -> None:
-    done = conform("--cwd", str(tmp_path), "--only", "js.tool.flow", "--", *GOOD)
-    assert done.exit_code == 0
-    assert (tmp_path / "conform-write.txt").exists()
+    agent = "import os; open('here', 'w').write(os.getcwd())"
+    conform("--cwd", str(tmp_path), "--only", "js.ready.arrives", "--", sys.executable, "-c", agent)
+    assert (tmp_path / "here").read_text() == str(tmp_path)
+
+
+@pytest.mark.process
+def test_a_directory_that_was_given_is_left_as_it_was(tmp_path: Path) -> None:
+    assert conform("--cwd", str(tmp_path), "--only", "js.tool.[fp]*", "--", *GOOD).exit_code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.process
+def test_an_agent_that_refuses_to_start_is_quoted() -> None:
+    done = conform("--only", "js.ready.arrives", "--", *GOOD, "--provider", "nobody")
+    assert done.exit_code == 1
+    assert "the agent refused to start: unknown provider" in done.stdout
+
+
+def test_on_a_terminal_it_is_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    command.main(["jsonstream", "--list", "--only", "js.ready.once"], standalone_mode=False)
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split() == ["check", "tier", "section", "requirement"]
+    assert row.split()[:3] == ["js.ready.once", "MUST", "1.1"]
+
+
+@pytest.mark.process
+def test_on_a_terminal_the_progress_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(SystemExit):
+        command.main(["jsonstream", "--only", "js.ready.arrives", "--", *GOOD], standalone_mode=False)
+    assert "1/1 js.ready.arrives: passed" in capsys.readouterr().err
 
 
 @pytest.mark.process

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +220,16 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatc
     assert "\x1b[" in coloured
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in CliRunner().invoke(sessions.command, ["show", "s1"], color=True).stdout
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("verb", [["show"], ["export"], ["export", "--format", "md"]])
+def test_a_reader_that_has_seen_enough_may_leave(verb: list[str]) -> None:
+    keep("long", *(events.Notice(f"{number} " + "x" * 1000) for number in range(1000)))
+    command = [sys.executable, "-m", "trunkline", "sessions", *verb, "long"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from trunkline.base.process import SpawnError
 from trunkline.conform.kit import TOUR, Broken, Check, Judgement, NotExercised, Result, Suite
 from trunkline.conform.record import REPORT_HEAD_LINES, REPORT_LINE_CHARS, REPORT_TAIL_LINES, Record
 
@@ -141,6 +142,21 @@ async def test_a_gate_that_was_not_asked_for_is_not_reported() -> None:
     heard: list[str] = []
     results, _ = await made.run(made.select(["t.bad"]), FakeStage, jobs=1, on_result=lambda r: heard.append(r.check.id))
     assert [result.check.id for result in results] == heard == ["t.bad"]
+
+
+async def test_a_target_that_cannot_be_started_is_not_judged() -> None:
+    made = suite()
+
+    async def unstartable(stage: FakeStage) -> None:
+        raise SpawnError("there is no program `x`", "install it", "not-found")
+
+    made.add(Check("t.start", "MUST", "1", "It starts."), unstartable)
+    made.gate = "t.start"
+    with pytest.raises(SpawnError):
+        await run(made)
+    made.gate = "t.good"
+    (result,) = await run(made, "t.start")
+    assert (result.verdict, result.reason) == ("not exercised", "there is no program `x`: install it")
 
 
 def test_two_checks_of_one_name_are_a_mistake() -> None:

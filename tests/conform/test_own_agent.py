@@ -32,7 +32,7 @@ NOT_EXERCISED = ["js.start.no-key"]
 @pytest.mark.timeout(240)
 async def test_the_scripted_agent_passes_every_check() -> None:
     target = Target(COMMAND, {}, timeout=20.0)
-    results, records = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=3)
+    results, records = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=2)
     assert [(each.check.id, each.reason) for each in results if each.verdict == "failed"] == []
     assert [each.check.id for each in results if each.verdict == "not exercised"] == NOT_EXERCISED
     assert {record.stderr for record in records if record.exit_code == 0} == {""}

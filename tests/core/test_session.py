@@ -19,6 +19,7 @@ from trunkline.core.events import (
     Checkpointed,
     Envelope,
     Event,
+    Extension,
     Failed,
     Gap,
     Notice,
@@ -159,6 +160,22 @@ def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() -> Non
         await session.close()
 
     run(main())
+
+
+def test_what_is_not_json_fails_the_turn_and_leaves_no_hole_in_the_log(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+
+    async def script(session: Session, puppet: Puppet) -> None:
+        await say(session, puppet, Extension("odd", {"object": object()}))
+        await say(session, puppet)
+
+    begun(store, script)
+    items = list(store.open("s1").read())
+    assert [item.event for item in items if isinstance(item, Envelope) and isinstance(item.event, TurnEnded)] == [
+        TurnEnded("error"),
+        DONE,
+    ]
+    assert not any(isinstance(item, Gap) for item in items)
 
 
 # Resuming

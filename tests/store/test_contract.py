@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,34 +11,14 @@ from tests.store.shelves import KINDS, Kind, Shelf, checkpoint, fill, kept, numb
 from trunkline.core.events import (
     Checkpointed,
     Extension,
-    Gap,
     ModeChanged,
     TextDelta,
     TurnEnded,
     TurnStarted,
     UserMessage,
 )
-from trunkline.core.faults import ConfigError, SessionExists, SessionHeld, SessionNotFound
+from trunkline.core.faults import SessionNotFound
 from trunkline.core.log import SessionStore
-
-NASTY_IDS = [
-    "plain-id_7.x", "Case", "case", "/", "..", ".", "../../etc/passwd", "a/b", ".hidden", "nul\0byte", "line\nfeed",
-    "é", "e\u0301", "\U0001f600", "\ud800", "\udc80\udc80", "%2f", "~", "con", " ", "a.log", "a.log.damaged-1", "-rf",
-    "*", "x" * 10_000, "X" * 10_000, "x" * 9_999 + "/", "\ud800" * 10_000,
-]  # fmt: skip
-
-
-@pytest.fixture(params=KINDS)
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
-    shelf = Shelf(request.param, tmp_path)
-    yield shelf
-    shelf.close()
-
-
-@pytest.fixture
-def store(shelf: Shelf) -> SessionStore:
-    return shelf.store()
-
 
 # Appending and reading
 
@@ -204,176 +173,6 @@ def test_a_checkpoint_that_cannot_be_read_is_passed_over(store: SessionStore) ->
     assert (found.seq, found.state.turns, found.state.mode) == (4, 10, "yolo")
 
 
-# Sessions and their ids
-
-
-def test_an_id_that_is_taken_is_refused_and_what_is_there_stays(store: SessionStore) -> None:
-    log = store.create("s", "/w")
-    added = fill(log, [1])
-    log.close()
-    with pytest.raises(SessionExists, match=r"^Session ID 's' already exists$"):
-        store.create("s", "/other")
-    assert kept(store) == added
-
-
-def test_a_session_that_is_not_there_is_not_found_and_the_attempt_leaves_nothing_behind(shelf: Shelf) -> None:
-    store = shelf.store()
-    before = shelf.files()
-    with pytest.raises(SessionNotFound, match=r"^Session 's' not found$"):
-        store.open("s")
-    assert shelf.files() == before
-    assert store.list() == []
-    store.create("s", "/w").close()
-
-
-def test_any_characters_make_an_id_and_no_two_ids_are_the_same(shelf: Shelf) -> None:
-    store = shelf.store()
-    for number, session in enumerate(NASTY_IDS, start=1):
-        log = store.create(session, f"/{session}")
-        log.append(record(1, TextDelta(str(number)), session))
-        log.close()
-    for number, session in enumerate(NASTY_IDS, start=1):
-        log = store.open(session)
-        assert list(log.read()) == [record(1, TextDelta(str(number)), session)]
-        log.close()
-        assert store.latest(f"/{session}") == session
-    assert sorted(info.id for info in store.list()) == sorted(NASTY_IDS)
-    assert {Path(name).parent for name in shelf.files()} <= {shelf.root, shelf.place, Path(f"{shelf.place}-locks")}
-
-
-@settings(max_examples=60, deadline=None)
-@given(ids=st.sets(st.text(st.sampled_from("aA./%~\0\ud800é"), min_size=1, max_size=5), min_size=2, max_size=5))
-@pytest.mark.parametrize("kind", KINDS)
-def test_ids_that_differ_are_different_sessions(
-    kind: Kind, tmp_path_factory: pytest.TempPathFactory, ids: set[str]
-) -> None:
-    shelf = Shelf(kind, tmp_path_factory.mktemp("ids"))
-    try:
-        store = shelf.store()
-        for session in ids:
-            store.create(session, session).close()
-        assert {info.id for info in store.list()} == ids
-    finally:
-        shelf.close()
-
-
-def test_surrogates_that_make_a_pair_are_the_character_they_mean(store: SessionStore) -> None:
-    store.create("\ud83d\ude00", "/w").close()
-    store.open("\U0001f600").close()
-    assert [info.id for info in store.list()] == ["\U0001f600"]
-
-
-def test_an_empty_id_is_refused(store: SessionStore) -> None:
-    with pytest.raises(ConfigError, match="must not be empty"):
-        store.create("", "/w")
-    with pytest.raises(ConfigError, match="must not be empty"):
-        store.open("")
-
-
-def test_sessions_are_listed_with_the_one_used_last_first(store: SessionStore) -> None:
-    before = time.time()
-    first = store.create("first", "/a")
-    second = store.create("second", "/b\ud800")
-    second.close()
-    _write_until_newest(store, first)
-    listed = store.list()
-    assert [(info.id, info.workspace) for info in listed] == [("first", "/a"), ("second", "/b\ud800")]
-    for info in listed:
-        # Clocks of files are coarser than ours.
-        assert before - 1 <= info.created <= info.updated + 1 <= time.time() + 2
-
-
-def test_the_latest_session_is_that_of_the_workspace(store: SessionStore) -> None:
-    with pytest.raises(SessionNotFound, match="No sessions found in `/a`"):
-        store.latest("/a")
-    first, second = store.create("first", "/a"), store.create("second", "/a")
-    store.create("elsewhere", "/b")
-    _write_until_newest(store, second)
-    assert store.latest("/a") == "second"
-    _write_until_newest(store, first)
-    assert store.latest("/a") == "first"
-    assert store.latest("/b") == "elsewhere"
-    with pytest.raises(SessionNotFound):
-        store.latest("/")
-
-
-_seqs = count(1)
-
-
-def _write_until_newest(store: SessionStore, log: Any) -> None:
-    """Use a session until the clock of its store has noticed."""
-    deadline = time.monotonic() + 5
-    while store.list()[0].id != log.session or store.list()[0].updated == store.list()[1].updated:
-        assert time.monotonic() < deadline
-        fill(log, [next(_seqs)])
-        log.flush()
-
-
-# One writer
-
-
-def test_a_session_that_is_open_is_held_until_it_is_closed(shelf: Shelf) -> None:
-    log = shelf.store().create("s", "/w")
-    with pytest.raises(SessionHeld, match=rf"^Session 's' is in use by process {os.getpid()}\."):
-        shelf.store().open("s")
-    with pytest.raises(SessionHeld, match=rf"^Session 's' is in use by process {os.getpid()}\."):
-        shelf.store().create("s", "/w")
-    fill(log, [1])
-    log.close()
-    log = shelf.store().open("s")
-    assert numbers(log.read()) == [1]
-    with pytest.raises(SessionHeld):
-        shelf.store().open("s")
-
-
-HOLDER = """
-import sys
-from pathlib import Path
-from tests.store.shelves import Shelf
-log = Shelf(sys.argv[1], Path(sys.argv[2])).store().open("s")
-print("open", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.process
-def test_a_session_is_held_against_other_processes_and_let_go_of_by_their_death(shelf: Shelf) -> None:
-    store = shelf.store()
-    log = store.create("s", "/w")
-    added = fill(log, [1])
-    log.close()
-    command = [sys.executable, "-c", HOLDER, shelf.kind, str(shelf.root)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"open\n"
-        with pytest.raises(SessionHeld, match=f"by process {child.pid}\\."):
-            store.open("s")
-        child.kill()
-        child.wait(timeout=10)
-    assert kept(store) == added
-
-
-def test_a_failure_leaves_no_file_open(shelf: Shelf) -> None:
-    store = shelf.store()
-    store.create("s", "/w").close()
-    log = store.create("held", "/w")
-    before = _open_files()
-    for _ in range(3):
-        for attempt, fault in [("missing", SessionNotFound), ("held", SessionHeld)]:
-            with pytest.raises(fault):
-                store.open(attempt)
-        with pytest.raises(SessionExists):
-            store.create("s", "/w")
-        store.open("s").close()
-    assert _open_files() == before
-    log.close()
-    assert _open_files() < before
-
-
-def _open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 # Closing
 
 
@@ -428,62 +227,6 @@ def test_a_session_that_was_opened_is_not_discarded_but_closed(store: SessionSto
     fill(log, [2])
     log.discard()
     assert numbers(kept(store)) == [1, 2]
-
-
-# A full disk
-
-
-@contextmanager
-def _files_limited_to(size: int) -> Iterator[None]:
-    """The kernel writes what fits below the limit and refuses the rest, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_what_a_full_disk_refuses_is_kept_and_written_later(shelf: Shelf) -> None:
-    log = shelf.store().create("s", "/w")
-    added = fill(log, [1])
-    log.flush()
-    size = shelf.growing_file().stat().st_size
-    added += fill(log, range(2, 200))
-    for spare in (0, 1, 150, 200):
-        with _files_limited_to(size + spare), pytest.raises(OSError, match=r"."):
-            log.flush()
-        assert list(log.read()) == added
-        added += fill(log, [added[-1].seq + 1])
-    log.flush()
-    assert list(log.read()) == added
-    log.close()
-    assert kept(shelf.store()) == added
-
-
-def test_a_session_is_let_go_of_even_if_its_last_records_cannot_be_written(shelf: Shelf) -> None:
-    log = shelf.store().create("s", "/w")
-    added = fill(log, [1])
-    log.flush()
-    fill(log, range(2, 200))
-    with _files_limited_to(shelf.growing_file().stat().st_size + 150), pytest.raises(OSError, match=r"."):
-        log.close()
-    log.close()
-    log = shelf.store().open("s")
-    found = list(log.read())
-    assert found[:1] == added
-    assert not any(isinstance(item, Gap) for item in found)
-    assert fill(log, [found[-1].seq + 1]) == list(log.read(found[-1].seq))  # type: ignore[union-attr]
-
-
-def test_a_session_cannot_be_made_where_nothing_can_be_written(shelf: Shelf) -> None:
-    store = shelf.store()
-    store.create("other", "/w")
-    before = shelf.files()
-    with _files_limited_to(1), pytest.raises(ConfigError, match="Check the permissions and the free space"):
-        store.create("s", "/w")
-    assert shelf.files() == before
-    store.create("s", "/w")
 
 
 # Being private

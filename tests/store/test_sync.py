@@ -7,21 +7,14 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.store.shelves import KINDS, Shelf, fill, kept, numbers
+from tests.store.shelves import Shelf, fill, kept, numbers
 from trunkline.store import durable
-
-
-@pytest.fixture(params=KINDS)
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
-    shelf = Shelf(request.param, tmp_path)
-    yield shelf
-    shelf.close()
 
 
 class Disk:
@@ -111,6 +104,20 @@ async def test_the_event_loop_goes_on_while_the_disk_works(shelf: Shelf, disk: D
     disk.synced.clear()
     await log.sync()
     assert disk.synced == [str(shelf.growing_file())]
+
+
+async def test_of_two_syncs_at_once_neither_is_done_before_the_disk_is(shelf: Shelf, disk: Disk) -> None:
+    log = shelf.store().create("s", "/w")
+    fill(log, [1])
+    released = threading.Event()
+    disk.before = lambda: _wait(released)
+    first, second = asyncio.create_task(log.sync()), asyncio.create_task(log.sync())
+    await _until(lambda: bool(disk.threads))
+    await asyncio.wait([first, second], timeout=0.05)
+    assert not first.done()
+    assert not second.done()
+    released.set()
+    await asyncio.wait_for(asyncio.gather(first, second), 10)
 
 
 async def test_a_session_can_be_closed_and_reopened_while_the_disk_works(shelf: Shelf, disk: Disk) -> None:

@@ -43,6 +43,7 @@ SAMPLES: dict[str, core.Event] = {
     "ModeChanged": core.ModeChanged("yolo"),
     "Granted": core.Granted("edit"),
     "HistoryInjected": core.HistoryInjected("before"),
+    "ToolJudged": core.ToolJudged("c1", "Read", "info", {"file_path": "a.txt"}, "Read a.txt", "allow"),
     "Journaled": core.Journaled({"block": 1}),
     "JournalReplaced": core.JournalReplaced(({"block": 1},)),
     "Checkpointed": core.Checkpointed({"turns": 1}),

@@ -14,15 +14,18 @@ from typing import Any
 #: Deep enough for any tool's arguments; far from the recursion limit of the encoders that see the data later.
 MAX_DEPTH = 200
 
+#: Larger integers are no numbers to any reader, and Python itself refuses to spell those of thousands of digits.
+_MAX_BITS = 1024
+
 #: The JSON string literal of a text, quotes included, non-ASCII characters as they are.
 quote = encode_basestring
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, max_depth: int = MAX_DEPTH) -> Any:
     """Parse one JSON text in UTF-8.
 
     Raises:
-        ValueError: it is not JSON, not UTF-8, or nested deeper than `MAX_DEPTH`. The text says which.
+        ValueError: it is not JSON, not UTF-8, or nested deeper than `max_depth`. The text says which.
     """
     try:
         text = data.decode("utf-8")
@@ -31,27 +34,29 @@ def loads(data: bytes) -> Any:
     try:
         value = _decoder.decode(text.removeprefix("\ufeff"))
     except RecursionError:
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
+        raise ValueError(f"nested deeper than {max_depth} levels") from None
     # Only a text with that many brackets can be that deep: the common line is not walked.
-    if text.count("[") + text.count("{") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    if text.count("[") + text.count("{") > max_depth and _deeper_than(value, max_depth):
+        raise ValueError(f"nested deeper than {max_depth} levels")
     return value
 
 
 def dumps(value: Any) -> bytes:
     """One compact JSON text in UTF-8, without a line feed in it.
 
-    Non-finite numbers, which JSON cannot say, become `null`.
+    Numbers that JSON or its readers cannot carry, non-finite or of thousands of digits, become `null`.
 
     Raises:
-        TypeError: the value holds something that is not JSON.
+        TypeError: the value holds something that is not JSON, or holds itself.
     """
     try:
-        return _encoder.encode(value).encode("utf-8")
-    except UnicodeEncodeError:
-        return _ascii_encoder.encode(value).encode("ascii")
-    except ValueError:
-        return dumps(_finite(value))
+        return _encoded(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return _encoded(_carried(value))
+    except (ValueError, RecursionError) as error:
+        raise TypeError(f"not JSON: {error}") from None
 
 
 def encode_line(text: str) -> bytes:
@@ -60,6 +65,13 @@ def encode_line(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text).encode("utf-8")
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return _encoder.encode(value).encode("utf-8")
+    except UnicodeEncodeError:
+        return _ascii_encoder.encode(value).encode("ascii")
 
 
 def _refuse_constant(name: str) -> Any:
@@ -84,13 +96,16 @@ def _deeper_than(value: Any, limit: int) -> bool:
     return True
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not isfinite(value):
-        return None
+def _carried(value: Any) -> Any:
+    """The value with `None` for every number that cannot be written."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, int):
+        return value if value.bit_length() <= _MAX_BITS else None
     if isinstance(value, dict):
-        return {key: _finite(member) for key, member in value.items()}
+        return {_carried(key): _carried(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(member) for member in value]
+        return [_carried(member) for member in value]
     return value
 
 

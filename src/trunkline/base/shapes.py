@@ -122,7 +122,7 @@ def _check_of(hint: Any) -> Check:
         member = _check_of(arguments[1])
         return lambda value: _members(member, value)
     if hint is float:
-        return lambda value: float(_instance((int, float), "a number", value))
+        return _float
     name = {str: "a string", int: "an integer", bool: "true or false"}[hint]
     return lambda value: _instance(hint, name, value)
 
@@ -132,6 +132,13 @@ def _instance(kind: type | tuple[type, ...], name: str, value: Any) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ShapeError("", f"must be {name}, not {_name_of(value)}")
     return value
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(_instance((int, float), "a number", value))
+    except OverflowError:
+        raise ShapeError("", "is too large a number") from None
 
 
 def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
@@ -168,8 +175,9 @@ def _members(check: Check, value: Any) -> dict[str, Any]:
 def _bytes(value: Any) -> bytes:
     from base64 import b64decode
 
+    text = _instance(str, "base64 text", value)
     try:
-        return b64decode(_instance(str, "base64 text", value), validate=True)
+        return b64decode(text, validate=True)
     except ValueError:
         raise ShapeError("", "must be base64 text") from None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from typing import Any, NoReturn
 
 from trunkline.agents import registry
 from trunkline.base import paths, stdio
-from trunkline.base.redact import Redactor
+from trunkline.base.redact import RedactingFilter, Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
 from trunkline.core.faults import ConfigError, Fault
@@ -145,6 +146,7 @@ def main(arguments: list[str]) -> NoReturn:
     except OSError:
         sys.exit("trunkline agent: standard input and output must both be open")
     redactor = Redactor.from_environ(os.environ)
+    _log_to_stderr(redactor)
     try:
         options = _parse(arguments)
         sys.exit(_run(options, reading, writing, redactor))
@@ -152,6 +154,13 @@ def main(arguments: list[str]) -> NoReturn:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
     except (Fault, OSError) as error:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_FAILED)
+
+
+def _log_to_stderr(redactor: Redactor) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(RedactingFilter(redactor))
+    logging.getLogger().addHandler(handler)
 
 
 def _fail(writing: int, streaming: bool, text: str, code: int) -> NoReturn:
@@ -181,7 +190,7 @@ async def _serve(options: argparse.Namespace, reading: int, writing: int, redact
     agent = _agent(options)
     allow = DEFAULT_ALLOW if options.allow is None else tuple(filter(None, options.allow.split(",")))
     policy = Policy(auto_approve=options.auto_approve, allow=allow)
-    log = _log(options, workspace)
+    log = _session_log(options, workspace)
     try:
         session = await Session.open(
             agent,
@@ -234,7 +243,7 @@ def _agent(options: argparse.Namespace) -> Agent:
     )
 
 
-def _log(options: argparse.Namespace, workspace: str) -> EventLog:
+def _session_log(options: argparse.Namespace, workspace: str) -> EventLog:
     """The log to write, held by this process from here on."""
     if options.no_session:
         return MemoryLog(new_id())

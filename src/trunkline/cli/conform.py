@@ -104,7 +104,8 @@ def jsonstream(
         timeout=timeout,
         prompts=words,
     )
-    report = _run(subject, checks, jobs)
+    # Checks that share a directory would find each other's files.
+    report = _run(subject, checks, 1 if cwd else jobs)
     click.echo(report.as_json(), nl=False) if as_json else _show(report)
     for path, write in writers:
         path.write_text(write(report), encoding="utf-8", errors="backslashreplace")

@@ -74,14 +74,15 @@ def _print_tables(wires: list[str]) -> None:
 
     console = Console(highlight=False)
     for wire in wires:
-        table = Table(title=_summary(wire), title_justify="left", title_style="bold", expand=True)
-        for heading in ("concept", "fate", "how", "lost"):
-            table.add_column(heading, no_wrap=heading == "fate", ratio=None if heading == "fate" else 2)
+        table = Table(title=_summary(wire), title_justify="left", title_style="bold")
+        for heading in ("concept", "fate", "how"):
+            table.add_column(heading, no_wrap=heading == "fate")
         last = None
         for concept, cell in _rows(wire):
             if last not in (None, concept.group):
                 table.add_section()
             last = concept.group
             name = Text.assemble(concept.name, "\n", (concept.what, "dim"))
-            table.add_row(name, Text(cell.fate, FATES[cell.fate]), Text(_how(cell)), Text(cell.lost or "", "yellow"))
+            how = Text.assemble(_how(cell), *([("\nlost: " + cell.lost, "yellow")] if cell.lost else []))
+            table.add_row(name, Text(cell.fate, FATES[cell.fate]), how)
         console.print(table)

@@ -30,7 +30,8 @@ class Block(Value):
 
 
 def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
-    """The transcript of some records. Deltas that follow one another are put together; private events are left out."""
+    """The transcript of some records. Deltas that follow one another are put together; of the private events only the requests
+    are shown that the approval policy answered."""
     run: list[str] = []
     kind: Kind = "agent"
     for record in records:
@@ -43,7 +44,7 @@ def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
             kind = speaks
             run.append(event.text)
             continue
-        if event is not None and event.private:
+        if event is not None and event.private and not isinstance(event, events.ToolJudged):
             continue
         if run:
             yield Block(kind, "".join(run))
@@ -65,6 +66,9 @@ def _blocks_of(record: Envelope | Gap) -> Iterator[Block]:
                 yield Block("note", f"attached: {file}")
         case events.ToolRequested(name=name, category=category, args=args, description=description):
             yield Block("tool", json.dumps(args, ensure_ascii=False), f"{description or name} ({category})", "json")
+        case events.ToolJudged(name=name, args=args, description=description, verdict=verdict):
+            title = f"{description or name} (policy: {verdict})"
+            yield Block("tool", json.dumps(args, ensure_ascii=False), title, "json")
         case events.ToolStarted(name=name):
             yield Block("note", f"runs {name}")
         case events.ToolFinished():

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Generic, Literal, Protocol, TypeVar
 
+from trunkline.base.process_errors import SpawnError
 from trunkline.base.values import Value
 from trunkline.conform.record import Record
 
@@ -152,6 +153,9 @@ class Suite(Generic[S]):
 
         `stage` makes the place for the check of that name. Results come in the order of `checks`; `on_result` hears of
         each as soon as it is known.
+
+        Raises:
+            SpawnError: the target cannot be started at all.
         """
         return await _Run(self, stage, jobs, on_result).run(checks)
 
@@ -177,6 +181,7 @@ class _Run(Generic[S]):
         self._judges: dict[str, Judge] = {}
         self._wanted: set[str] = set()
         self._closed: str | None = None
+        self._has_started = False
 
     async def run(self, checks: Sequence[Check]) -> tuple[list[Result], list[Record]]:
         self._judges = {check.id: judge for check in checks if (judge := self._suite.judge_of(check.id))}
@@ -224,9 +229,15 @@ class _Run(Generic[S]):
             return "failed", str(problem)
         except NotExercised as problem:
             return "not exercised", str(problem)
+        except SpawnError as problem:
+            # The first process could not be started either: nothing can be said of the target.
+            if not self._has_started:
+                raise
+            return "not exercised", str(problem)
         finally:
             await stage.close()
             self._keep(name, stage.records)
+        self._has_started = True
         return "passed", ""
 
     def _keep(self, name: str, records: Sequence[Record]) -> None:

@@ -154,6 +154,19 @@ class HistoryInjected(Event):
     text: str
 
 
+class ToolJudged(Event):
+    """Private: a request that the approval policy answered by itself, kept for the record."""
+
+    private: ClassVar[bool] = True
+
+    call_id: str
+    name: str
+    category: Category
+    args: Mapping[str, Any]
+    description: str
+    verdict: Literal["allow", "deny"]
+
+
 class Journaled(Event):
     """Private: a record that the agent keeps for itself, such as a provider's content blocks."""
 
@@ -196,6 +209,7 @@ EVENTS: tuple[type[Event], ...] = (
     ModeChanged,
     Granted,
     HistoryInjected,
+    ToolJudged,
     Journaled,
     JournalReplaced,
     Checkpointed,

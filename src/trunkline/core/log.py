@@ -24,10 +24,12 @@ from trunkline.core.state import SessionState
 class Restored:
     """What a log gives back to a session that is resumed."""
 
-    def __init__(self, seq: int, state: SessionState) -> None:
+    def __init__(self, seq: int, state: SessionState, records: int) -> None:
         self.seq = seq
         """The last sequence number in the log."""
         self.state = state
+        self.records = records
+        """How many records came after the last checkpoint."""
 
 
 class EventLog(Protocol):
@@ -159,4 +161,4 @@ def restore(newest_first: Iterator[Envelope]) -> Restored:
         seq = since[0].seq if since else 0
     for envelope in reversed(since):
         state.apply(envelope)
-    return Restored(seq, state)
+    return Restored(seq, state, len(since))

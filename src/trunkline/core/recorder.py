@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Protocol
 
 from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, TurnEnded
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 #: then reads a bounded amount, and all checkpoints together stay a fraction of the log.
 CHECKPOINT_BYTES = 256 * 1024
 CHECKPOINT_RATIO = 4
+#: What a record is taken to be long that was written before the session was resumed: a word of text, with its frame.
+RECORD_BYTES = 128
 
 
 class Sink(Protocol):
@@ -64,7 +67,7 @@ class Recorder:
         self._sync_due = False
         self._syncing: asyncio.Task[None] | None = None
         self._log_broken = False
-        self._since_checkpoint = 0
+        self._since_checkpoint = restored.records * RECORD_BYTES if restored else 0
         self._checkpoint_size = 0
 
     def emit(self, turn: int, event: Event) -> None:
@@ -72,9 +75,10 @@ class Recorder:
         kind = type(event)
         if self._redact is not None and kind is not TextDelta:
             event = self._redact(event)
-        self._seq += 1
-        envelope = Envelope(self.session, self._seq, turn, self._clock(), event)
+        envelope = Envelope(self.session, self._seq + 1, turn, self._clock(), event)
         self._since_checkpoint += self._log.append(envelope)
+        # Only now: what the log refuses, because it is not JSON, leaves no hole in the numbers.
+        self._seq += 1
         if kind is not TextDelta:
             self.state.apply(envelope)
             if kind is TurnEnded:
@@ -101,7 +105,6 @@ class Recorder:
 
     def read(self, since: int) -> Iterator[Envelope | Gap]:
         """The public events from the log, up to the latest one so far."""
-        self._log.flush()
         latest = self._seq
         for item in self._log.read(since):
             if isinstance(item, Gap):
@@ -115,9 +118,9 @@ class Recorder:
         """Between turns: write down what resuming needs, if enough has happened since the last time."""
         if self._since_checkpoint < max(CHECKPOINT_BYTES, CHECKPOINT_RATIO * self._checkpoint_size):
             return
-        self._seq += 1
         checkpoint = Checkpointed(self.state.snapshot())
-        self._checkpoint_size = self._log.append(Envelope(self.session, self._seq, 0, self._clock(), checkpoint))
+        self._checkpoint_size = self._log.append(Envelope(self.session, self._seq + 1, 0, self._clock(), checkpoint))
+        self._seq += 1
         self._since_checkpoint = 0
 
     async def close(self) -> None:
@@ -130,9 +133,10 @@ class Recorder:
                 sink.close()
         try:
             await self._log.sync()
-            self._log.close()
         except OSError as error:
             logger.error("the session could not be saved: %s", error)
+        with suppress(OSError):
+            self._log.close()
 
     def _end_of_tick(self) -> None:
         self._flush_scheduled = False

@@ -17,6 +17,9 @@ from trunkline.core.events import Envelope, Event, Extension, TextDelta, Thinkin
 
 VERSION = 1
 
+#: What a peer may send, and the levels that a record and a checkpoint put around it.
+MAX_DEPTH = jsontext.MAX_DEPTH + 10
+
 _BY_NAME: dict[str, type[Event]] = {kind.__name__: kind for kind in events.EVENTS}
 
 
@@ -47,10 +50,10 @@ def decode(session: str, line: bytes) -> Envelope:
     Raises:
         ValueError: it is not such a line.
     """
-    data = jsontext.loads(line)
+    data = jsontext.loads(line, MAX_DEPTH)
     try:
         return Envelope(session, int(data["seq"]), int(data["turn"]), float(data["at"]), event_of(data))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"not a record: {error}") from None
 
 
@@ -58,5 +61,5 @@ def event_of(data: dict[str, Any]) -> Event:
     """The event of a parsed record."""
     kind = _BY_NAME.get(data["event"])
     if kind is None:
-        return Extension(f"unknown.{data['event']}", data["data"])
+        return Extension(f"unknown.{data['event']}", dict(data["data"]))
     return shapes.decode(kind, data["data"])

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from trunkline.core.events import Event, Failed, Notice, Progress, ToolCancelled, ToolFinished, ToolRequested
+from trunkline.core.events import (
+    Event,
+    Failed,
+    Notice,
+    Progress,
+    ToolCancelled,
+    ToolFinished,
+    ToolJudged,
+    ToolRequested,
+)
 
 
 class Redacts(Protocol):
@@ -34,7 +43,7 @@ def redacting(secrets: Redacts) -> Callable[[Event], Event]:
                 return event.replace(reason=secrets.text(reason))
             case ToolFinished(output=output, metadata=metadata):
                 return event.replace(output=secrets.text(output), metadata=secrets.data(metadata))
-            case ToolRequested(args=args, description=description):
+            case ToolRequested(args=args, description=description) | ToolJudged(args=args, description=description):
                 return event.replace(args=secrets.data(args), description=secrets.text(description))
             case _:
                 return event

@@ -35,6 +35,7 @@ from trunkline.core.events import (
     Outcome,
     ToolCancelled,
     ToolFinished,
+    ToolJudged,
     ToolRequested,
     ToolStarted,
     TurnEnded,
@@ -357,7 +358,9 @@ class Turns:
             turn.shown.add(request.call_id)
             self._move(Step.ASK)
             return [Emit(turn.number, request)]
-        return self._decide(turn, request.call_id, Approve() if verdict == "allow" else Deny(NOBODY_TO_ASK))
+        fields = {name: getattr(request, name) for name in request.__fields__}
+        judged = Emit(turn.number, ToolJudged(**fields, verdict=verdict))
+        return [judged, *self._decide(turn, request.call_id, Approve() if verdict == "allow" else Deny(NOBODY_TO_ASK))]
 
     def _decide(self, turn: _Turn, call_id: str, decision: Decision) -> list[Action]:
         if isinstance(decision, Approve):

@@ -95,7 +95,7 @@ class FileLog:
             raise
         # Shielded: a job that is cancelled before it begins would never close its file.
         await shield(work)
-        self._synced = size
+        self._synced = max(self._synced, size)
         self._unsynced_dirs = ()
 
     def read(self, since: int = 0) -> Iterator[Envelope | Gap]:

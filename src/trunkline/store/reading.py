@@ -31,7 +31,7 @@ def restored(newest_first: Iterable[Envelope], last: int) -> Restored:
     A checkpoint that this version cannot read is passed over: the events before it say the same at more length.
     """
     found = log.restore(envelope for envelope in newest_first if _is_usable(envelope))
-    return Restored(max(found.seq, last), found.state)
+    return Restored(max(found.seq, last), found.state, found.records)
 
 
 def _is_usable(envelope: Envelope) -> bool:

@@ -67,7 +67,9 @@ class SqliteLog:
         self._is_new = is_new
         self._make_durable = make_durable
         self._release = release
-        self._is_synced = False
+        self._flushes = 0
+        self._flushes_synced = -1
+        """How many flushes are safe; at first not even the session itself."""
         self._is_closed = False
 
     @property
@@ -97,21 +99,17 @@ class SqliteLog:
             connection.executemany(_INSERT, self._rows)
             connection.execute("UPDATE sessions SET updated = ? WHERE key = ?", (time.time(), self._key))
         self._rows.clear()
-        self._is_synced = False
+        self._flushes += 1
 
     async def sync(self) -> None:
         from asyncio import get_running_loop, shield
 
         self.flush()
         self._check()
-        if not self._is_synced:
-            # Set before waiting: what is flushed in the meantime sets it back.
-            self._is_synced = True
-            try:
-                await shield(get_running_loop().run_in_executor(None, self._make_durable))
-            except BaseException:
-                self._is_synced = False
-                raise
+        flushes = self._flushes
+        if self._flushes_synced < flushes:
+            await shield(get_running_loop().run_in_executor(None, self._make_durable))
+            self._flushes_synced = max(self._flushes_synced, flushes)
 
     def read(self, since: int = 0) -> Iterator[Envelope | Gap]:
         """The records after `since`, as many as there are now."""

@@ -467,3 +467,18 @@ def test_a_line_at_the_limit_is_read_and_one_over_it_is_not() -> None:
         agent.send(type="ping")
         assert agent.line() == {"type": "pong"}
         agent.end()
+
+
+def test_a_secret_in_a_crash_reaches_neither_the_host_nor_the_log_on_standard_error(tmp_path: Path) -> None:
+    secret = "tok-0123456789abcdef"
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps({"name": "leaky", "turns": [{"steps": [{"raise": f"cannot use {secret}"}]}]}))
+    environment = os.environ | {"SOME_TOKEN": secret}
+    with AgentProcess("--agent", "scripted", "--script", str(path), env=environment) as agent:
+        agent.message("go")
+        lines = agent.until("stream_end")
+        agent.end()
+        logged = agent.stderr()
+    assert "cannot use [redacted]" in json.dumps(lines)
+    assert "cannot use [redacted]" in logged
+    assert secret not in json.dumps(lines) + logged

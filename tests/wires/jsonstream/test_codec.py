@@ -316,18 +316,14 @@ def test_a_line_that_is_no_json_object_with_a_type_is_noise(line: bytes) -> None
     [
         (line_of(type="text_delta", msg_id="m"), "Invalid `text_delta`: `text` is missing"),
         (line_of(type="text_delta", text=1, msg_id="m"), "Invalid `text_delta`: `text` must be a string, not a number"),
-        (line_of(type="stream_end"), "Invalid `stream_end`: `msg_id` is missing"),
-        (line_of(type="stream_end", msg_id="m", usage=7), "Invalid `stream_end`: `usage` must be an object"),
+        (line_of(type="stream_end", msg_id=7), "Invalid `stream_end`: `msg_id` must be a string"),
         (line_of(type="tool_request", msg_id="m", call_id="c", tool={}),
          "Invalid `tool_request`: `tool.name` is missing"),
         (line_of(type="tool_request", msg_id="m", call_id="c", tool={"name": "t", "args": []}),
          "Invalid `tool_request`: `tool.args` must be an object"),
-        (line_of(type="tool_result", msg_id="m", call_id="c", status="meh"), "Invalid `tool_result`: `status` must be"),
-        (line_of(type="error", error="boom"), "Invalid `error`: `error` must be an object"),
-        (line_of(type="error"), "Invalid `error`: `error` is missing"),
-        (line_of(type="ready", capabilities=True), "Invalid `ready`: `capabilities` must be an object"),
+        (line_of(type="tool_result", msg_id="m"), "Invalid `tool_result`: `call_id` is missing"),
     ],
-    ids=["missing", "type", "no id", "usage", "no name", "args", "status", "error", "no error", "capabilities"],
+    ids=["missing", "type", "id", "no name", "args", "no call"],
 )  # fmt: skip
 def test_an_event_that_breaks_the_shape_of_its_type_is_a_fault_and_not_noise(line: bytes, complaint: str) -> None:
     bad, good = EventReader().feed(line + b"\n" + PONG + b"\n")
@@ -380,3 +376,42 @@ def test_what_one_event_left_out_does_not_leak_into_the_next() -> None:
     assert isinstance(first, messages.ToolRequest)
     assert isinstance(second, messages.ToolRequest)
     assert first.tool.args is not second.tool.args
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        (line_of(type="stream_end", msg_id="m", usage="12"), messages.StreamEnd("m")),
+        (line_of(type="stream_end", msg_id="m", usage={"input_tokens": "1", "output_tokens": 2.5}), None),
+        (line_of(type="stream_end"), messages.StreamEnd("")),
+        (line_of(type="stream_start", msg_id=None), messages.StreamStart("")),
+        (line_of(type="text_delta", text="x"), messages.TextDelta("x", "")),
+        (line_of(type="tool_running", call_id="t"), messages.ToolRunning("", "t", "")),
+        (line_of(type="tool_cancelled", msg_id="m", call_id="t", reason=None), messages.ToolCancelled("m", "t", "")),
+        (
+            line_of(type="tool_result", msg_id="m", call_id="t", status="failed", output=None, output_type="html"),
+            messages.ToolResult("m", "t", "", "error", "", "text"),
+        ),
+        (
+            line_of(type="error", error="out of credit"),
+            messages.Error(None, messages.ErrorBody("internal_error", "out of credit", False)),
+        ),
+        (
+            line_of(type="error", error={"code": "engine_error", "message": None}),
+            messages.Error(None, messages.ErrorBody("internal_error", "", False)),
+        ),
+        (
+            line_of(type="ready", version=None, capabilities=None),
+            messages.Ready("0.1.0", messages.Capabilities(False, False, False)),
+        ),
+        (
+            line_of(type="ready", version=2, capabilities=["all"], session_id=None),
+            messages.Ready("2", messages.Capabilities(False, False, False)),
+        ),
+    ],
+)
+def test_a_host_makes_the_best_of_what_agents_in_the_field_say(line: bytes, event: messages.Event | None) -> None:
+    (heard,) = codec.EventReader().feed(line + b"\n")
+    assert isinstance(heard, messages.Event)
+    if event is not None:
+        assert heard == event

@@ -136,3 +136,14 @@ def test_a_command_is_valid_exactly_if_an_agent_accepts_it(line: dict[str, Any])
         assert not commands.is_valid(line)
     else:
         commands.validate(line)
+
+
+def test_a_message_that_does_not_say_where_it_comes_from_cannot_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hum(messages.Event):
+        """A hum."""
+
+        type = "hum"
+
+    monkeypatch.setitem(messages.EVENTS, "hum", Hum)
+    with pytest.raises(TypeError, match="`Hum` does not begin with its section"):
+        schema.document("events")

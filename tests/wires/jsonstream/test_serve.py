@@ -674,6 +674,7 @@ def test_every_event_of_the_core_has_its_line_or_is_knowingly_left_out() -> None
         SessionIdentified("x"),
         Granted("edit"),
         core.HistoryInjected("x"),
+        core.ToolJudged("t", "x", "edit", {}, "", "allow"),
         core.Journaled({}),
         core.JournalReplaced(()),
         core.Checkpointed({}),

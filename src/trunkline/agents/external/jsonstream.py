@@ -1,6 +1,6 @@
 """Any program that speaks the JSON stream, as an agent.
 
-    agent = JsonStreamAgent(["aionrs", "--json-stream", "--provider", "anthropic"], env={"ANTHROPIC_API_KEY": key})
+    agent = JsonStreamAgent(["some-agent", "--json-stream"], name="some-agent", env={"SOME_API_KEY": key})
 
 The workspace is the program's working directory. Instructions and history from before the session are told with
 `init_history`, except to a program that resumes its session, because it was told already.

@@ -6,7 +6,6 @@ from trunkline.conform.jsonstream.scenes import (
     approve,
     asked,
     deny,
-    ends,
     greet,
     of,
     request,
@@ -18,7 +17,7 @@ from trunkline.conform.jsonstream.scenes import (
 from trunkline.conform.jsonstream.stage import Stage
 from trunkline.conform.jsonstream.subject import Subject
 from trunkline.conform.jsonstream.suite import SUITE
-from trunkline.conform.kit import Broken
+from trunkline.conform.kit import Broken, NotExercised
 
 #: A reason that no agent would make up.
 REASON = "conform-reason-7351: the kit said no"
@@ -112,7 +111,7 @@ async def denied_calls_do_not_run(stage: Stage) -> None:
     """A denied call does not run: no `tool_running`, no `tool_result`."""
     async with stage.agent() as agent:
         msg_id, call_id = await _denied(stage, agent)
-        for event in await see_out(stage, agent, msg_id):
+        for event in await see_out(stage, agent, msg_id, approving=False):
             if event.call_id == call_id and event.type in ("tool_running", "tool_result"):
                 raise Broken(f"`{event.type}` came after the denial")
     if (stage.workspace / "conform-denied.txt").exists():
@@ -124,7 +123,7 @@ async def reasons_reach_the_model(stage: Stage) -> None:
     """The model gets the reason of the denial."""
     async with stage.agent() as agent:
         msg_id, _ = await _denied(stage, agent)
-        said = text_of(await see_out(stage, agent, msg_id))
+        said = text_of(await see_out(stage, agent, msg_id, approving=False))
         if REASON.partition(":")[0] not in said:
             raise Broken(f"asked for the reason that it was given, the agent said {said[:200]!a}")
 
@@ -134,7 +133,10 @@ async def conversation_goes_on(stage: Stage) -> None:
     """After a denial the turn goes on to its end, and the conversation too."""
     async with stage.agent() as agent:
         msg_id, _ = await _denied(stage, agent)
-        await agent.expect("`stream_end` after a denial", ends(msg_id), stage.target.timeout)
+        try:
+            await see_out(stage, agent, msg_id, approving=False)
+        except NotExercised as problem:
+            raise Broken(f"after a denial: {problem}") from None
         await greet(stage, agent, "after a denial")
 
 

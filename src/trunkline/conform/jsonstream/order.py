@@ -105,7 +105,7 @@ def events_name_their_message(record: Record) -> Judgement:
         needs_one = message["type"] in (*_INSIDE, "stream_start", "stream_end")
         # `info` outside of a turn is written with an empty id by some agents.
         if needs_one or (message["type"] in ("error", "info") and found not in (None, "")):
-            is_known = found is not None and _hashable(found) in sent
+            is_known = isinstance(found, str) and found in sent
             problems.append(None if is_known else f"`{message['type']}` has the `msg_id` {found!a}")
     return judged(problems)
 
@@ -176,15 +176,15 @@ def call_ids_are_unique(record: Record) -> Judgement:
 @SUITE.judge("js.tool.name", "MUST", "1.6")
 def names_stay_the_same(record: Record) -> Judgement:
     """`tool_running` and `tool_result` name the tool that was asked for."""
-    names: dict[str, Any] = {}
+    names: dict[tuple[str | None, str], Any] = {}
     problems: list[Problem] = []
     for event in events(record):
         if event.call_id is None:
             continue
         if event.type == "tool_request":
-            names[event.call_id] = event.member("tool", "name")
-        elif event.type in ("tool_running", "tool_result") and event.call_id in names:
-            found, wanted = event.data.get("tool_name"), names[event.call_id]
+            names[event.msg_id, event.call_id] = event.member("tool", "name")
+        elif event.type in ("tool_running", "tool_result") and (event.msg_id, event.call_id) in names:
+            found, wanted = event.data.get("tool_name"), names[event.msg_id, event.call_id]
             problems.append(None if found == wanted else f"`{event.type}` names {found!a}, asked was {wanted!a}")
     return judged(problems)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 
-from trunkline.conform.jsonstream.stage import Stage
+from trunkline.conform.jsonstream.stage import TICK_FILE, Stage
 from trunkline.conform.kit import NotExercised
 
-_FILE = "conform-tick.txt"
 #: A command that shows for a minute that it lives, 20 times a second.
-TICKING = f"for i in $(seq 1200); do echo $i > {_FILE}; sleep 0.05; done"
+TICKING = f"for i in $(seq 1200); do echo $i > {TICK_FILE}; sleep 0.05; done"
 #: Between two looks at the file.
 _LOOK_SECONDS = 0.02
 #: Several ticks: a process that lives would have shown it.
@@ -40,6 +39,6 @@ async def is_still(stage: Stage) -> bool:
 
 def _content(stage: Stage) -> bytes:
     try:
-        return (stage.workspace / _FILE).read_bytes()
+        return (stage.workspace / TICK_FILE).read_bytes()
     except OSError:
         return b""

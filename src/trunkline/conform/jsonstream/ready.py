@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunkline.conform.jsonstream.scenes import ends, send
+from trunkline.conform.jsonstream.scenes import any_of, ends, of, send
 from trunkline.conform.jsonstream.shapes import is_semver
 from trunkline.conform.jsonstream.stage import Stage, is_ready, ready_of
 from trunkline.conform.jsonstream.subject import Event
@@ -17,7 +17,11 @@ NOWHERE = "http://127.0.0.1:9"
 async def ready_arrives(stage: Stage) -> None:
     """The agent says `ready` when it has initialized."""
     agent = await stage.start()
-    await agent.expect("`ready`", is_ready, stage.target.timeout)
+    found = await agent.collect(any_of(is_ready, of("error")), stage.target.timeout)
+    if found and found[-1].type == "error":
+        raise Broken(f"the agent refused to start: {found[-1].member('error', 'message')}")
+    if not found or not is_ready(found[-1]):
+        await agent.expect("`ready`", is_ready, 0.0)
 
 
 async def _ready(stage: Stage) -> Event:

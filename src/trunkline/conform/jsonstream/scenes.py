@@ -93,8 +93,8 @@ async def deny(subject: Subject, request: Request, reason: str = "The kit says n
     await subject.send(type="tool_deny", call_id=request.call_id, reason=reason)
 
 
-async def see_out(stage: Stage, subject: Subject, msg_id: str) -> list[Event]:
-    """What comes up to the end of a turn; requests on the way are approved, since they are not what is looked at.
+async def see_out(stage: Stage, subject: Subject, msg_id: str, *, approving: bool = True) -> list[Event]:
+    """What comes up to the end of a turn; requests on the way are approved or denied: they are not what is looked at.
 
     Raises:
         NotExercised: the turn did not end.
@@ -105,7 +105,8 @@ async def see_out(stage: Stage, subject: Subject, msg_id: str) -> list[Event]:
         found += await subject.hope(f"`stream_end` of `{msg_id}`", wanted, stage.target.timeout)
         if found[-1].type == "stream_end":
             return found
-        await subject.send(type="tool_approve", call_id=found[-1].call_id or "", scope="once")
+        another = Request(msg_id, found[-1].call_id or "", found[-1])
+        await (approve(subject, another) if approving else deny(subject, another))
     raise NotExercised(_too_many())
 
 
@@ -151,7 +152,7 @@ async def next_request(stage: Stage, subject: Subject, msg_id: str, category: st
             raise NotExercised(_without_request(found, category))
         if event.member("tool", "category") == category:
             return Request(msg_id, event.call_id or "", event)
-        await subject.send(type="tool_approve", call_id=event.call_id or "", scope="once")
+        await approve(subject, Request(msg_id, event.call_id or "", event))
     raise NotExercised(_too_many())
 
 
@@ -227,7 +228,7 @@ async def _calls(stage: Stage, subject: Subject, msg_id: str) -> AsyncIterator[E
             return
         yield event
         if event.type == "tool_request":
-            await subject.send(type="tool_approve", call_id=event.call_id or "", scope="once")
+            await approve(subject, Request(msg_id, event.call_id or "", event))
     raise NotExercised(_too_many())
 
 

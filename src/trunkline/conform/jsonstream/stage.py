@@ -27,7 +27,15 @@ PATIENCE_SECONDS = 5.0
 _IMAGE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
+#: What the command of `processes` writes.
+TICK_FILE = "conform-tick.txt"
+
+#: What is there for the agent to work on.
 _FILES = {"conform-edit.txt": b"hello\n", "conform-read.txt": b"hello\n", "conform-image.png": _IMAGE}
+
+
+#: What the prompts make an agent create.
+_CREATED = (*(f"conform-{name}.txt" for name in ("write", "again", "a", "b", "denied")), TICK_FILE)
 
 
 class Target(Value):
@@ -36,7 +44,7 @@ class Target(Value):
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str | None = None
-    """Where it runs; a fresh directory for each check unless given."""
+    """Where it runs; a fresh directory for each check unless given. One check at a time can have it."""
     timeout: float = TIMEOUT_SECONDS
     patience: float = PATIENCE_SECONDS
     quiet: float = QUIET_SECONDS
@@ -54,6 +62,7 @@ class Stage:
         self._subjects: list[Subject] = []
         self.workspace = Path(target.cwd) if target.cwd else self._folder / "workspace"
         self.workspace.mkdir(exist_ok=True)
+        self._tidy()
         for file, content in _FILES.items():
             (self.workspace / file).write_bytes(content)
 
@@ -95,7 +104,13 @@ class Stage:
         """End what was started, remove what was made."""
         for subject in self._subjects:
             await subject.close()
+        self._tidy()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _tidy(self) -> None:
+        """A workspace that was given holds nothing of another check."""
+        for file in (*_FILES, *_CREATED):
+            (self.workspace / file).unlink(missing_ok=True)
 
 
 def is_ready(event: Event) -> bool:

@@ -170,38 +170,67 @@ def too_long(line: TooLong, limit: int) -> RemoteProtocolError:
     return RemoteProtocolError(f"Line of {line.size} bytes exceeds the limit of {limit} bytes")
 
 
-#: What agents in the field leave out, and what it then means.
+#: What agents in the field leave out, or send as null, and what it then means.
 _ABSENT: dict[str, dict[str, Any]] = {
     "ready": {"version": "0.1.0", "capabilities": {}},
-    "error": {"msg_id": None},
+    "stream_start": {"msg_id": ""},
+    "text_delta": {"msg_id": ""},
+    "thinking": {"msg_id": ""},
+    "tool_request": {"msg_id": ""},
+    "tool_running": {"msg_id": "", "tool_name": ""},
+    "tool_result": {"msg_id": "", "tool_name": "", "output": "", "output_type": "text", "status": "success"},
+    "tool_cancelled": {"msg_id": "", "reason": ""},
+    "stream_end": {"msg_id": ""},
+    "error": {"msg_id": None, "error": {}},
     "info": {"msg_id": None},
-    "tool_running": {"tool_name": ""},
-    "tool_result": {"tool_name": "", "output": "", "output_type": "text", "status": "success"},
-    "tool_cancelled": {"reason": ""},
     "mcp_ready": {"tools": []},
 }
 _CAPABILITIES = ("tool_approval", "thinking", "mcp")
 _MODES = ("default", "auto_edit", "yolo")
-_TOOL = {"category": "exec", "args": {}, "description": ""}
-_CODES = ("provider_error", "tool_error", "config_error", "protocol_error", "internal_error")
+_TOOL: dict[str, Any] = {"category": "exec", "args": {}, "description": ""}
+_ERROR: dict[str, Any] = {"code": "internal_error", "message": "", "retryable": False}
+
+#: Names with a fixed set, per member: what is not in it has the safest meaning. An unknown tool may do anything.
+_NAMES: dict[str, tuple[tuple[str, ...], str]] = {
+    "category": (("info", "edit", "exec", "mcp"), "exec"),
+    "status": (("success", "error"), "error"),
+    "output_type": (("text", "diff", "image"), "text"),
+    "code": (("provider_error", "tool_error", "config_error", "protocol_error", "internal_error"), "internal_error"),
+}
 
 
 def _completed(data: dict[str, Any]) -> dict[str, Any]:
-    """What an agent said, with what it left out filled in, and unknown names replaced by their safest meaning."""
-    data = _ABSENT.get(data["type"], {}) | data
-    if isinstance(data.get("capabilities"), dict):
-        data["capabilities"] = _known_capabilities(data["capabilities"])
-    if isinstance(data.get("tool"), dict):
-        data["tool"] = _TOOL | data["tool"]
-        if data["tool"]["category"] not in ("info", "edit", "exec", "mcp"):
-            data["tool"]["category"] = "exec"
-    if isinstance(data.get("error"), dict):
-        data["error"] = {"code": "internal_error", "message": "", "retryable": False} | data["error"]
-        if data["error"]["code"] not in _CODES:
-            data["error"]["code"] = "internal_error"
-    if data.get("output_type") not in (None, "text", "diff", "image"):
-        data["output_type"] = "text"
+    """What an agent said, with what it left out filled in, and what is beside the point left out."""
+    data = _filled(data, _ABSENT.get(data["type"], {}))
+    match data["type"]:
+        case "ready" | "config_changed":
+            said = data.get("capabilities")
+            data["capabilities"] = _known_capabilities(said if isinstance(said, dict) else {})
+            if not isinstance(data.get("version"), str):
+                data["version"] = str(data.get("version"))
+        case "tool_request" if isinstance(data.get("tool"), dict):
+            data["tool"] = _filled(data["tool"], _TOOL)
+        case "stream_end":
+            data["usage"] = _known_usage(data.get("usage"))
+        case "error":
+            body = data["error"]
+            data["error"] = _filled(body if isinstance(body, dict) else {"message": str(body)}, _ERROR)
     return data
+
+
+def _filled(data: dict[str, Any], absent: dict[str, Any]) -> dict[str, Any]:
+    filled = absent | {name: member for name, member in data.items() if member is not None}
+    for name, (known, otherwise) in _NAMES.items():
+        if name in filled and filled[name] not in known:
+            filled[name] = otherwise
+    return filled
+
+
+def _known_usage(said: Any) -> dict[str, int] | None:
+    """The counts that are counts. Bad accounting is no reason to miss the end of an answer."""
+    if not isinstance(said, dict):
+        return None
+    return {name: count for name, count in said.items() if type(count) is int}
 
 
 def _known_capabilities(said: dict[str, Any]) -> dict[str, Any]:

@@ -147,13 +147,10 @@ class Program:
             await asyncio.shield(self._settling)
 
     async def close(self, seconds: float) -> None:
-        """Let it leave within `seconds`, and end what is left. One that is being stopped gets no more time."""
+        """Let it leave within `seconds`, and end what is left. One that is being stopped gets no longer than that."""
         self._closed = True
-        connection = self._connection
-        if connection is not None:
-            if self._settling is not None and not self._settling.done():
-                await connection.kill()
-            await connection.close(seconds)
+        if self._connection is not None:
+            await self._connection.close(seconds)
         await self.settled()
 
     async def _launch(self) -> Launched:
