@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from tests.conform.good_agent import Call, GoodAgent
@@ -12,6 +13,17 @@ from tests.conform.habits import habit
 ALL_STOPS = ("js.stop.streaming", "js.stop.pending", "js.stop.pending-not-run", "js.stop.cancels-first",
              "js.stop.late-answer", "js.stop.tool", "js.stop.kills-tool", "js.stop.prompt", "js.stop.next",
              "js.stop.next-tool", "js.stop.twice", "js.stop.queued")  # fmt: skip
+
+
+# Not bad in itself: but what was never under way was not stopped either, and must not count as passed.
+@habit("js.stop.streaming", "js.stop.prompt", "js.stop.next", "js.stop.twice", "js.stop.queued", "js.eof.streaming",
+       "js.eof.status", "js.eof.ends-turn", "js.sigterm.streaming", "js.sigterm.status",
+       "js.dialect.ping-in-turn")  # fmt: skip
+class AnswersAtOnce(GoodAgent):
+    def answer(self, message: dict[str, Any]) -> Iterator[float]:
+        for wait in super().answer(message):
+            if "Count from" not in message["input"]:
+                yield wait
 
 
 @habit(*ALL_STOPS)

@@ -24,14 +24,20 @@ MESSAGES = (
     b'{"type":"stream_start","msg_id":"m1"}',
     b'{"type":"text_delta","text":"Hi","msg_id":"m1"}',
     b'{"type":"thinking","text":"Hm","msg_id":"m1"}',
-    b'{"type":"tool_request","msg_id":"m1","call_id":"c1","tool":{"name":"Bash","category":"exec","args":{"command":"ls"},'
-    b'"description":"Execute: ls"}}',
+    (
+        b'{"type":"tool_request","msg_id":"m1","call_id":"c1","tool":{"name":"Bash","category":"exec","args":{"command":"ls"},'
+        b'"description":"Execute: ls"}}'
+    ),
     b'{"type":"tool_running","msg_id":"m1","call_id":"c1","tool_name":"Bash"}',
-    b'{"type":"tool_result","msg_id":"m1","call_id":"c1","tool_name":"Edit","status":"success","output":"-a\\n+b",'
-    b'"output_type":"diff","metadata":{"file_path":"/f"}}',
+    (
+        b'{"type":"tool_result","msg_id":"m1","call_id":"c1","tool_name":"Edit","status":"success","output":"-a\\n+b",'
+        b'"output_type":"diff","metadata":{"file_path":"/f"}}'
+    ),
     b'{"type":"tool_cancelled","msg_id":"m1","call_id":"c1","reason":"User denied"}',
-    b'{"type":"stream_end","msg_id":"m1","usage":{"input_tokens":15,"output_tokens":3,"cache_read_tokens":8,'
-    b'"cache_write_tokens":2}}',
+    (
+        b'{"type":"stream_end","msg_id":"m1","usage":{"input_tokens":15,"output_tokens":3,"cache_read_tokens":8,'
+        b'"cache_write_tokens":2}}'
+    ),
     b'{"type":"error","msg_id":null,"error":{"code":"protocol_error","message":"What?","retryable":false}}',
     b'{"type":"error","error":{"code":"engine_error"}}',
     b'{"type":"info","msg_id":"m1","message":"retrying"}',
@@ -82,13 +88,14 @@ TRAPS = (
 #: What a mutation may put anywhere.
 TOKENS = (
     b"\n", b"\r\n", b"\0", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xc3", b"\xa9", b"\xff", b'"', b"\\", b"\\u0000",
-    b"\\ud800", b"\\udc00", b"{", b"}", b"[", b"]", b":", b",", b"null", b"true", b"false", b"NaN", b"-Infinity",
-    b"1e999", b"-1", b"0.5", b"1" * 30, b'"type":', b'"msg_id":', b'"input":', b'"content":', b'"files":', b'"call_id":',
-    b'"scope":', b'"once"', b'"always"', b'"reason":', b'"text":', b'"mode":', b'"default"', b'"tool":', b'"name":',
-    b'"category":', b'"exec"', b'"args":', b'"description":', b'"status":', b'"success"', b'"output":', b'"output_type":',
-    b'"image"', b'"metadata":', b'"usage":', b'"input_tokens":', b'"error":', b'"code":', b'"message":', b'"retryable":',
-    b'"capabilities":', b'"modes":', b'"current_mode":', b'"tools":', b'"env":', b'"transport":', b'"stdio"',
-    b'"ping"', b'"stop"', b'"ready"', b'"text_delta"', b'"stream_end"', b'"tool_request"', b'"set_mode"', b'"set_config"',
+    b"\\ud800", b"\\udc00", b"{", b"}", b"[", b"]", b":", b",", b"null", b"true", b"false", b"NaN",
+    b"-Infinity", b"1e999", b"-1", b"0.5", b"1" * 30, b'"type":', b'"msg_id":', b'"input":', b'"content":',
+    b'"files":', b'"call_id":', b'"scope":', b'"once"', b'"always"', b'"reason":', b'"text":', b'"mode":',
+    b'"default"', b'"tool":', b'"name":', b'"category":', b'"exec"', b'"args":', b'"description":',
+    b'"status":', b'"success"', b'"output":', b'"output_type":', b'"image"', b'"metadata":', b'"usage":',
+    b'"input_tokens":', b'"error":', b'"code":', b'"message":', b'"retryable":', b'"capabilities":',
+    b'"modes":', b'"current_mode":', b'"tools":', b'"env":', b'"transport":', b'"stdio"', b'"ping"', b'"stop"',
+    b'"ready"', b'"text_delta"', b'"stream_end"', b'"tool_request"', b'"set_mode"', b'"set_config"',
 )  # fmt: skip
 
 #: Limits at which the longest seed passes, most of them pass, and few of them do.

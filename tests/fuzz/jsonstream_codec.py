@@ -25,6 +25,8 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -49,7 +51,7 @@ NO_END_OF_RUNS = 2**62
 MOST_BYTES = 400
 LONG_INPUTS = 2000
 
-INSTRUMENTED = ["trunkline.wires.jsonstream", "trunkline.base"]
+INSTRUMENTED = ["trunkline.wires.jsonstream", "trunkline.base", "tests.fuzz.planted"]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -109,33 +111,40 @@ def _run_own(options: argparse.Namespace) -> int:
     def one(data: bytes) -> frozenset[str]:
         nonlocal executions
         executions += 1
-        signal.setitimer(signal.ITIMER_REAL, options.input_seconds)
         try:
-            found: frozenset[str] = target.check(data)
+            return _timed(target, data, options.input_seconds)
         except Exception:
             _report(options, data)
             raise
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        return found
 
-    def too_slow(*_: object) -> NoReturn:
-        raise target.Finding(f"one input takes more than {options.input_seconds} s")
-
-    signal.signal(signal.SIGALRM, too_slow)
     started = time.monotonic()
     mutator = Mutator(SEEDS, TOKENS, options.seed)
-    runs = options.runs or NO_END_OF_RUNS
-    seconds = options.seconds or FOR_EVER_SECONDS
+    findings = 0
     try:
-        fuzz(one, mutator, SEEDS, runs, seconds)
+        fuzz(one, mutator, SEEDS, options.runs or NO_END_OF_RUNS, options.seconds or FOR_EVER_SECONDS)
     except KeyboardInterrupt:
         pass
     except Exception:
-        _summarise(options, executions, started, findings=1)
-        return EXIT_FOUND
-    _summarise(options, executions, started, findings=0)
-    return 0
+        # It has been reported.
+        findings = 1
+    _summarise(options, executions, started, findings)
+    return EXIT_FOUND if findings else 0
+
+
+def _timed(target: ModuleType, data: bytes, seconds: int) -> frozenset[str]:
+    """Check one input; one that takes too long is a finding."""
+
+    def too_slow(*_: object) -> NoReturn:
+        raise target.Finding(f"one input takes more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, too_slow)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        found: frozenset[str] = target.check(data)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    return found
 
 
 def _limit_memory() -> None:
@@ -157,17 +166,19 @@ def _run_atheris(options: argparse.Namespace) -> NoReturn:
     with atheris.instrument_imports(include=INSTRUMENTED):
         target = _target(options)
 
-    def one(data: bytes) -> frozenset[str]:
+    def one(check: Callable[[bytes], frozenset[str]], data: bytes) -> frozenset[str]:
         try:
-            found: frozenset[str] = target.check(data)
+            return check(data)
         except Exception:
             _report(options, data)
             # Past libFuzzer, which would tell it all once more.
             os._exit(EXIT_FOUND)
-        return found
 
-    fuzz(one, Mutator(SEEDS, TOKENS, options.seed), SEEDS, _long_inputs(options), options.seconds or FOR_EVER_SECONDS)
-    atheris.Setup([MODULE, *_libfuzzer_options(options)], one)
+    timed = partial(one, lambda data: _timed(target, data, options.input_seconds))
+    mutator = Mutator(SEEDS, TOKENS, options.seed)
+    fuzz(timed, mutator, SEEDS, _long_inputs(options), options.seconds or FOR_EVER_SECONDS)
+    # From here on libFuzzer looks at the clock.
+    atheris.Setup([MODULE, *_libfuzzer_options(options)], partial(one, target.check))
     atheris.Fuzz()
     raise AssertionError("libFuzzer ends the process")
 

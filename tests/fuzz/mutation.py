@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 
 Target = Callable[[bytes], frozenset[str]]
 
+#: How often an input is made of a seed instead of one that was kept: what was kept is often far from anything sensible.
+SEED_SHARE = 0.5
 #: Inputs that are kept. Beyond that a new one takes the place of a random one, so that no run grows for ever.
 MOST_KEPT = 2000
 #: The longest input. Longer ones say nothing new and cost time.
@@ -28,12 +30,23 @@ class Mutator:
     def __init__(self, seeds: Sequence[bytes], tokens: Sequence[bytes], seed: int) -> None:
         self._random = random.Random(seed)
         self._tokens = tokens
+        self._seeds = seeds
         self._kept = list(seeds)
-        self._ways = (self._flip, self._set, self._insert, self._delete, self._repeat, self._splice, self._cut, self._bump)
+        self._ways = (
+            self._flip,
+            self._set,
+            self._insert,
+            self._delete,
+            self._repeat,
+            self._splice,
+            self._cut,
+            self._bump,
+        )
 
     def next(self) -> bytes:
         """One more input."""
-        data = bytearray(self._random.choice(self._kept))
+        from_seed = self._random.random() < SEED_SHARE
+        data = bytearray(self._random.choice(self._seeds if from_seed else self._kept))
         for _ in range(self._random.randint(1, MOST_MUTATIONS)):
             self._random.choice(self._ways)(data)
         return bytes(data[:MOST_BYTES])

@@ -6,21 +6,21 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-from trunkline.base import jsontext
+from trunkline.base import jsontext, shapes
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.wires.jsonstream import codec
 
 
 def _wrong_exception() -> None:
     """A member that is missing ends the reader."""
-    original = codec.shapes.decode
+    original = shapes.decode
 
     def decode(kind: Any, data: Any) -> Any:
         if kind.__name__ == "ToolApprove":
             data["call_id"]
         return original(kind, data)
 
-    mock.patch.object(codec.shapes, "decode", decode).start()
+    mock.patch.object(shapes, "decode", decode).start()
 
 
 def _lost_line() -> None:
@@ -56,7 +56,7 @@ def _split_character() -> None:
     def feed(self: LineSplitter, data: bytes) -> list[bytes | TooLong]:
         return original(self, data.decode("utf-8", "replace").encode())
 
-    mock.patch.object(codec.LineSplitter, "feed", feed).start()
+    mock.patch.object(LineSplitter, "feed", feed).start()
 
 
 def _lost_surrogate() -> None:
@@ -80,6 +80,21 @@ def _endless() -> None:
     mock.patch.object(codec, "decode_command", decode).start()
 
 
+def _hidden() -> None:
+    """Each step is rare, and shows in nothing but the coverage: no match for a mutator that cannot see it."""
+    original = codec.decode_command
+
+    def decode(line: bytes) -> Any:
+        if line[:1] == b"z":
+            if line[1:2] == b"a":
+                if line[2:3] == b"p":
+                    if line[3:4] == b"!":
+                        raise KeyError(line)
+        return original(line)
+
+    mock.patch.object(codec, "decode_command", decode).start()
+
+
 DEFECTS: dict[str, Callable[[], None]] = {
     "wrong-exception": _wrong_exception,
     "lost-line": _lost_line,
@@ -87,4 +102,5 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "split-character": _split_character,
     "lost-surrogate": _lost_surrogate,
     "endless": _endless,
+    "hidden": _hidden,
 }

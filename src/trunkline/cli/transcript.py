@@ -30,8 +30,10 @@ class Block(Value):
 
 
 def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
-    """The transcript of some records. Deltas that follow one another are put together; of the private events only the requests
-    are shown that the approval policy answered."""
+    """The transcript of some records. Deltas that follow one another are put together.
+
+    Of the private events only the requests are shown that the approval policy answered.
+    """
     run: list[str] = []
     kind: Kind = "agent"
     for record in records:

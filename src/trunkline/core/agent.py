@@ -102,7 +102,8 @@ class Conversation(Protocol):
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
         """Answer a message. Yields events, `TurnEnded` exactly once and last. Leaving the iterator cancels.
 
-        A `ToolRequested` is yielded for every call, and the tool runs only after `decide` approved it.
+        A `ToolRequested` is yielded for every call, and the tool runs only after `decide` approved it. A program of
+        somebody else's may run tools unasked; then all that is heard of a call begins with its `ToolStarted`.
         """
 
     async def decide(self, call_id: str, decision: Decision) -> None:

@@ -13,6 +13,7 @@ from trunkline.conform.jsonstream.scenes import (
     text_of,
     two_requests,
     unasked,
+    unbidden,
 )
 from trunkline.conform.jsonstream.stage import Stage
 from trunkline.conform.jsonstream.subject import Subject
@@ -235,6 +236,6 @@ async def modes_leave_others_waiting(stage: Stage) -> None:
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "bash", "exec", command="echo conform")
         await agent.send(type="set_mode", mode="auto_edit")
-        early = [event for event in await agent.listen(stage.target.quiet) if event.call_id == wanted.call_id]
+        early = await unbidden(stage, agent, wanted)
         if early:
             raise Broken(f"`{early[0].type}` of a call that `auto_edit` does not allow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trunkline.conform.jsonstream.scenes import greet, of, request, say
+from trunkline.conform.jsonstream.scenes import greet, of, request, streaming
 from trunkline.conform.jsonstream.stage import Stage
 from trunkline.conform.jsonstream.subject import Subject
 from trunkline.conform.jsonstream.suite import SUITE
@@ -25,8 +25,7 @@ async def ping_when_idle(stage: Stage) -> None:
 async def ping_in_a_turn(stage: Stage) -> None:
     """`ping` is answered at once in the middle of an answer."""
     async with stage.agent() as agent:
-        msg_id = await say(stage, agent, "long")
-        await agent.hope("`text_delta`", of("text_delta", msg_id=msg_id), stage.target.timeout)
+        await streaming(stage, agent)
         await _pongs(stage, agent, "in the middle of an answer")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from trunkline.conform.jsonstream.processes import TICKING, is_still, ticks
-from trunkline.conform.jsonstream.scenes import ends, of, request, running, say
+from trunkline.conform.jsonstream.scenes import ends, of, request, running, streaming
 from trunkline.conform.jsonstream.stage import Stage
 from trunkline.conform.jsonstream.subject import Subject
 from trunkline.conform.jsonstream.suite import SUITE
@@ -25,8 +25,7 @@ async def _idle(stage: Stage, agent: Subject) -> None:
 
 
 async def _streaming(stage: Stage, agent: Subject) -> None:
-    msg_id = await say(stage, agent, "long")
-    await agent.hope("`text_delta`", of("text_delta", msg_id=msg_id), stage.target.timeout)
+    await streaming(stage, agent)
 
 
 async def _pending(stage: Stage, agent: Subject) -> None:
@@ -131,7 +130,6 @@ async def unfinished_lines_are_read(stage: Stage) -> None:
 async def cut_off_turns_end(stage: Stage) -> None:
     """A turn that the end of standard input cuts off gets its `stream_end`."""
     async with stage.agent() as agent:
-        msg_id = await say(stage, agent, "long")
-        await agent.hope("`text_delta`", of("text_delta", msg_id=msg_id), stage.target.timeout)
+        msg_id = await streaming(stage, agent)
         agent.close_input()
         await agent.expect("`stream_end` after the end of standard input", ends(msg_id), stage.target.patience)

@@ -115,6 +115,21 @@ async def ask(stage: Stage, subject: Subject, prompt: str, **parts: str) -> list
     return await see_out(stage, subject, await say(stage, subject, prompt, **parts))
 
 
+async def streaming(stage: Stage, subject: Subject) -> str:
+    """A message whose answer is under way and goes on: its id.
+
+    Raises:
+        NotExercised: there was no text, or the answer was over at once.
+    """
+    msg_id = await say(stage, subject, "long")
+    wanted = any_of(of("text_delta", msg_id=msg_id), ends(msg_id))
+    found = await subject.hope("`text_delta`", wanted, stage.target.timeout)
+    found += [] if found[-1].type == "stream_end" else await subject.collect(ends(msg_id), stage.target.quiet)
+    if found[-1].type == "stream_end":
+        raise NotExercised("the answer was over before anything could be done about it")
+    return msg_id
+
+
 async def greet(stage: Stage, subject: Subject, after: str) -> list[Event]:
     """A plain message, which has to be answered: the agent is still there.
 
@@ -168,6 +183,12 @@ async def two_requests(stage: Stage, subject: Subject) -> tuple[Request, Request
     if not found or found[-1].type != "tool_request":
         raise NotExercised("only one `tool_request` was open at a time")
     return first, Request(first.msg_id, found[-1].call_id or "", found[-1])
+
+
+async def unbidden(stage: Stage, subject: Subject, wanted: Request) -> list[Event]:
+    """What happens to a call that nobody has answered, while the kit listens: nothing should."""
+    heard = await subject.listen(stage.target.quiet)
+    return [event for event in heard if event.call_id == wanted.call_id]
 
 
 async def running(stage: Stage, subject: Subject, wanted: Request) -> None:

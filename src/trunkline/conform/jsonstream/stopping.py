@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from trunkline.conform.jsonstream.processes import TICKING, is_still, ticks
 from trunkline.conform.jsonstream.scenes import (
-    any_of,
     approve,
     ask,
     ends,
@@ -13,6 +12,7 @@ from trunkline.conform.jsonstream.scenes import (
     request,
     running,
     say,
+    streaming,
     text_of,
     two_requests,
 )
@@ -25,15 +25,6 @@ from trunkline.conform.kit import Broken, NotExercised
 STOP_SECONDS = 1.0
 #: The last thing that the long answer says, if nobody stops it.
 LAST_WORD = "2000"
-
-
-async def _streaming(stage: Stage, agent: Subject) -> str:
-    """A message whose answer is under way."""
-    msg_id = await say(stage, agent, "long")
-    wanted = any_of(of("text_delta", msg_id=msg_id), ends(msg_id))
-    if (await agent.hope("`text_delta`", wanted, stage.target.timeout))[-1].type == "stream_end":
-        raise NotExercised("the agent answered without any text")
-    return msg_id
 
 
 async def _stopped(stage: Stage, agent: Subject, msg_id: str) -> list[Event]:
@@ -49,7 +40,7 @@ async def _stopped(stage: Stage, agent: Subject, msg_id: str) -> list[Event]:
 async def answers_are_stopped(stage: Stage) -> None:
     """`stop` ends an answer that is under way with `stream_end`."""
     async with stage.agent() as agent:
-        await _stopped(stage, agent, await _streaming(stage, agent))
+        await _stopped(stage, agent, await streaming(stage, agent))
         await agent.listen(stage.target.quiet)
 
 
@@ -120,7 +111,7 @@ async def stop_ends_processes(stage: Stage) -> None:
 async def stop_is_prompt(stage: Stage) -> None:
     """A stopped turn is over within one second, whatever it was doing."""
     async with stage.agent() as agent:
-        await _in_time(stage, agent, "an answer that was under way", await _streaming(stage, agent))
+        await _in_time(stage, agent, "an answer that was under way", await streaming(stage, agent))
         wanted = await request(stage, agent, "write", "edit")
         await _in_time(stage, agent, "a turn that waited for an approval", wanted.msg_id)
         wanted = await request(stage, agent, "bash", "exec", command=TICKING)
@@ -142,7 +133,8 @@ async def stop_when_idle_is_nothing(stage: Stage) -> None:
         await agent.send(type="stop")
         await ask(stage, agent, "hello")
         await agent.send(type="stop")
-        found = [event for event in await agent.listen(stage.target.quiet) if event.type != "info"]
+        heard = await agent.listen(stage.target.quiet)
+        found = [event for event in heard if event.type != "info"]
         if found:
             raise Broken(f"`{found[0].type}` came after a `stop` with nothing to stop")
         await greet(stage, agent, "after a `stop` with nothing to stop")
@@ -152,7 +144,7 @@ async def stop_when_idle_is_nothing(stage: Stage) -> None:
 async def next_message_is_answered(stage: Stage) -> None:
     """After a stopped turn the same process answers the next message."""
     async with stage.agent() as agent:
-        await _stopped(stage, agent, await _streaming(stage, agent))
+        await _stopped(stage, agent, await streaming(stage, agent))
         await greet(stage, agent, "after a stopped one")
 
 
@@ -172,7 +164,7 @@ async def next_tool_works(stage: Stage) -> None:
 async def stopping_twice_is_stopping_once(stage: Stage) -> None:
     """A second `stop` for the same turn changes nothing."""
     async with stage.agent() as agent:
-        msg_id = await _streaming(stage, agent)
+        msg_id = await streaming(stage, agent)
         await agent.send(type="stop")
         found = await _stopped(stage, agent, msg_id) + await agent.listen(stage.target.quiet)
         if len([event for event in found if event.type in ("stream_end", "error")]) != 1:
@@ -184,7 +176,7 @@ async def stopping_twice_is_stopping_once(stage: Stage) -> None:
 async def dropped_messages_end(stage: Stage) -> None:
     """Messages that a `stop` drops from the queue get their `stream_end`, too."""
     async with stage.agent() as agent:
-        sent = [await _streaming(stage, agent), await say(stage, agent, "hello"), await say(stage, agent, "hello")]
+        sent = [await streaming(stage, agent), await say(stage, agent, "hello"), await say(stage, agent, "hello")]
         await agent.send(type="stop")
         found = await agent.collect(ends(sent[-1]), stage.target.patience + stage.target.timeout)
         ended = [event.msg_id for event in found if event.type == "stream_end"]

@@ -17,6 +17,7 @@ from trunkline.conform.jsonstream.scenes import (
     see_out,
     two_requests,
     unasked,
+    unbidden,
 )
 from trunkline.conform.jsonstream.stage import Stage
 from trunkline.conform.jsonstream.subject import Event, Subject
@@ -36,7 +37,7 @@ async def calls_wait(stage: Stage) -> None:
     """Nothing of a call happens until it is approved or denied."""
     async with stage.agent() as agent:
         wanted = await request(stage, agent, "write", "edit")
-        early = [event for event in await agent.listen(stage.target.quiet) if event.call_id == wanted.call_id]
+        early = await unbidden(stage, agent, wanted)
         if early:
             raise Broken(f"`{early[0].type}` came without an answer to `tool_request`")
         if (stage.workspace / "conform-write.txt").exists():
@@ -146,7 +147,7 @@ async def answers_come_in_any_order(stage: Stage) -> None:
         first, second = await two_requests(stage, agent)
         await approve(agent, second)
         await _runs(stage, agent, second)
-        early = [event for event in await agent.listen(stage.target.quiet) if event.call_id == first.call_id]
+        early = await unbidden(stage, agent, first)
         if early:
             raise Broken(f"`{early[0].type}` of the call that is not answered yet")
         await approve(agent, first)
@@ -225,7 +226,7 @@ async def wrong_ids_leave_others_alone(stage: Stage) -> None:
         wanted = await request(stage, agent, "write", "edit")
         await agent.send(type="tool_approve", call_id="conform-no-such-call", scope="always")
         await _is_refused(stage, agent, "an approval of an unknown call")
-        early = [event for event in await agent.listen(stage.target.quiet) if event.call_id == wanted.call_id]
+        early = await unbidden(stage, agent, wanted)
         if early:
             raise Broken(f"`{early[0].type}` of the call that was not answered")
         await approve(agent, wanted)
