@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 import sys
 from typing import Any, NoReturn
 
@@ -137,9 +136,6 @@ def _checked(parser: argparse.ArgumentParser, action: argparse.Action, text: str
 
 def main(arguments: list[str]) -> NoReturn:
     """Run until the host closes its end. Exits 0 then, 143 after SIGTERM, 130 after SIGINT, else see the module."""
-    # Until the event loop takes signals, and after: always an orderly exit code.
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
     streaming = "--json-stream" in arguments
     try:
         reading, writing = stdio.claim() if streaming else (0, 1)
