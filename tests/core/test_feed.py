@@ -28,7 +28,7 @@ def fed(length: int, *events: Event) -> list[Envelope | Gap]:
     async def main() -> Subscription:
         subscription = Subscription(lambda _: None, length)
         for seq, event in enumerate(events, 1):
-            subscription.accept(envelope(seq, event))
+            subscription.show([envelope(seq, event)])
             assert len(subscription._queue) <= length
         return subscription
 
@@ -73,9 +73,9 @@ async def test_a_closed_watch_ends_after_what_was_queued_and_closing_twice_is_ha
     subscription = Subscription(closed.append, 10)
     waiting = asyncio.create_task(anext(subscription))
     await asyncio.sleep(0)
-    subscription.accept(envelope(1, Notice("x")))
+    subscription.show([envelope(1, Notice("x"))])
     assert await waiting == envelope(1, Notice("x"))
-    subscription.accept(envelope(2, Notice("y")))
+    subscription.show([envelope(2, Notice("y"))])
     subscription.close()
     subscription.close()
     assert closed == [subscription]

@@ -48,27 +48,33 @@ START = TurnStarted(UserMessage("hi"))
 
 def test_a_new_session_has_come_to_nothing() -> None:
     state = SessionState()
-    assert (state.turns, state.mode, state.total, state.open_turn) == (0, None, None, None)
+    assert (state.turns, state.mode, state.total, state.open_turns) == (0, None, None, {})
     assert state.snapshot() == {"turns": 0, "grants": [], "history": [], "journal": []}
 
 
 def test_a_turn_is_open_from_its_start_to_its_end() -> None:
     state = folded(START, turn=3)
-    assert (state.turns, state.open_turn) == (3, 3)
+    assert (state.turns, state.open_turns) == (3, {3: []})
     folded(TurnEnded("cancelled"), turn=3, state=state)
-    assert (state.turns, state.open_turn) == (3, None)
+    assert (state.turns, state.open_turns) == (3, {})
 
 
 def test_calls_are_open_until_they_end_and_no_longer_than_their_turn() -> None:
     asked = ToolRequested("a", "Bash", "exec", {})
     state = folded(START, asked, ToolStarted("a", "Bash"), ToolStarted("b", "Read"), ToolRequested("c", "X", "mcp", {}))
-    assert state.open_calls == ["a", "b", "c"]
+    assert state.open_turns == {1: ["a", "b", "c"]}
     folded(ToolFinished("b", "Read", "success", ""), ToolCancelled("a", "denied"), ToolCancelled("z", ""), state=state)
-    assert state.open_calls == ["c"]
+    assert state.open_turns == {1: ["c"]}
     folded(TurnEnded("error"), state=state)
-    assert state.open_calls == []
+    assert state.open_turns == {}
     folded(START, asked, START, state=state)
-    assert state.open_calls == []
+    assert state.open_turns == {1: []}
+
+
+def test_a_message_refused_in_the_middle_of_a_turn_leaves_that_turn_open() -> None:
+    state = folded(START, ToolStarted("a", "Bash"), turn=1)
+    folded(START, TurnEnded("error"), turn=2, state=state)
+    assert state.open_turns == {1: ["a"]}
 
 
 def test_usage_adds_up_over_turns_and_what_is_unknown_stays_so() -> None:
@@ -106,8 +112,8 @@ def test_events_that_change_nothing_are_welcome() -> None:
 @given(envelopes("s"), envelopes("s"))
 def test_a_checkpoint_anywhere_between_turns_changes_nothing(before: list[Envelope], after: list[Envelope]) -> None:
     straight = SessionState()
-    ended = Envelope("s", 1, 1, 0.0, TurnEnded("success"))
-    for envelope in [*before, ended]:
+    ends = [Envelope("s", 1, envelope.turn, 0.0, TurnEnded("success")) for envelope in before]
+    for envelope in [*before, *ends]:
         straight.apply(envelope)
     resumed = SessionState.from_snapshot(jsontext.loads(jsontext.dumps(straight.snapshot())))
     for envelope in after:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
@@ -30,9 +31,11 @@ from trunkline.core.events import (
     TurnStarted,
     UserMessage,
 )
-from trunkline.core.faults import AgentFailed, Fault, RemoteProtocolError, UnknownCall
-from trunkline.core.turns import Action, Answer, Begin, Call, Cancel, Emit, State, Turns, _Turn
+from trunkline.core.faults import AgentBusy, AgentFailed, Fault, RemoteProtocolError, UnknownCall
+from trunkline.core.turns import Call, State, Turns, _Turn
 from trunkline.core.usage import Usage
+
+CATEGORIES: dict[str, Category] = {"a": "exec", "b": "edit"}
 
 
 class Violation(AssertionError):
@@ -56,6 +59,8 @@ class World:
         self.agent_turn = 0
         self.cancelling = 0
         self.trail: tuple[str, ...] = ()
+        self.approved = ""
+        """The call that the person has approved in this very move."""
 
     # What may happen next.
 
@@ -66,23 +71,28 @@ class World:
         for call in ("a", "b"):
             yield from (f"approve {call}", f"always {call}", f"deny {call}")
         if self.owed:
-            yield "told"
+            yield from ("told", "untold")
         if self.agent_turn:
             yield from ("text", "failed event", "end", "end error", "crash", "vanish")
             for call in ("a", "b"):
-                yield from (f"request {call}", f"start {call}", f"finish {call}", f"cancel {call}")
+                yield from (f"request {call}", f"other {call}", f"start {call}", f"finish {call}", f"cancel {call}")
         if self.cancelling:
             yield "expire"
 
     def do(self, move: str) -> None:  # noqa: C901
         self.trail += (move,)
+        self.approved = ""
         turns, turn = self.turns, self.agent_turn
         verb, _, call = move.partition(" ")
         match verb:
             case "message" | "empty":
-                self.sent += 1
                 refusal = RemoteProtocolError("empty") if verb == "empty" else None
-                self.take(turns.submit(UserMessage(f"m{self.sent}"), refusal))
+                try:
+                    self.take(turns.submit(UserMessage("m"), refusal))
+                    self.sent += 1
+                except AgentBusy:
+                    if turns.state is not State.CLOSED:
+                        raise Violation("a message was refused without an end") from None
             case "stop":
                 self.take(turns.stop())
             case "close":
@@ -94,6 +104,7 @@ class World:
             case "approve" | "always" | "deny":
                 decision = Deny("no") if verb == "deny" else Approve("always" if verb == "always" else "once")
                 pending = any(request.call_id == call for request in turns.pending)
+                self.approved = "" if verb == "deny" else call
                 try:
                     self.take(turns.answer(call, decision))
                 except UnknownCall:
@@ -110,8 +121,14 @@ class World:
                 self.take(turns.agent_says(turn, Failed("provider", "no")))
             case "request":
                 self.asked.add((turn, call))
-                category: Category = "exec" if call == "a" else "edit"
-                self.take(turns.agent_says(turn, ToolRequested(call, "T", category, {})))
+                self.take(turns.agent_says(turn, ToolRequested(call, "T", CATEGORIES[call], {})))
+            case "other":
+                # Another call under the same id: whoever approved the first has not approved this one.
+                self.asked.add((turn, call))
+                self.take(turns.agent_says(turn, ToolRequested(call, "T", CATEGORIES[call], {"other": True})))
+            case "untold":
+                self.owed.clear()
+                self.take(turns.fail(turn, AgentFailed("deaf")))
             case "start":
                 self.take(turns.agent_says(turn, ToolStarted(call, "T")))
             case "finish":
@@ -126,7 +143,7 @@ class World:
                 self.take(turns.agent_gone(turn))
             case "expire":
                 self.take(turns.expired(self.cancelling))
-        if verb in ("end", "crash", "vanish", "expire") and turns.turn == turn:
+        if verb in ("end", "crash", "vanish", "expire", "untold") and turn and turns.turn == turn:
             raise Violation("the turn goes on without its agent")
 
     # What must never happen.
@@ -138,11 +155,16 @@ class World:
                     if self.agent_turn or turn not in self.started or turn in self.ended:
                         raise Violation(f"turn {turn} begins at the wrong time")
                     self.agent_turn = turn
-                case Answer(turn=turn, call_id=call_id):
+                case Answer(turn=turn, call_id=call_id, decision=decision):
+                    if isinstance(decision, Approve) and not self.warranted(call_id):
+                        raise Violation(f"nobody approved {call_id}")
                     self.owed.append((turn, call_id))
                     self.asked.discard((turn, call_id))
                     if self.calls.get((turn, call_id)) == "over":
                         del self.calls[turn, call_id]  # the id is used again: a new call
+                case Abandon(turn=turn):
+                    if turn != self.agent_turn:
+                        raise Violation("the wrong turn is abandoned")
                 case Cancel(turn=turn):
                     if turn != self.agent_turn:
                         raise Violation("the wrong turn is cancelled")
@@ -150,6 +172,10 @@ class World:
                 case Emit(turn=turn, event=event):
                     self.see(turn, event)
         self.check()
+
+    def warranted(self, call_id: str) -> bool:
+        """Whether the policy allows the call, or the person has just approved it."""
+        return self.approved == call_id or self.turns.policy.verdict("T", CATEGORIES[call_id]) == "allow"
 
     def see(self, turn: int, event: object) -> None:
         if isinstance(event, TurnStarted):
@@ -246,6 +272,7 @@ class World:
 def _copied(turn: _Turn) -> _Turn:
     other = copy.copy(turn)
     other.calls, other.requests, other.reasons = dict(turn.calls), dict(turn.requests), dict(turn.reasons)
+    other.pending, other.denying = dict(turn.pending), dict(turn.denying)
     other.shown = set(turn.shown)
     return other
 

@@ -12,7 +12,7 @@ from tests.docs.examples import ROOT
 from trunkline.agents import player, registry
 from trunkline.base import jsontext, stdio
 from trunkline.cli import agent as agent_cli
-from trunkline.core import approvals, recorder, session, turns
+from trunkline.core import approvals, performer, recorder, turns
 from trunkline.wires import ledger
 from trunkline.wires.jsonstream import codec, drive
 from trunkline.wires.jsonstream import stdio as jsonstream_stdio
@@ -33,12 +33,12 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/jsonstream.md", "get half a second to end", jsonstream_stdio.LAST_ANSWER_SECONDS, 0.5),
     ("reference/jsonstream.md", "`Read`, `Grep` and `Glob`", approvals.DEFAULT_ALLOW, ("Read", "Grep", "Glob")),
     ("reference/jsonstream.md", "at least every 10 s", player.PROGRESS_SECONDS, 10.0),
-    ("how-to/write-an-agent.md", "after 0.7 s its task is cancelled", session.CANCEL_SECONDS, 0.7),
+    ("how-to/write-an-agent.md", "after 0.7 s its task is cancelled", performer.CANCEL_SECONDS, 0.7),
     ("how-to/drive-an-agent.md", "after 30 s (`ready_seconds`)", drive.READY_SECONDS, 30.0),
     ("how-to/drive-an-agent.md", "killed after 0.6 s", drive.STOP_SECONDS, 0.6),
     ("how-to/drive-an-agent.md", "after 5 s of silence", drive.ERROR_QUIET_SECONDS, 5.0),
     ("how-to/drive-an-agent.md", "`AgentFailed` after 30 s", drive.SEND_SECONDS, 30.0),
-    ("explanation/sessions-and-log.md", "an agent gets 0.7 s", session.CANCEL_SECONDS, 0.7),
+    ("explanation/sessions-and-log.md", "an agent gets 0.7 s", performer.CANCEL_SECONDS, 0.7),
     ("explanation/sessions-and-log.md", "(256 KiB, and four times", recorder.CHECKPOINT_BYTES, 256 * 1024),
     ("explanation/sessions-and-log.md", "(256 KiB, and four times", recorder.CHECKPOINT_RATIO, 4),
 ]

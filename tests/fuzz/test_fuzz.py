@@ -20,7 +20,7 @@ pytestmark = pytest.mark.process
 
 MINUTE = 60
 #: A machine so busy that it feeds fewer than that in a minute has tested nothing.
-FEWEST_EXECUTIONS = 5_000
+FEWEST_EXECUTIONS = 10_000
 #: Every planted defect is found in less than a tenth of that, by either engine.
 RUNS_TO_FIND = 50_000
 #: How long a run may take in all, on a machine that is busy with other things.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.event_strategies import envelopes
 from tests.store.shelves import KINDS, Kind, Shelf, checkpoint, fill, kept, numbers, record
+from trunkline.core import records
 from trunkline.core.events import (
     Checkpointed,
     Extension,
@@ -136,6 +139,41 @@ def test_an_event_that_is_not_json_is_refused_and_leaves_no_trace(store: Session
     assert kept(store) == added
 
 
+def _nested(levels: int) -> dict[str, Any]:
+    """An object with lists in it, so many levels altogether."""
+    inner: list[Any] = []
+    for _ in range(levels - 2):
+        inner = [inner]
+    return {"a": inner}
+
+
+#: The record itself and its event.
+_AROUND = 2
+
+
+def test_what_is_nested_as_deep_as_can_be_read_is_kept(store: SessionStore) -> None:
+    log = store.create("s", "/w")
+    added = [record(1, Extension("k", _nested(records.MAX_DEPTH - _AROUND)))]
+    added += [record(2, Extension("k", {"a": [[]] * 1000})), record(3, TextDelta("[{" * 1000))]
+    for envelope in added:
+        log.append(envelope)
+    assert list(log.read()) == added
+    log.close()
+    assert kept(store) == added
+
+
+@pytest.mark.parametrize("levels", [records.MAX_DEPTH - _AROUND + 1, records.MAX_DEPTH + 1, 5000])
+def test_what_is_nested_too_deep_to_be_read_back_is_refused_and_leaves_no_trace(
+    store: SessionStore, levels: int
+) -> None:
+    log = store.create("s", "/w")
+    with pytest.raises(TypeError):
+        log.append(record(1, Extension("k", _nested(levels))))
+    added = fill(log, [1])
+    log.close()
+    assert kept(store) == added
+
+
 # Restoring
 
 
@@ -149,7 +187,7 @@ def test_restoring_takes_the_last_checkpoint_and_what_came_after(store: SessionS
     for _ in range(2):
         found = log.restore()
         assert found.seq == 6
-        assert (found.state.turns, found.state.mode, found.state.open_turn) == (21, "yolo", None)
+        assert (found.state.turns, found.state.mode, found.state.open_turns) == (21, "yolo", {})
         log.close()
         log = store.open("s")
 
@@ -160,7 +198,7 @@ def test_restoring_without_a_checkpoint_takes_everything(store: SessionStore) ->
     log.flush()
     log.append(record(2, ModeChanged("yolo")))
     found = log.restore()
-    assert (found.seq, found.state.mode, found.state.open_turn) == (2, "yolo", 1)
+    assert (found.seq, found.state.mode, found.state.open_turns) == (2, "yolo", {1: []})
 
 
 def test_a_checkpoint_that_cannot_be_read_is_passed_over(store: SessionStore) -> None:

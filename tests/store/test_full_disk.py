@@ -14,7 +14,7 @@ from trunkline.core.faults import ConfigError
 
 
 @contextmanager
-def _files_limited_to(size: int) -> Iterator[None]:
+def files_limited_to(size: int) -> Iterator[None]:
     """The kernel writes what fits below the limit and refuses the rest, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -31,7 +31,7 @@ def test_what_a_full_disk_refuses_is_kept_and_written_later(shelf: Shelf) -> Non
     size = shelf.growing_file().stat().st_size
     added += fill(log, range(2, 200))
     for spare in (0, 1, 150, 200):
-        with _files_limited_to(size + spare), pytest.raises(OSError, match=r"."):
+        with files_limited_to(size + spare), pytest.raises(OSError, match=r"."):
             log.flush()
         assert list(log.read()) == added
         added += fill(log, [added[-1].seq + 1])
@@ -46,7 +46,7 @@ def test_a_session_is_let_go_of_even_if_its_last_records_cannot_be_written(shelf
     added = fill(log, [1])
     log.flush()
     fill(log, range(2, 200))
-    with _files_limited_to(shelf.growing_file().stat().st_size + 150), pytest.raises(OSError, match=r"."):
+    with files_limited_to(shelf.growing_file().stat().st_size + 150), pytest.raises(OSError, match=r"."):
         log.close()
     log.close()
     log = shelf.store().open("s")
@@ -60,7 +60,7 @@ def test_a_session_cannot_be_made_where_nothing_can_be_written(shelf: Shelf) -> 
     store = shelf.store()
     store.create("other", "/w")
     before = shelf.files()
-    with _files_limited_to(1), pytest.raises(ConfigError, match="Check the permissions and the free space"):
+    with files_limited_to(1), pytest.raises(ConfigError, match="Check the permissions and the free space"):
         store.create("s", "/w")
     assert shelf.files() == before
     store.create("s", "/w")

@@ -232,10 +232,10 @@ def test_restoring_reads_no_record_before_the_checkpoint(store: SqliteStore, mon
     decoded = 0
     real = jsontext.loads
 
-    def loads(data: bytes) -> object:
+    def loads(data: bytes, max_depth: int) -> object:
         nonlocal decoded
         decoded += 1
-        return real(data)
+        return real(data, max_depth)
 
     monkeypatch.setattr(jsontext, "loads", loads)
     assert log.restore().state.turns == 7

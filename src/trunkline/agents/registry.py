@@ -1,16 +1,35 @@
-"""The agents there are, by name. Each is imported when it is made, and costs nothing before."""
+"""The agents there are, by name. Each is imported when it is made, and costs nothing before.
+
+A name is one of
+
+- `names()`: the agents that come with Trunkline;
+- `PACKAGE.MODULE:NAME`: an agent of yours, or a class or function that makes one and needs no arguments. A module that
+  is not installed is looked for in the current directory;
+- `jsonstream:COMMAND ARGS...`: any program that speaks the JSON stream. Quotes work as in a shell, nothing else does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType, TracebackType
 from typing import Any
 
-from trunkline.core.agent import Agent
-from trunkline.core.faults import ConfigError
+from trunkline.core.agent import Agent, Capabilities
+from trunkline.core.faults import ConfigError, Fault
+
+#: What a name can be besides those of `names`.
+FORMS = ("MODULE:NAME", "jsonstream:COMMAND")
+
+_PROGRAM = "jsonstream"
+#: Exit codes above it mean a signal, which `trunkline agent` turns into `SystemExit` while it starts.
+_SIGNALLED = 128
 
 
 def names() -> tuple[str, ...]:
-    """The names that `make` knows."""
+    """The names of the agents that come with Trunkline."""
     return tuple(_FACTORIES)
 
 
@@ -20,13 +39,21 @@ def make(name: str, options: Mapping[str, Any]) -> Agent:
     Raises:
         ConfigError: there is none, or it lacks what it needs.
     """
+    kind, colon, rest = name.partition(":")
+    if colon:
+        return _program(rest) if kind == _PROGRAM else _imported(name, kind, rest)
     factory = _FACTORIES.get(name)
     if factory is None:
         from trunkline.agents.script_source import listed, suggestion
 
         hint = suggestion(name, _FACTORIES)
-        raise ConfigError(f"There is no agent `{name}`.{hint} The agents are {listed(_FACTORIES)}.")
+        raise ConfigError(
+            f"There is no agent `{name}`.{hint} The agents are {listed(_FACTORIES)}; {listed(FORMS)} name yours."
+        )
     return factory(options)
+
+
+# Those that come with Trunkline
 
 
 def _echo(options: Mapping[str, Any]) -> Agent:
@@ -50,3 +77,168 @@ def _scripted(options: Mapping[str, Any]) -> Agent:
 
 
 _FACTORIES: dict[str, Callable[[Mapping[str, Any]], Agent]] = {"echo": _echo, "scripted": _scripted}
+
+
+# Programs
+
+
+def _program(command: str) -> Agent:
+    import shlex
+
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"The command in `{_PROGRAM}:{command}` cannot be split: {error}.") from None
+    if not argv:
+        raise ConfigError(
+            f"`{_PROGRAM}:` needs a command.", hint=f"Such as `--agent '{_PROGRAM}:some-agent --json-stream'`."
+        )
+    from trunkline.agents.external.jsonstream import JsonStreamAgent
+
+    return JsonStreamAgent(argv, name=os.path.basename(argv[0]) or _PROGRAM)
+
+
+# Agents in a module
+
+
+def _imported(spec: str, module_name: str, attribute: str) -> Agent:
+    if not attribute or not all(part.isidentifier() for part in module_name.split(".")):
+        raise ConfigError(f"`{spec}` names no agent.", hint="Write `MODULE:NAME`, such as `my_agent:MyAgent`.")
+    module = _module(module_name)
+    try:
+        found = getattr(module, attribute)
+    except AttributeError:
+        from trunkline.agents.script_source import suggestion
+
+        hint = suggestion(attribute, [name for name in vars(module) if not name.startswith("_")])
+        raise ConfigError(f"The module `{module_name}` (`{_place(module)}`) has no `{attribute}`.{hint}") from None
+    with _told(f"`{spec}` cannot be made"):
+        return _checked(spec, _made(spec, found))
+
+
+def _module(name: str) -> ModuleType:
+    import importlib
+
+    _find(name.partition(".")[0])
+    try:
+        with _told(f"The module `{name}` cannot be imported"):
+            return importlib.import_module(name)
+    except ConfigError as error:
+        absent = error.__cause__
+        # What the module itself imports and is absent is another matter: then the message names the module's problem.
+        if isinstance(absent, ModuleNotFoundError) and absent.name and f"{name}.".startswith(f"{absent.name}."):
+            raise _not_found(name) from None
+        raise
+
+
+def _find(package: str) -> None:
+    """Let a package in the current directory be found, if it is nowhere else.
+
+    Only then, and last: a directory that somebody merely works in does not get to replace what is installed. It stays,
+    for what the agent imports later.
+    """
+    from importlib.util import find_spec
+
+    here = os.getcwd()
+    if package not in sys.modules and find_spec(package) is None and here not in sys.path:
+        sys.path.append(here)
+
+
+def _not_found(name: str) -> ConfigError:
+    from trunkline.agents.script_source import suggestion
+
+    here = os.getcwd()
+    beside = [entry.removesuffix(".py") for entry in os.listdir(here)]
+    hint = suggestion(name, [entry for entry in beside if entry.isidentifier()])
+    return ConfigError(
+        f"There is no module `{name}`.{hint} It was looked for in `{here}`, in `PYTHONPATH`, and among the packages of "
+        f"`{sys.executable}`."
+    )
+
+
+def _made(spec: str, found: Any) -> Any:
+    """The object that was named, or what it makes if it is a class or a function."""
+    if not isinstance(found, type) and (not callable(found) or not _problems(found)):
+        return found
+    import inspect
+
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"`{spec}` cannot be called without arguments: {error}.", hint="Give them defaults, or name an instance."
+        ) from None
+    except ValueError:
+        # Some that are written in C do not tell their arguments. Then the call itself will show.
+        pass
+    made = found()
+    if inspect.iscoroutine(made):
+        made.close()
+        raise ConfigError(f"`{spec}` is an async function.", hint="What needs to wait belongs into the agent's `open`.")
+    return made
+
+
+def _checked(spec: str, agent: Any) -> Agent:
+    problems = _problems(agent)
+    if problems:
+        what = f"the module `{agent.__name__}`" if isinstance(agent, ModuleType) else f"of type `{_type(agent)}`"
+        raise ConfigError(
+            f"`{spec}` is not an agent but {what}: {'; '.join(problems)}.",
+            hint="See `trunkline.Agent` for what it needs.",
+        )
+    checked: Agent = agent
+    return checked
+
+
+def _problems(agent: Any) -> list[str]:
+    """What is missing for an `Agent`."""
+    problems = []
+    for member, kind in (("name", str), ("capabilities", Capabilities), ("open", None)):
+        try:
+            value = getattr(agent, member)
+        except AttributeError:
+            problems.append(f"`{member}` is missing")
+            continue
+        if not (callable(value) if kind is None else isinstance(value, kind)):
+            wanted = "a method" if kind is None else f"of type `{kind.__name__}`"
+            problems.append(f"`{member}` is of type `{_type(value)}` and must be {wanted}")
+    return problems
+
+
+def _type(value: object) -> str:
+    return type(value).__qualname__
+
+
+def _place(module: ModuleType) -> str:
+    return getattr(module, "__file__", None) or "built in"
+
+
+@contextmanager
+def _told(failure: str) -> Iterator[None]:
+    """Turn whatever foreign code raises into a `ConfigError` that says what it was and where. Faults stay as they are.
+
+    Raises:
+        ConfigError: the code inside failed, or wanted to exit.
+    """
+    try:
+        yield
+    except Fault:
+        raise
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > _SIGNALLED:
+            raise
+        said = f"{_type(error)}: {error}" if str(error) else _type(error)
+        raise ConfigError(f"{failure}: {said}{_raised_at(error.__traceback__)}") from error
+
+
+def _raised_at(trace: TracebackType | None) -> str:
+    """` (FILE, line N)` of the innermost Python code that is not the import machinery or ours."""
+    import importlib
+
+    place = ""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file not in (__file__, importlib.__file__) and not file.startswith("<frozen"):
+            place = f" (`{file}`, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return place

@@ -1,8 +1,16 @@
 """Standard input and output as a protocol's own pipes, which nothing else can touch.
 
 `claim` moves them to private descriptors: afterwards descriptor 0 is `/dev/null` and descriptor 1 is standard error,
-for us, for every library that prints, and for every child. Neither the reader nor the writer ever blocks the event
-loop, and neither changes the mode of a pipe that other processes share, where the system allows that.
+for us, for every library that prints, and for every child. Neither the reader nor the writer changes the mode of a pipe
+that other processes share, where the system allows that.
+
+What may make the event loop wait, and what may not:
+
+- Reading: pipes, sockets and terminals are read when they have something; only if another process that shares them
+  takes it first does the loop wait for more. What cannot be polled, files and some devices, is read by a thread.
+- Writing to pipes and sockets never waits.
+- Writing to a file, a terminal or another device waits as long as the system does: for a slow disk, and for a terminal
+  whose output was stopped (Ctrl-S) until it goes on.
 """
 
 from __future__ import annotations
@@ -45,39 +53,54 @@ def claim() -> tuple[int, int]:
 
 
 class Reader:
-    """Gives whatever arrives on a descriptor to a callback, and the end of it to another."""
+    """Gives whatever arrives on a descriptor to a callback, and the end of it to another.
+
+    Nothing is read ahead of the callback by more than `READ_BYTES`, and nothing is given while it is paused. An error
+    of the descriptor is its end: the peer is gone.
+    """
 
     def __init__(self, fd: int, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
         self._fd = fd
         self._on_data = on_data
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._polled = False
+        self._thread: _ReadingThread | None = None
         self._closed = False
 
     def start(self) -> None:
-        """Begin to read. Pipes, sockets and terminals are polled; files, which cannot be, are read by a thread."""
+        """Begin to read. What can be polled is; what cannot be, such as a file, is read by a thread."""
         try:
             self._loop.add_reader(self._fd, self._readable)
-            self._polled = True
-        except PermissionError:
-            threading.Thread(target=self._read_file, name="standard input", daemon=True).start()
+        except OSError:
+            self._thread = _ReadingThread(self._fd, self._loop, self._took)
+            self._thread.resume()
 
     def pause(self) -> None:
-        """Read no more for now. A file is at its end soon enough."""
-        if self._polled and not self._closed:
+        """Read no more for now."""
+        if self._closed:
+            return
+        if self._thread is not None:
+            self._thread.pause()
+        else:
             self._loop.remove_reader(self._fd)
 
     def resume(self) -> None:
         """Read on."""
-        if self._polled and not self._closed:
+        if self._closed:
+            return
+        if self._thread is not None:
+            self._thread.resume()
+        else:
             self._loop.add_reader(self._fd, self._readable)
 
     def close(self) -> None:
         """Read no more. Idempotent."""
-        if not self._closed:
-            self.pause()
-            self._closed = True
+        if self._closed:
+            return
+        self.pause()
+        self._closed = True
+        if self._thread is not None:
+            self._thread.end()
 
     def _readable(self) -> None:
         try:
@@ -85,28 +108,88 @@ class Reader:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            # A terminal that went away, a connection that was reset: the peer is gone.
+            # A terminal that went away, a connection that was reset.
             data = b""
         self._took(data)
 
     def _took(self, data: bytes) -> None:
-        if self._closed:
-            return
         if data:
             self._on_data(data)
         else:
             self.close()
             self._on_end()
 
-    def _read_file(self) -> None:
-        data = b"-"
-        while data and not self._closed:
-            data = os.read(self._fd, READ_BYTES)
-            self._loop.call_soon_threadsafe(self._took, data)
+
+class _ReadingThread:
+    """Reads what cannot be polled, one chunk at a time, each only after the one before it was taken.
+
+    All methods but `_run` belong to the event loop. While the thread waits in a read, nothing can wake it; it is then
+    left behind, and does not keep the process alive.
+    """
+
+    def __init__(self, fd: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None]) -> None:
+        self._fd = fd
+        self._loop = loop
+        self._take = take
+        self._paused = True
+        self._ended = False
+        self._reading = False
+        """Whether the thread was asked for a chunk that has not come yet."""
+        self._chunk: bytes | None = None
+        """One that came during a pause."""
+        self._asked = threading.Semaphore(0)
+        threading.Thread(target=self._run, name="standard input", daemon=True).start()
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        # Not from within: whoever resumes does not expect to be given data before that returns.
+        self._loop.call_soon(self._go_on)
+
+    def end(self) -> None:
+        self._ended = True
+        self._chunk = None
+        self._asked.release()
+
+    def _go_on(self) -> None:
+        """Give away the chunk that is there, then ask for the next, unless told to wait."""
+        if self._paused or self._reading or self._ended:
+            return
+        if self._chunk is None:
+            self._reading = True
+            self._asked.release()
+            return
+        chunk, self._chunk = self._chunk, None
+        # First, so that the next one is asked for even if this one raises.
+        self._loop.call_soon(self._go_on)
+        self._take(chunk)
+
+    def _came(self, chunk: bytes) -> None:
+        self._reading = False
+        self._chunk = chunk
+        self._go_on()
+
+    def _run(self) -> None:
+        chunk = b"-"
+        while chunk:
+            self._asked.acquire()
+            if self._ended:
+                return
+            try:
+                chunk = os.read(self._fd, READ_BYTES)
+            except OSError:
+                chunk = b""
+            try:
+                self._loop.call_soon_threadsafe(self._came, chunk)
+            except RuntimeError:
+                # The loop was closed: nobody is left to tell.
+                return
 
 
 class Writer:
-    """Writes to a descriptor without ever waiting for its reader."""
+    """Writes to a pipe or a socket without ever waiting for its reader; to anything else as the system does."""
 
     def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
         self._on_broken = on_broken
@@ -200,10 +283,11 @@ class Writer:
 
 
 def _non_blocking(fd: int) -> tuple[int, Callable[[bytearray], int]]:
-    """A descriptor to poll, and a way to write to it that never waits.
+    """A descriptor to poll, and a way to write to it that does not wait for a pipe's or a socket's reader.
 
     Setting `O_NONBLOCK` would change the pipe for everybody who shares it, the parent's other children included. A
-    socket has a flag per call for this; a pipe can be opened once more, on Linux. Files and terminals are just written.
+    socket has a flag per call for this; a pipe can be opened once more, on Linux. For files, terminals and other
+    devices there is no such way: writing to them waits as long as the system does.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISSOCK(mode):

@@ -42,6 +42,19 @@ _MODEL_OPTIONS = ("provider", "model", "max_tokens", "max_turns", "base_url")
 
 HELP_WIDTH = 100
 
+#: What a variable may say for a flag without a value.
+_SWITCHES = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+    "": False,
+}
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
@@ -73,13 +86,14 @@ def _parser() -> argparse.ArgumentParser:
   trunkline agent --json-stream --agent scripted --script tour --session-id my-conv-123
   trunkline agent --json-stream --resume latest
 
-Every option can also be given as an environment variable: --max-turns is TRUNKLINE_MAX_TURNS.""",
+Options can also be given as environment variables: --max-turns is TRUNKLINE_MAX_TURNS, --auto-approve is
+TRUNKLINE_AUTO_APPROVE=1. Not so --json-stream, --session-id and --resume.""",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
     add = parser.add_argument
     add("--json-stream", action="store_true", help="speak the JSON stream protocol (the only way, for now)")
-    add("--agent", metavar="NAME", help=f"who answers: {', '.join(registry.names())}")
+    add("--agent", metavar="NAME", help=f"who answers: {', '.join((*registry.names(), *registry.FORMS))}")
     add("--script", metavar="FILE", help="what the scripted agent plays: a file, or the name of a bundled script")
     add("--provider", choices=sorted(PROVIDERS), help="whose model answers; `mock` needs neither model nor key")
     add("--model", metavar="ID", help="the model")
@@ -111,7 +125,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = _parser()
     for action in parser._actions:
         name = "TRUNKLINE_" + action.dest.upper()
-        if action.nargs is None and action.dest not in ("session_id", "resume") and name in os.environ:
+        # A session is one process's own: its name must not reach the children through the environment.
+        if action.dest not in ("help", "json_stream", "session_id", "resume") and name in os.environ:
             parser.set_defaults(**{action.dest: _checked(parser, action, os.environ[name], name)})
     options = parser.parse_args(arguments)
     if not options.json_stream:
@@ -126,6 +141,10 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _checked(parser: argparse.ArgumentParser, action: argparse.Action, text: str, name: str) -> Any:
+    if action.nargs == 0:
+        if text.lower() not in _SWITCHES:
+            raise _Usage(f"{name}: must be one of {', '.join(filter(None, _SWITCHES))}, not `{text}`")
+        return _SWITCHES[text.lower()]
     try:
         value = parser._get_value(action, text)
         parser._check_value(action, value)
@@ -148,7 +167,9 @@ def main(arguments: list[str]) -> NoReturn:
         sys.exit(_run(options, reading, writing, redactor))
     except _Usage as error:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
-    except (Fault, OSError) as error:
+    except Fault as fault:
+        _fail(writing, streaming, redactor.text(str(fault)), EXIT_FAILED, retryable=fault.retryable)
+    except OSError as error:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_FAILED)
 
 
@@ -159,10 +180,11 @@ def _log_to_stderr(redactor: Redactor) -> None:
     logging.getLogger().addHandler(handler)
 
 
-def _fail(writing: int, streaming: bool, text: str, code: int) -> NoReturn:
+def _fail(writing: int, streaming: bool, text: str, code: int, *, retryable: bool = False) -> NoReturn:
+    # Whatever kept the agent from starting, to the host it is a matter of configuration.
     sys.stderr.write(f"trunkline agent: {text}\n")
     if streaming:
-        body = messages.ErrorBody("config_error", text, False)
+        body = messages.ErrorBody("config_error", text, retryable)
         os.write(writing, codec.encode(messages.Error(None, body)))
     else:
         sys.stderr.write("Try `trunkline agent --help`.\n")
@@ -197,7 +219,7 @@ async def _serve(options: argparse.Namespace, reading: int, writing: int, redact
             workspace=workspace,
             instructions=options.system_prompt,
             options={name: getattr(options, name) for name in _MODEL_OPTIONS},
-            redact=redacting(redactor),
+            redact=redacting(redactor) if redactor else None,
         )
     except BaseException:
         # A start that failed leaves nothing behind: the host may try the same id again.
@@ -242,7 +264,7 @@ def _agent(options: argparse.Namespace) -> Agent:
 def _session_log(options: argparse.Namespace, workspace: str) -> EventLog:
     """The log to write, held by this process from here on."""
     if options.no_session:
-        return MemoryLog(new_id())
+        return MemoryLog(new_id(), keep=0)
     store = FileStore(paths.sessions_dir())
     if options.resume is not None:
         return store.open(store.latest(workspace) if options.resume == "latest" else options.resume)

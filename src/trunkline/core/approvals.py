@@ -26,7 +26,7 @@ MODES: dict[Mode, frozenset[Category]] = {
 
 
 class Policy:
-    """The approval rules of one session, which its `set_mode` and `grant` change."""
+    """The approval rules of one session. Its turns change `mode` and `grants`, and release what these then allow."""
 
     def __init__(
         self,
@@ -68,7 +68,13 @@ class Decisions:
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
 
     def ask(self, call_id: str) -> asyncio.Future[Decision]:
-        """A future for the decision on a call."""
+        """A future for the decision on a call.
+
+        Raises:
+            ValueError: a call of that id waits already; the answers could not be told apart.
+        """
+        if call_id in self._waiting:
+            raise ValueError(f"call id `{call_id}` is used for two calls at once")
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         self._waiting[call_id] = future
         return future

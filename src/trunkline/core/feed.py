@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from trunkline.core.events import Audio, Envelope, Gap, Progress, TextDelta, ThinkingDelta
 
@@ -25,9 +25,11 @@ class Subscription:
 
     congested = False
 
-    def __init__(self, on_close: Callable[[Subscription], None], length: int = QUEUE_LENGTH) -> None:
+    def __init__(self, on_close: Callable[[Subscription], None], length: int = QUEUE_LENGTH, *, after: int = 0) -> None:
         if length < 2:
             raise ValueError("a queue needs room for an event and a gap")
+        self.after = after
+        """The sequence number that it begins after."""
         self._on_close = on_close
         self._length = length
         self._queue: deque[Envelope | Gap] = deque()
@@ -36,20 +38,26 @@ class Subscription:
 
     # The session's sink.
 
-    def accept(self, envelope: Envelope) -> None:
-        """One more event; makes room if there is none."""
-        if len(self._queue) >= self._length:
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some more events; makes room if there is none."""
+        for envelope in envelopes:
+            self._accept(envelope)
+        self._wake.set()
+
+    async def drain(self) -> None:
+        """Nobody waits for a watcher."""
+
+    def _accept(self, envelope: Envelope) -> None:
+        queue = self._queue
+        if len(queue) >= self._length - 1 and isinstance(envelope.event, PASSING) and isinstance(queue[-1], Gap):
+            # The common case of a watcher that has fallen behind, at no cost.
+            queue[-1] = Gap(queue[-1].first, envelope.seq)
+            return
+        if len(queue) >= self._length:
             self._drop_words()
         if len(self._queue) >= self._length:
             self._drop_oldest()
         self._queue.append(envelope)
-        self._wake.set()
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    async def drain(self) -> None:
-        """Nobody waits for a watcher."""
 
     def _drop_words(self) -> None:
         """Replace passing events by gaps; neighbouring gaps become one."""

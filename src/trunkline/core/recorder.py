@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from trunkline.base import jsontext
 from trunkline.core.events import Checkpointed, Envelope, Event, Failed, Gap, TextDelta, TurnEnded
 from trunkline.core.feed import Subscription
 from trunkline.core.log import EventLog, Restored
@@ -27,19 +29,19 @@ CHECKPOINT_RATIO = 4
 #: What a record is taken to be long that was written before the session was resumed: a word of text, with its frame.
 RECORD_BYTES = 128
 
+#: Events that may wait for a slow disk before the agent is asked to wait, too.
+MAX_HELD = 4096
+
 
 class Sink(Protocol):
-    """Who is shown the events, in order. `accept` must not fail or wait."""
+    """Who is shown the events, in order. `show` must neither fail nor wait."""
 
     @property
     def congested(self) -> bool:
         """Whether the agent should wait before it says more."""
 
-    def accept(self, envelope: Envelope) -> None:
-        """One more event. It may be held until `flush`."""
-
-    def flush(self) -> None:
-        """Show what was accepted."""
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some more events, all of which are in the log."""
 
     async def drain(self) -> None:
         """Wait until it is not congested."""
@@ -53,63 +55,118 @@ class Recorder:
         log: EventLog,
         restored: Restored | None,
         clock: Callable[[], float],
-        redact: Callable[[Event], Event] | None,
+        redact: Callable[[Event], Sequence[Event]] | None,
     ) -> None:
         self.session = log.session
         self.state = restored.state if restored else SessionState()
         self.sinks: list[Sink] = []
+        self.seq = restored.seq if restored else 0
+        """The number of the latest event."""
         self._log = log
-        self._seq = restored.seq if restored else 0
         self._clock = clock
         self._redact = redact
         self._loop = asyncio.get_running_loop()
+        self._held: deque[Envelope] = deque()
+        """Logged, or about to be, and not yet shown."""
+        self._first_end: int | None = None
+        """The earliest turn's end that is held: it, and what follows, waits for the disk."""
+        self._all_shown = asyncio.Event()
+        self._all_shown.set()
         self._flush_scheduled = False
-        self._sync_due = False
         self._syncing: asyncio.Task[None] | None = None
         self._log_broken = False
+        self._closed = False
         self._since_checkpoint = restored.records * RECORD_BYTES if restored else 0
-        self._checkpoint_size = 0
+        self._checkpoint_size = len(jsontext.dumps(self.state.snapshot())) if restored else 0
+
+    @property
+    def congested(self) -> bool:
+        """Whether the disk or a sink is so far behind that the agent should wait."""
+        if len(self._held) > MAX_HELD:
+            return True
+        for sink in self.sinks:  # noqa: SIM110  (asked after every event, and a generator costs more than the loop)
+            if sink.congested:
+                return True
+        return False
+
+    async def drain(self) -> None:
+        """Wait for the disk and the sinks."""
+        if len(self._held) > MAX_HELD:
+            await self._all_shown.wait()
+        for sink in tuple(self.sinks):
+            if sink.congested:
+                await sink.drain()
 
     def emit(self, turn: int, event: Event) -> None:
-        """Record and show one event."""
-        kind = type(event)
-        if self._redact is not None and kind is not TextDelta:
-            event = self._redact(event)
-        envelope = Envelope(self.session, self._seq + 1, turn, self._clock(), event)
+        """Record one event, and show it soon.
+
+        Raises:
+            TypeError: it holds something that is not JSON. It is neither logged nor shown.
+        """
+        if self._redact is None:
+            self._record(turn, event)
+        else:
+            for clean in self._redact(event):
+                self._record(turn, clean)
+
+    def _record(self, turn: int, event: Event) -> None:
+        envelope = Envelope(self.session, self.seq + 1, turn, self._clock(), event)
         self._since_checkpoint += self._log.append(envelope)
-        # Only now: what the log refuses, because it is not JSON, leaves no hole in the numbers.
-        self._seq += 1
+        # Only now: what the log refuses leaves no hole in the numbers.
+        self.seq += 1
+        kind = type(event)
         if kind is not TextDelta:
             self.state.apply(envelope)
-            if kind is TurnEnded:
-                self._sync_due = True
+            if kind is TurnEnded and self._first_end is None:
+                self._first_end = self.seq
         if not event.private:
-            for sink in self.sinks:
-                sink.accept(envelope)
+            self._held.append(envelope)
         if not self._flush_scheduled:
             self._flush_scheduled = True
+            self._all_shown.clear()
             self._loop.call_soon(self._end_of_tick)
 
     def flush(self) -> None:
         """Log and show now what waits for the end of the tick; but never a turn's end before it is durable."""
-        if self._sync_due and self._syncing is None:
+        if self._syncing is not None:
+            return
+        try:
+            self._log.flush()
+            self._log_broken = False
+        except OSError as error:
+            self._report(error)
+        self._show(self.seq if self._first_end is None else self._first_end - 1)
+        if self._first_end is not None:
             self._syncing = self._loop.create_task(self._sync(), name="sync the log")
-        if self._syncing is None:
-            self._flush_now()
+
+    def forget_unshown(self) -> None:
+        """What was emitted so far is for the log alone: it belongs to a time before anybody watched."""
+        self._held.clear()
+        self._first_end = None
+
+    async def shown(self) -> None:
+        """Wait until everything that was emitted so far has been shown."""
+        await self._all_shown.wait()
 
     def subscribe(self, length: int) -> Subscription:
-        """A watcher of what comes."""
-        subscription = Subscription(self.sinks.remove, length)
+        """A watcher of what comes; of nothing, when the session is closed."""
+        shown = self._held[0].seq - 1 if self._held else self.seq
+        subscription = Subscription(self._unsubscribe, length, after=shown)
         self.sinks.append(subscription)
+        if self._closed:
+            subscription.close()
         return subscription
 
-    def read(self, since: int) -> Iterator[Envelope | Gap]:
-        """The public events from the log, up to the latest one so far."""
-        latest = self._seq
+    def _unsubscribe(self, subscription: Subscription) -> None:
+        with suppress(ValueError):
+            self.sinks.remove(subscription)
+
+    def read(self, since: int, until: int) -> Iterator[Envelope | Gap]:
+        """The public events from the log, after one sequence number and up to another."""
         for item in self._log.read(since):
             if isinstance(item, Gap):
                 yield item
-            elif item.seq > latest:
+            elif item.seq > until:
                 return
             elif not item.event.private:
                 yield item
@@ -119,56 +176,70 @@ class Recorder:
         if self._since_checkpoint < max(CHECKPOINT_BYTES, CHECKPOINT_RATIO * self._checkpoint_size):
             return
         checkpoint = Checkpointed(self.state.snapshot())
-        self._checkpoint_size = self._log.append(Envelope(self.session, self._seq + 1, 0, self._clock(), checkpoint))
-        self._seq += 1
+        self._checkpoint_size = self._log.append(Envelope(self.session, self.seq + 1, 0, self._clock(), checkpoint))
+        self.seq += 1
         self._since_checkpoint = 0
 
     async def close(self) -> None:
         """Write and show what is left, and let go of the log."""
         if self._syncing is not None:
             await self._syncing
-        self._flush_now()
+        try:
+            await self._log.sync()
+        except Exception as error:
+            self._report(error)
+        self._show(self.seq)
+        self._closed = True
         for sink in tuple(self.sinks):
             if isinstance(sink, Subscription):
                 sink.close()
-        try:
-            await self._log.sync()
-        except OSError as error:
-            logger.error("the session could not be saved: %s", error)
         with suppress(OSError):
             self._log.close()
 
     def _end_of_tick(self) -> None:
         self._flush_scheduled = False
-        self.flush()
+        if not self._closed:
+            self.flush()
 
     async def _sync(self) -> None:
-        """Make the log durable, while whatever comes meanwhile is held; then show it all."""
-        while self._sync_due:
-            self._sync_due = False
-            try:
-                await self._log.sync()
-            except OSError as error:
-                self._report(error)
-        self._syncing = None
-        self._flush_now()
-
-    def _flush_now(self) -> None:
+        """Make turns' ends durable and show each as soon as it is, while others may wait for the next round."""
         try:
-            self._log.flush()
-            self._log_broken = False
-        except OSError as error:
-            self._report(error)
-        for sink in self.sinks:
-            sink.flush()
+            while self._first_end is not None:
+                durable = self.seq
+                try:
+                    await self._log.sync()
+                except Exception as error:
+                    # Also a thread that cannot be started: the answer must not be lost with the disk.
+                    self._report(error)
+                later = (item.seq for item in self._held if item.seq > durable and type(item.event) is TurnEnded)
+                self._first_end = next(later, None)
+                self._show(durable)
+        finally:
+            self._syncing = None
+        self.flush()
 
-    def _report(self, error: OSError) -> None:
+    def _show(self, up_to: int) -> None:
+        held = self._held
+        if held and held[-1].seq <= up_to:
+            batch = list(held)
+            held.clear()
+        else:
+            batch = []
+            while held and held[0].seq <= up_to:
+                batch.append(held.popleft())
+        if batch:
+            for sink in tuple(self.sinks):
+                sink.show(batch)
+        if not held:
+            self._all_shown.set()
+
+    def _report(self, error: Exception) -> None:
         """Tell the user, once per trouble, and not in the log, which cannot be written."""
         if self._log_broken:
             return
         self._log_broken = True
         logger.error("the session could not be saved: %s", error)
-        failed = Failed("internal", f"Failed to save session: {error.strerror or error}", retryable=True)
-        turn = self.state.open_turn or 0
-        for sink in self.sinks:
-            sink.accept(Envelope(self.session, self._seq, turn, self._clock(), failed))
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        failed = Failed("internal", f"Failed to save session: {reason}", retryable=True)
+        turn = max(self.state.open_turns, default=0)
+        self._held.append(Envelope(self.session, self.seq, turn, self._clock(), failed))

@@ -1,51 +1,50 @@
 """Events without secrets: what a session does to each one before it is logged or shown.
 
-Streamed text is left as it is: a secret in it would come in pieces, and whatever could put one there (a tool's output,
-a provider's error) has passed through here or through the agent's own redaction before the model saw it.
+A secret in streamed text comes in pieces; what could be the beginning of one is held back until the next piece, or the
+next event of another kind, shows what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from trunkline.core.events import (
-    Event,
-    Failed,
-    Notice,
-    Progress,
-    ToolCancelled,
-    ToolFinished,
-    ToolJudged,
-    ToolRequested,
-)
+from trunkline.core.events import Event, TextDelta, ThinkingDelta
+
+
+class Stream(Protocol):
+    """Takes secrets out of a text that comes in pieces."""
+
+    def feed(self, text: str) -> str:
+        """The next piece; gives what can be shown."""
+
+    def finish(self) -> str:
+        """What was held back."""
 
 
 class Redacts(Protocol):
-    """Takes known secrets out of texts and of JSON data; `base.redact.Redactor` is one."""
-
-    def text(self, text: str) -> str:
-        """The text without them."""
+    """Takes known secrets out of texts; `base.redact.Redactor` is one."""
 
     def data(self, data: Any) -> Any:
-        """The data without them."""
+        """JSON data or a value without them; the same object if there were none."""
+
+    def stream(self) -> Stream:
+        """For one text in pieces."""
 
 
-def redacting(secrets: Redacts) -> Callable[[Event], Event]:
-    """What a `Session` takes as `redact`."""
+def redacting(secrets: Redacts) -> Callable[[Event], Sequence[Event]]:
+    """What a `Session` takes as `redact`: gives the events to record in place of one."""
+    streams: dict[type[TextDelta | ThinkingDelta], Stream] = {}
 
-    def redact(event: Event) -> Event:
-        match event:
-            case Failed(message=message) | Notice(message=message) | Progress(message=message):
-                clean = secrets.text(message)
-                return event if clean is message else event.replace(message=clean)
-            case ToolCancelled(reason=reason):
-                return event.replace(reason=secrets.text(reason))
-            case ToolFinished(output=output, metadata=metadata):
-                return event.replace(output=secrets.text(output), metadata=secrets.data(metadata))
-            case ToolRequested(args=args, description=description) | ToolJudged(args=args, description=description):
-                return event.replace(args=secrets.data(args), description=secrets.text(description))
-            case _:
-                return event
+    def redact(event: Event) -> Sequence[Event]:
+        if isinstance(event, TextDelta | ThinkingDelta):
+            stream = streams.get(type(event))
+            if stream is None:
+                stream = streams[type(event)] = secrets.stream()
+            text = stream.feed(event.text)
+            return (type(event)(text),) if text else ()
+        rest = tuple(kind(text) for kind, stream in streams.items() if (text := stream.finish()))
+        streams.clear()
+        return (*rest, secrets.data(event))
 
     return redact

@@ -37,6 +37,7 @@ class Snapshot(Value):
     mode: Mode | None = None
     grants: tuple[Category, ...] = ()
     history: tuple[str, ...] = ()
+    last: Usage | None = None
     usage: Usage | None = None
     agent_session: str | None = None
     journal: tuple[Any, ...] = ()
@@ -52,35 +53,34 @@ class SessionState:
         self.mode: Mode | None = start.mode
         self.grants: list[Category] = list(start.grants)
         self.history: list[str] = list(start.history)
-        self.last: Usage | None = None
+        self.last: Usage | None = start.last
         """What the latest turn used."""
         self.total: Usage | None = start.usage
         """What all turns used, as far as it is known."""
         self.agent_session: str | None = start.agent_session
         self.journal: list[Any] = list(start.journal)
-        self.open_turn: int | None = None
-        """The turn that has begun and not ended: after a crash, one that nobody finished."""
-        self.open_calls: list[str] = []
+        self.open_turns: dict[int, list[str]] = {}
+        """The turns that have begun and not ended, with their open calls: after a crash, those that nobody finished."""
 
     def apply(self, envelope: Envelope) -> None:  # noqa: C901  (one case per event)
         """Take one more event into account. Events that change nothing here are welcome."""
         match envelope.event:
             case TurnStarted():
                 self.turns = max(self.turns, envelope.turn)
-                self.open_turn = envelope.turn
-                self.open_calls.clear()
+                self.open_turns[envelope.turn] = []
             case TurnEnded(usage=usage):
-                self.open_turn = None
-                self.open_calls.clear()
+                self.open_turns.pop(envelope.turn, None)
                 self.last = usage
                 if usage is not None:
                     self.total = usage if self.total is None else self.total + usage
             case ToolRequested(call_id=call_id) | ToolStarted(call_id=call_id):
-                if call_id not in self.open_calls:
-                    self.open_calls.append(call_id)
+                calls = self.open_turns.get(envelope.turn)
+                if calls is not None and call_id not in calls:
+                    calls.append(call_id)
             case ToolFinished(call_id=call_id) | ToolCancelled(call_id=call_id):
-                if call_id in self.open_calls:
-                    self.open_calls.remove(call_id)
+                calls = self.open_turns.get(envelope.turn, [])
+                if call_id in calls:
+                    calls.remove(call_id)
             case ModeChanged(mode=mode):
                 self.mode = mode
             case Granted(category=category):
@@ -105,6 +105,7 @@ class SessionState:
                 self.mode,
                 tuple(self.grants),
                 tuple(self.history),
+                self.last,
                 self.total,
                 self.agent_session,
                 tuple(self.journal),

@@ -1,7 +1,7 @@
 """The turns of a session: one state table, and the pure machine around it.
 
 Rule 1: everything that decides what a turn does lives in this file. Rule 2: nothing here waits, reads a clock or
-knows a wire. Commands and the agent's events go in; `Action`s come out, for `core.session` to carry out in order.
+knows a wire. Commands and the agent's events go in; `Action`s come out, for `core.performer` to carry out in order.
 
     IDLE ──begin──▶ RUNNING ◀──settle── AWAITING_APPROVAL
       ▲                │ │ ───ask─────────▶ │
@@ -18,11 +18,10 @@ What always holds, and is explored exhaustively by a test:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from enum import Enum
 from typing import Literal
 
-from trunkline.base.values import Value
+from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
@@ -47,6 +46,7 @@ from trunkline.core.usage import NOTHING_USED, Usage
 
 #: Messages that wait while a turn runs. A host that sends more without reading the answers is refused, not obeyed.
 MAX_QUEUED = 1000
+MAX_QUEUED_CHARS = 64 * 1024 * 1024
 
 #: How much of a peer's words is repeated in an error.
 SHOWN_CHARS = 80
@@ -56,7 +56,8 @@ DENIED = "User denied"
 NOBODY_TO_ASK = "Not allowed by the approval policy, and nobody can be asked"
 DROPPED = "Stopped before this message was answered"
 
-BusyPolicy = Literal["queue", "reject"]
+#: What becomes of a message that comes in the middle of a turn: it waits, is refused, or is forgotten.
+BusyPolicy = Literal["queue", "reject", "skip"]
 
 
 class State(Enum):
@@ -108,38 +109,6 @@ class Call(Enum):
 _OPEN = (Call.PENDING, Call.ALLOWED, Call.RUNNING, Call.DENYING)
 
 
-class Action(Value):
-    """What the session must do next."""
-
-
-class Emit(Action):
-    """Stamp, log and show an event."""
-
-    turn: int
-    event: Event
-
-
-class Begin(Action):
-    """Let the agent answer a message."""
-
-    turn: int
-    message: UserMessage
-
-
-class Answer(Action):
-    """Tell the agent a decision, then report `resolved`."""
-
-    turn: int
-    call_id: str
-    decision: Decision
-
-
-class Cancel(Action):
-    """Ask the agent to stop, and report `expired` if it has not ended in time."""
-
-    turn: int
-
-
 class _Turn:
     """A message on its way: waiting, or being answered."""
 
@@ -148,11 +117,23 @@ class _Turn:
         self.message = message
         self.refusal = refusal
         self.calls: dict[str, Call] = {}
+        self.pending: dict[str, None] = {}
+        self.denying: dict[str, None] = {}
+        """The calls in those two states, in order: asked for after every event, however many calls there were."""
         self.requests: dict[str, ToolRequested] = {}
         self.reasons: dict[str, str] = {}
         self.shown: set[str] = set()
         self.failed = False
         self.dropped = False
+
+    def put(self, call_id: str, call: Call) -> None:
+        """Move a call to where it is now."""
+        self.calls[call_id] = call
+        for where, members in ((Call.PENDING, self.pending), (Call.DENYING, self.denying)):
+            if call is where:
+                members[call_id] = None
+            else:
+                members.pop(call_id, None)
 
 
 class Turns:
@@ -166,6 +147,7 @@ class Turns:
         self._turns = turns_so_far
         self._turn: _Turn | None = None
         self._queue: deque[_Turn] = deque()
+        self._queued_chars = 0
 
     @property
     def turn(self) -> int:
@@ -175,12 +157,12 @@ class Turns:
     @property
     def pending(self) -> tuple[ToolRequested, ...]:
         """The requests that wait for a person."""
-        return tuple(self._requests(Call.PENDING))
+        return tuple(self._turn.requests[call_id] for call_id in self._turn.pending) if self._turn else ()
 
     @property
     def unacknowledged(self) -> bool:
         """Whether a denial is on its way to the agent and not yet shown."""
-        return self._turn is not None and Call.DENYING in self._turn.calls.values()
+        return self._turn is not None and bool(self._turn.denying)
 
     # What the host says.
 
@@ -188,15 +170,21 @@ class Turns:
         """A message to answer; with a `refusal`, one to refuse when its turn comes.
 
         Raises:
-            AgentBusy: a turn is in progress and this wire does not queue.
+            AgentBusy: a turn is in progress and this wire does not queue, or the session is closed.
         """
+        if self.state is State.CLOSED:
+            raise AgentBusy("The session is closed.")
         if self.state is not State.IDLE and self._busy == "reject":
             raise AgentBusy("The agent is busy with another message.")
+        if self.state is not State.IDLE and self._busy == "skip":
+            return []
         turn = self._new(message, refusal)
-        if self.closing or len(self._queue) >= MAX_QUEUED:
-            why = "The session is closing." if self.closing else f"More than {MAX_QUEUED} messages are waiting."
-            return self._refused(turn, AgentBusy(why))
+        if self.closing:
+            return self._refused(turn, AgentBusy("The session is closing."))
+        if len(self._queue) >= MAX_QUEUED or self._queued_chars > MAX_QUEUED_CHARS:
+            return self._refused(turn, AgentBusy(f"Too many messages are waiting: {len(self._queue)}."))
         self._queue.append(turn)
+        self._queued_chars += len(message.text)
         return self._next() if self.state is State.IDLE else []
 
     def answer(self, call_id: str, decision: Decision) -> list[Action]:
@@ -235,9 +223,8 @@ class Turns:
         if self.state is State.ENDING:
             return []
         actions: list[Action] = []
-        for call_id, call in turn.calls.items():
-            if call in (Call.PENDING, Call.DENYING):
-                actions.append(self._cancelled(turn, call_id, turn.reasons.get(call_id, STOPPED)))
+        for call_id in (*turn.pending, *turn.denying):
+            actions.append(self._cancelled(turn, call_id, turn.reasons.get(call_id, STOPPED)))
         self._move(Step.STOP)
         return [*actions, Cancel(turn.number)]
 
@@ -286,6 +273,11 @@ class Turns:
         failed = Failed(fault.kind, str(fault), fault.retryable)
         return [*self.agent_says(turn_number, failed), *self._end("error", None)]
 
+    def fail(self, turn_number: int, fault: Fault) -> list[Action]:
+        """The turn cannot go on, although the agent has not ended it."""
+        actions = self.agent_failed(turn_number, fault)
+        return [Abandon(turn_number), *actions] if actions else []
+
     def agent_gone(self, turn_number: int) -> list[Action]:
         """The agent's iterator ended without a `TurnEnded`."""
         return self.agent_failed(turn_number, AgentFailed("The agent stopped in the middle of its answer."))
@@ -318,6 +310,7 @@ class Turns:
         actions: list[Action] = []
         while self._queue:
             turn = self._queue.popleft()
+            self._queued_chars -= len(turn.message.text)
             if turn.dropped:
                 actions += self._bracketed(turn, Notice(DROPPED), "cancelled")
             elif turn.refusal is not None:
@@ -341,20 +334,23 @@ class Turns:
 
     def _requested(self, turn: _Turn, request: ToolRequested) -> list[Action]:
         call = turn.calls.get(request.call_id)
-        if call is Call.PENDING:
+        if call is Call.PENDING and request == turn.requests[request.call_id]:
+            # The same once more; its answer will come.
             return []
-        if call in (Call.ALLOWED, Call.RUNNING):
-            return [Answer(turn.number, request.call_id, Approve())]
+        if call in _OPEN:
+            # An answer could not tell the two apart, and one of them nobody has approved.
+            twice = f"The agent used the call id `{request.call_id[:SHOWN_CHARS]}` for two calls at once."
+            return self.fail(turn.number, AgentFailed(twice))
         # An id may be used again once its call is over: then it is a new call.
         turn.requests[request.call_id] = request
         turn.shown.discard(request.call_id)
         turn.reasons.pop(request.call_id, None)
         if self.state is State.ENDING:
-            turn.calls[request.call_id] = Call.CLOSED
+            turn.put(request.call_id, Call.CLOSED)
             return [Answer(turn.number, request.call_id, Deny(STOPPED))]
         verdict = self.policy.verdict(request.name, request.category)
         if verdict == "ask":
-            turn.calls[request.call_id] = Call.PENDING
+            turn.put(request.call_id, Call.PENDING)
             turn.shown.add(request.call_id)
             self._move(Step.ASK)
             return [Emit(turn.number, request)]
@@ -364,11 +360,11 @@ class Turns:
 
     def _decide(self, turn: _Turn, call_id: str, decision: Decision) -> list[Action]:
         if isinstance(decision, Approve):
-            turn.calls[call_id] = Call.ALLOWED
+            turn.put(call_id, Call.ALLOWED)
         else:
             # Anything but a clear yes is a no.
             reason = (decision.reason if isinstance(decision, Deny) else "") or DENIED
-            turn.calls[call_id] = Call.DENYING
+            turn.put(call_id, Call.DENYING)
             turn.reasons[call_id] = reason
             decision = Deny(reason)
         return [Answer(turn.number, call_id, decision)]
@@ -382,18 +378,12 @@ class Turns:
         return actions
 
     def _settle(self) -> None:
-        if self.state is State.AWAITING_APPROVAL and not self.pending:
+        if self.state is State.AWAITING_APPROVAL and not (self._turn and self._turn.pending):
             self._move(Step.SETTLE)
-
-    def _requests(self, where: Call) -> Iterable[ToolRequested]:
-        if self._turn is None:
-            return []
-        return [self._turn.requests[call_id] for call_id, call in self._turn.calls.items() if call is where]
 
     def _acknowledge(self, turn: _Turn) -> list[Action]:
         """Show the denials that the agent knows of: it has gone on, so it has been told."""
-        denied = [call_id for call_id, call in turn.calls.items() if call is Call.DENYING]
-        return [self._cancelled(turn, call_id, turn.reasons[call_id]) for call_id in denied]
+        return [self._cancelled(turn, call_id, turn.reasons[call_id]) for call_id in tuple(turn.denying)]
 
     def _started(self, turn: _Turn, call_id: str, name: str) -> list[Action]:
         call = turn.calls.get(call_id)
@@ -401,7 +391,7 @@ class Turns:
             return []
         if call is Call.CLOSED and call_id in turn.reasons:
             return [Emit(turn.number, Notice(f"The agent says that it runs `{name}`, which was denied."))]
-        turn.calls[call_id] = Call.RUNNING
+        turn.put(call_id, Call.RUNNING)
         turn.shown.add(call_id)
         self._settle()
         return [Emit(turn.number, ToolStarted(call_id, name))]
@@ -412,12 +402,12 @@ class Turns:
             return []
         # A result without a start would be the first that anybody hears of the call.
         started = [] if call is Call.RUNNING else self._started(turn, event.call_id, event.name)
-        turn.calls[event.call_id] = Call.CLOSED
+        turn.put(event.call_id, Call.CLOSED)
         self._settle()
         return [*started, Emit(turn.number, event)]
 
     def _cancelled(self, turn: _Turn, call_id: str, reason: str) -> Action:
-        turn.calls[call_id] = Call.CLOSED
+        turn.put(call_id, Call.CLOSED)
         return Emit(turn.number, ToolCancelled(call_id, reason))
 
     def _end(self, outcome: Outcome, usage: Usage | None) -> list[Action]:

@@ -1,7 +1,12 @@
 """The log of one session in one file: appended to, read back, never rewritten.
 
 Records stay in memory until `flush`, however many: `append` says how long they are, so that the caller can tell when
-to flush. After a failed `flush` they still are, and the next one goes on at the very byte where the file ends.
+to flush. After a failed `flush` they still are, and the next one goes on at the very byte where the file ends: nothing
+appended is forgotten, up to `appending.UNWRITTEN_BYTES` (64 MiB). When more than that could not be written, the oldest
+of those records are given up, so that a full disk does not become full memory. Their sequence numbers are not given to
+others: `read` shows a `Gap` in their place, at once and for ever. What a `flush` has written is never given up.
+
+A `flush` that fails costs no more than what was appended since the one before.
 """
 
 from __future__ import annotations
@@ -11,8 +16,10 @@ from collections.abc import Iterator
 
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.log import Restored
-from trunkline.store import durable, locks, logfile, names
+from trunkline.store import appending, durable, locks, logfile, names
 from trunkline.store.reading import restored, with_gaps
+
+_LINE_FEED = ord("\n")
 
 
 class FileLog:
@@ -31,8 +38,10 @@ class FileLog:
         self._last: float = last
         """The last sequence number; infinite when closed, so that one comparison guards `append`."""
         self._buffer: list[bytes] = []
-        self._unwritten = b""
-        """What is left of an earlier buffer that could be written in part only."""
+        self._unwritten = bytearray()
+        """What was flushed and could not be written. Adding to the end and taking from the front are cheap."""
+        self._is_torn = False
+        """Whether the file ends within a record, whose rest `_unwritten` begins with."""
         self._synced = 0
         self._unsynced_dirs = made
         """The directories that a new log, or its directory, was made in."""
@@ -48,7 +57,8 @@ class FileLog:
 
         Raises:
             ValueError: its sequence number is not above the last one, or the log is closed.
-            TypeError: its event holds something that is not JSON. It is not added.
+            TypeError: its event holds something that is not JSON, or is nested too deep to be read back. It is not
+                added.
         """
         seq = envelope.seq
         if seq <= self._last:
@@ -59,17 +69,19 @@ class FileLog:
         return len(line)
 
     def flush(self) -> None:
-        if not self._buffer and not self._unwritten:
-            return
-        data = self._unwritten + b"".join(self._buffer)
-        self._buffer.clear()
-        written = 0
+        unwritten = self._unwritten
+        if self._buffer:
+            unwritten += b"".join(self._buffer)
+            self._buffer.clear()
         try:
-            while written < len(data):
-                written += os.write(self._fd, memoryview(data)[written:])
-        finally:
-            self._size += written
-            self._unwritten = data[written:]
+            while unwritten:
+                if written := os.write(self._fd, unwritten):
+                    self._is_torn = unwritten[written - 1] != _LINE_FEED
+                    del unwritten[:written]
+                    self._size += written
+        except OSError:
+            self._give_up_oldest()
+            raise
 
     async def sync(self) -> None:
         """Flush, and wait until a power cut cannot take it back.
@@ -132,11 +144,19 @@ class FileLog:
         """Close, and remove the file if this log was made and not opened."""
         if self._fd >= 0 and self._is_new:
             self._buffer.clear()
-            self._unwritten = b""
+            self._unwritten.clear()
             # While it is locked: nobody else can have put another file in its place.
             if locks.is_at(self._fd, self._path):
                 os.unlink(self._path)
         self.close()
+
+    def _give_up_oldest(self) -> None:
+        excess = appending.excess(len(self._unwritten))
+        if excess:
+            # A record that the file has the beginning of is to be completed: what follows needs a line of its own.
+            start = self._unwritten.find(b"\n") + 1 if self._is_torn else 0
+            end = self._unwritten.find(b"\n", start + excess - 1) + 1
+            del self._unwritten[start:end]
 
     def _records(self, source: _Source, since: int) -> Iterator[Envelope]:
         start = logfile.find(source.read_at, self._start, source.end, since) if since else self._start
@@ -176,7 +196,7 @@ class _Source:
     def __init__(self, log: FileLog) -> None:
         self._log = log
         self._size = log._size
-        self._tail = log._unwritten + b"".join(log._buffer)
+        self._tail = b"".join((log._unwritten, *log._buffer))
         self.end = self._size + len(self._tail)
 
     def read_at(self, length: int, offset: int) -> bytes:

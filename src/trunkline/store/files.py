@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from trunkline.base import paths
 from trunkline.core.faults import ConfigError, SessionDamaged, SessionExists, SessionNotFound
 from trunkline.core.log import SessionInfo
-from trunkline.store import locks, logfile, names
+from trunkline.store import locks, logfile, names, view
 from trunkline.store.filelog import FileLog
 from trunkline.store.logfile import CHUNK, Header, NotALog
+from trunkline.store.view import View
 
 _ENDING = ".log"
-_PRIVATE_FILE = 0o600
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 
 
@@ -61,9 +61,9 @@ class FileStore:
         path = self._path(session)
         with _explained(path):
             try:
-                fd = _take(path, session)
+                fd = locks.take(path, session, _FLAGS)
             except FileNotFoundError:
-                raise SessionNotFound(f"Session '{names.shown(session)}' not found") from None
+                raise _not_found(session) from None
             try:
                 start = _checked_header(fd, session)
                 size, last = _cut_damaged_end(fd, path, start)
@@ -72,22 +72,44 @@ class FileStore:
                 raise
         return FileLog(fd, path, session, start=start, size=size, last=last)
 
+    def peek(self, session: str) -> View:
+        """An existing session, only to be looked at, also while another process is writing it.
+
+        Nothing is locked and nothing is repaired. The records are those that there are when the first is asked for.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionDamaged: its log does not begin like one, or is another session's.
+            ConfigError: the id is empty, or the file cannot be opened.
+        """
+        path = self._path(session)
+        with _explained(path):
+            try:
+                found = view.view(path)
+            except FileNotFoundError:
+                raise _not_found(session) from None
+            except NotALog as error:
+                raise SessionDamaged(f"The log `{path}` cannot be read: {error}.") from None
+        _check_id(found.info.id, session)
+        return found
+
     def latest(self, workspace: str) -> str:
         found: SessionInfo | None = None
+        newest = 0.0
         for updated, path in self._newest_first():
-            if found is not None and updated < found.updated:
+            if found is not None and updated < newest:
                 break
-            info = _info(path, updated)
+            info = _info(path)
             # Coarse clocks give many files one time; the session that began last is the better guess then.
             if info is not None and info.workspace == workspace and (found is None or info.created > found.created):
-                found = info
+                found, newest = info, updated
         if found is None:
             raise SessionNotFound(f"No sessions found in `{workspace}`")
         return found.id
 
     def list(self) -> list[SessionInfo]:
         """All sessions, the one used last first. Files that are no logs are left out."""
-        found = (_info(path, updated) for updated, path in self._newest_first())
+        found = (_info(path) for _, path in self._newest_first())
         return sorted((info for info in found if info), key=lambda info: (info.updated, info.created), reverse=True)
 
     def _newest_first(self) -> Iterator[tuple[float, str]]:
@@ -108,7 +130,7 @@ def _create(path: str, session: str, header: bytes) -> int:
     """Make a log with its header, locked."""
     while True:
         try:
-            fd = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+            fd = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, locks.PRIVATE_FILE)
         except FileExistsError:
             _make_room(path, session)
             continue
@@ -137,7 +159,7 @@ def _write_header(fd: int, path: str, header: bytes) -> None:
 def _make_room(path: str, session: str) -> None:
     """See whether the file that is there is a session; if not, set it aside."""
     try:
-        fd = _take(path, session)
+        fd = locks.take(path, session, _FLAGS)
     except FileNotFoundError:
         return
     try:
@@ -152,21 +174,6 @@ def _make_room(path: str, session: str) -> None:
         os.close(fd)
 
 
-def _take(path: str, session: str) -> int:
-    """Open a file that exists, and lock it."""
-    while True:
-        fd = os.open(path, _FLAGS)
-        try:
-            if not locks.lock(fd):
-                raise locks.held(session, fd)
-            if locks.is_at(fd, path):
-                return fd
-        except BaseException:
-            os.close(fd)
-            raise
-        os.close(fd)
-
-
 def _checked_header(fd: int, session: str) -> int:
     try:
         header, start = logfile.read_header(fd)
@@ -175,13 +182,20 @@ def _checked_header(fd: int, session: str) -> int:
             f"The log of session '{names.shown(session)}' cannot be read: {error}.",
             hint="A new session of that id sets the file aside.",
         ) from None
-    if names.key(header.session) != names.key(session):
+    _check_id(header.session, session)
+    return start
+
+
+def _check_id(found: str, session: str) -> None:
+    if names.key(found) != names.key(session):
         raise SessionDamaged(
-            f"The log of session '{names.shown(session)}' cannot be read:"
-            f" it holds session '{names.shown(header.session)}'.",
+            f"The log of session '{names.shown(session)}' cannot be read: it holds session '{names.shown(found)}'.",
             hint="Give the file its old name, or choose another id.",
         )
-    return start
+
+
+def _not_found(session: str) -> SessionNotFound:
+    return SessionNotFound(f"Session '{names.shown(session)}' not found")
 
 
 def _cut_damaged_end(fd: int, path: str, start: int) -> tuple[int, int]:
@@ -212,7 +226,7 @@ def _new_beside(path: str) -> tuple[int, str]:
     while True:
         name = f"{path}.damaged-{number}"
         try:
-            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE), name
+            return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, locks.PRIVATE_FILE), name
         except FileExistsError:
             number += 1
 
@@ -225,18 +239,11 @@ def _time_of(entry: os.DirEntry[str]) -> float | None:
         return None
 
 
-def _info(path: str, updated: float) -> SessionInfo | None:
+def _info(path: str) -> SessionInfo | None:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        header, _ = logfile.read_header(fd)
+        return view.info(path)
     except (NotALog, OSError):
         return None
-    finally:
-        os.close(fd)
-    return SessionInfo(header.session, header.workspace, header.created, updated)
 
 
 @contextmanager

@@ -14,6 +14,29 @@ import os
 from trunkline.core.faults import SessionHeld
 from trunkline.store import names
 
+#: Conversations are nobody else's business.
+PRIVATE_FILE = 0o600
+
+
+def take(path: str, session: str, flags: int) -> int:
+    """Open the file of a session with these flags, and lock it. With `O_CREAT` it is made, for its owner alone.
+
+    Raises:
+        SessionHeld: somebody else has the lock.
+        OSError: it cannot be opened.
+    """
+    while True:
+        fd = os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
+        try:
+            if not lock(fd):
+                raise held(session, fd)
+            if is_at(fd, path):
+                return fd
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+
 
 def lock(fd: int) -> bool:
     """Take the lock if it is free, and say whether it was."""

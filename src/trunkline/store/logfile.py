@@ -20,6 +20,7 @@ from trunkline.base import jsontext, shapes
 from trunkline.base.values import Value
 from trunkline.core import records
 from trunkline.core.events import Envelope
+from trunkline.store import appending
 
 VERSION = 1
 
@@ -88,8 +89,13 @@ def read_header(fd: int) -> tuple[Header, int]:
 
 
 def encode_record(envelope: Envelope) -> bytes:
-    """The line of a record, with its line feed."""
+    """The line of a record, with its line feed.
+
+    Raises:
+        TypeError: it holds something that is not JSON, or is nested too deep to be read back.
+    """
     text = records.encode(envelope)
+    appending.refuse_unreadable(text)
     return b"%08x %b\n" % (crc32(text), text)
 
 

@@ -21,12 +21,13 @@ from trunkline.core.faults import ConfigError, SessionDamaged, SessionExists, Se
 from trunkline.core.log import SessionInfo
 from trunkline.store import locks, names
 from trunkline.store.migrations import NewerDatabase, migrate
-from trunkline.store.sqlitelog import SqliteLog, make_durable
+from trunkline.store.sqlitelog import FLUSH_BUSY_SECONDS, SqliteLog, make_durable, set_busy_seconds
 
-#: Other processes' transactions take milliseconds; one that takes longer is a fault, and the caller must hear of it.
+#: How long opening a database and making a session wait for other processes. Their transactions take milliseconds; one
+#: that takes longer is a fault, and the caller must hear of it. Writing records never waits that long: see `sqlitelog`.
 BUSY_SECONDS = 5.0
 
-_PRIVATE_FILE = 0o600
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT
 
 # Session ids and workspaces are blobs: SQLite's text ends at a NUL, and cannot hold lone surrogates.
 # Without rowids: measured 10% smaller and 10% faster, and records are only ever reached by session and number. An index
@@ -84,14 +85,14 @@ class SqliteStore:
         insert = (
             "INSERT INTO sessions (id, workspace, created, updated) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
         )
-        with self._explained(), self._locked(session) as lock:
+        with self._explained(), self._locked(session) as lock, self._patiently():
             added = self._connection.execute(insert, row)
             if not added.rowcount:
                 raise SessionExists(f"Session ID '{names.shown(session)}' already exists")
             return self._log(lock, int(added.lastrowid or 0), session, last=0, is_new=True)
 
     def open(self, session: str) -> SqliteLog:
-        with self._explained():
+        with self._explained(), self._patiently():
             key = self._one("SELECT key FROM sessions WHERE id = ?", names.key(session))
             if key is None:
                 raise SessionNotFound(f"Session '{names.shown(session)}' not found")
@@ -124,13 +125,14 @@ class SqliteStore:
 
     def _connect(self) -> sqlite3.Connection:
         # One at a time: SQLite does not wait for its turn when two processes switch to a write-ahead log at once.
-        guard = os.open(os.path.join(self._lock_directory, "~"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_FILE)
+        guard = os.open(os.path.join(self._lock_directory, "~"), _LOCK_FLAGS | os.O_CLOEXEC, locks.PRIVATE_FILE)
         try:
             locks.wait(guard)
             self._touch()
             connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
             try:
                 self._prepare(connection)
+                set_busy_seconds(connection, FLUSH_BUSY_SECONDS)
             except BaseException:
                 connection.close()
                 raise
@@ -141,7 +143,7 @@ class SqliteStore:
     def _touch(self) -> None:
         """Make the file private from the beginning; SQLite gives its other files the same permissions."""
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, locks.PRIVATE_FILE))
         except FileExistsError:
             pass
 
@@ -193,26 +195,22 @@ class SqliteStore:
     @contextmanager
     def _locked(self, session: str) -> Iterator[tuple[int, str]]:
         """The lock of a session, which is kept unless something goes wrong."""
-        lock = self._take(session)
+        path = os.path.join(self._lock_directory, names.file_name(session) + ".lock")
+        fd = locks.take(path, session, _LOCK_FLAGS)
         try:
-            yield lock
+            yield fd, path
         except BaseException:
-            _let_go(*lock)
+            _let_go(fd, path)
             raise
 
-    def _take(self, session: str) -> tuple[int, str]:
-        path = os.path.join(self._lock_directory, names.file_name(session) + ".lock")
-        while True:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_FILE)
-            try:
-                if not locks.lock(fd):
-                    raise locks.held(session, fd)
-                if locks.is_at(fd, path):
-                    return fd, path
-            except BaseException:
-                os.close(fd)
-                raise
-            os.close(fd)
+    @contextmanager
+    def _patiently(self) -> Iterator[None]:
+        """Wait longer than usual for other processes."""
+        set_busy_seconds(self._connection, BUSY_SECONDS)
+        try:
+            yield
+        finally:
+            set_busy_seconds(self._connection, FLUSH_BUSY_SECONDS)
 
     def _release(self, log: SqliteLog) -> None:
         _let_go(*self._locks.pop(log))

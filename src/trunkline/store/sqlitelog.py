@@ -5,6 +5,11 @@ written to the write-ahead log, which outlives the process, and not waited for. 
 sync of the write-ahead log after every commit; `sync` does just this sync, once, in a thread, and through a file of
 its own, so that neither the event loop nor another session's transaction waits for the disk. (A checkpoint that moves
 the records into the database in the meantime syncs both files by itself.)
+
+While another process writes to the database, `flush` waits for `FLUSH_BUSY_SECONDS` at most, then fails with `EBUSY`:
+the records stay in memory, and the next `flush` tries again. `sync` does that by itself, for up to `SYNC_BUSY_SECONDS`,
+and lets the event loop go on in between. As with files, nothing appended is forgotten up to `appending.UNWRITTEN_BYTES`
+(64 MiB); beyond that the oldest records that could not be written are given up, and `read` shows a `Gap` instead.
 """
 
 from __future__ import annotations
@@ -23,11 +28,18 @@ from trunkline.core import records
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.faults import SessionDamaged
 from trunkline.core.log import Restored
-from trunkline.store import durable, names
+from trunkline.store import appending, durable, names
 from trunkline.store.reading import restored, with_gaps
 
 #: What a reader holds in memory at a time; no transaction stays open while it uses them.
 PAGE_BYTES = 256 * 1024
+
+#: What a flush may keep the event loop waiting. Other processes' transactions take milliseconds.
+FLUSH_BUSY_SECONDS = 0.05
+
+#: How long a sync goes on trying, and how often: most of that time belongs to the event loop.
+SYNC_BUSY_SECONDS = 5.0
+SYNC_RETRY_SECONDS = 0.25
 
 _COLUMNS = "session, seq, turn, at, event, data"
 _INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (session, seq) DO NOTHING"  # noqa: S608
@@ -64,6 +76,8 @@ class SqliteLog:
         self._last: float = last
         """The last sequence number; infinite when closed, so that one comparison guards `append`."""
         self._rows: list[Row] = []
+        self._size = 0
+        """The bytes of their events."""
         self._is_new = is_new
         self._make_durable = make_durable
         self._release = release
@@ -81,30 +95,38 @@ class SqliteLog:
 
         Raises:
             ValueError: its sequence number is not above the last one, or the log is closed.
-            TypeError: its event holds something that is not JSON. It is not added.
+            TypeError: its event holds something that is not JSON, or is nested too deep to be read back. It is not
+                added.
         """
         seq, event = envelope.seq, envelope.event
         if seq <= self._last:
             self._check()
             raise ValueError(f"record {seq} comes after record {self._last}")
         data = jsontext.dumps(shapes.encode(event))
+        appending.refuse_unreadable(data, around=1)
         self._rows.append((self._key, seq, envelope.turn, round(envelope.at, 3), type(event).__name__, data.decode()))
         self._last = seq
+        self._size += len(data)
         return len(data)
 
     def flush(self) -> None:
         if not self._rows:
             return
-        with _transaction(self._connection) as connection:
-            connection.executemany(_INSERT, self._rows)
-            connection.execute("UPDATE sessions SET updated = ? WHERE key = ?", (time.time(), self._key))
+        try:
+            with _transaction(self._connection) as connection:
+                connection.executemany(_INSERT, self._rows)
+                connection.execute("UPDATE sessions SET updated = ? WHERE key = ?", (time.time(), self._key))
+        except OSError:
+            self._give_up_oldest()
+            raise
         self._rows.clear()
+        self._size = 0
         self._flushes += 1
 
     async def sync(self) -> None:
         from asyncio import get_running_loop, shield
 
-        self.flush()
+        await self._flush_patiently()
         self._check()
         flushes = self._flushes
         if self._flushes_synced < flushes:
@@ -135,6 +157,8 @@ class SqliteLog:
             self.flush()
         finally:
             self._is_closed = True
+            # The session may be another's from now on: a sync that still tries must not write to it.
+            self._rows.clear()
             self._last = float("inf")
             self._release(self)
 
@@ -144,12 +168,38 @@ class SqliteLog:
             self.close()
             return
         self._rows.clear()
+        self._size = 0
         try:
             with _transaction(self._connection) as connection:
                 connection.execute("DELETE FROM records WHERE session = ?", (self._key,))
                 connection.execute("DELETE FROM sessions WHERE key = ?", (self._key,))
         finally:
             self.close()
+
+    async def _flush_patiently(self) -> None:
+        from asyncio import get_running_loop, sleep
+
+        clock = get_running_loop().time
+        deadline = clock() + SYNC_BUSY_SECONDS
+        while True:
+            try:
+                self.flush()
+            except OSError as error:
+                if error.errno != errno.EBUSY or clock() >= deadline:
+                    raise
+            else:
+                return
+            await sleep(SYNC_RETRY_SECONDS)
+
+    def _give_up_oldest(self) -> None:
+        enough = self._size - appending.excess(self._size)
+        if enough == self._size:
+            return
+        given_up = 0
+        while self._size > enough:
+            self._size -= len(self._rows[given_up][-1].encode())
+            given_up += 1
+        del self._rows[:given_up]
 
     def _pages(self, since: int, before: int) -> Iterator[Row]:
         while True:
@@ -171,7 +221,7 @@ class SqliteLog:
     def _envelopes(self, rows: Iterable[Row]) -> Iterator[Envelope]:
         for _, seq, turn, at, event, data in rows:
             try:
-                content: dict[str, Any] = {"event": event, "data": jsontext.loads(data.encode())}
+                content: dict[str, Any] = {"event": event, "data": jsontext.loads(data.encode(), records.MAX_DEPTH)}
                 yield Envelope(self._session, seq, turn, float(at or 0), records.event_of(content))
             except ValueError:
                 # Missing from what is given back, and so a gap.
@@ -198,6 +248,11 @@ def make_durable(database: str, directories: Iterable[str] = ()) -> None:
         durable.sync_data(fd)
     finally:
         os.close(fd)
+
+
+def set_busy_seconds(connection: sqlite3.Connection, seconds: float) -> None:
+    """How long a connection waits for other processes that write, from now on."""
+    connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
 
 
 @contextmanager

@@ -230,12 +230,9 @@ class Sink:
         self.events: list[Event] = []
         self._news = asyncio.Event()
 
-    def accept(self, envelope: Envelope) -> None:
-        self.events.append(envelope.event)
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        self.events += [envelope.event for envelope in envelopes]
         self._news.set()
-
-    def flush(self) -> None:
-        """Everything is shown at once."""
 
     async def drain(self) -> None:
         """There is always room."""

@@ -62,7 +62,7 @@ def scripted(script: str, *arguments: str) -> AgentProcess:
     return AgentProcess("--agent", "scripted", "--script", script, *arguments)
 
 
-def fatal(*arguments: str, **environment: str) -> dict[str, Any]:
+def fatal(*arguments: str, retryable: bool = False, **environment: str) -> dict[str, Any]:
     """The one line of a start that fails."""
     result = subprocess.run(
         [*COMMAND, *arguments], capture_output=True, stdin=subprocess.DEVNULL, env=os.environ | environment, check=False
@@ -74,7 +74,7 @@ def fatal(*arguments: str, **environment: str) -> dict[str, Any]:
     assert error["type"] == "error"
     assert error["msg_id"] is None
     assert error["error"]["code"] == "config_error"
-    assert error["error"]["retryable"] is False
+    assert error["error"]["retryable"] is retryable
     return error
 
 
@@ -136,8 +136,11 @@ def test_a_start_that_cannot_work_is_one_config_error_and_no_ready(arguments: li
 
 def test_a_variable_stands_in_for_a_flag_and_a_bad_one_is_named() -> None:
     assert "TRUNKLINE_MODE" in fatal("--agent", "echo", TRUNKLINE_MODE="turbo")["error"]["message"]
-    with AgentProcess(env=os.environ | {"TRUNKLINE_AGENT": "echo", "TRUNKLINE_MODE": "yolo"}) as agent:
-        assert agent.until("ready")
+    assert "TRUNKLINE_NO_SESSION" in fatal("--agent", "echo", TRUNKLINE_NO_SESSION="maybe")["error"]["message"]
+    variables = {"TRUNKLINE_AGENT": "echo", "TRUNKLINE_MODE": "yolo", "TRUNKLINE_NO_SESSION": "yes"}
+    with AgentProcess(env=os.environ | variables) as agent:
+        assert "session_id" not in agent.until("ready")[0]
+        assert agent.line() == {"type": "info", "msg_id": None, "message": "mode: yolo"}
         agent.end()
 
 
@@ -159,8 +162,8 @@ def test_a_start_without_standard_input_says_so() -> None:
 def test_an_id_that_exists_is_refused_and_one_in_use_too() -> None:
     with AgentProcess("--agent", "echo", "--session-id", "taken") as agent:
         agent.until("ready")
-        assert "taken" in fatal("--agent", "echo", "--session-id", "taken")["error"]["message"]
-        assert "taken" in fatal("--agent", "echo", "--resume", "taken")["error"]["message"]
+        for flag in ("--session-id", "--resume"):
+            assert "taken" in fatal("--agent", "echo", flag, "taken", retryable=True)["error"]["message"]
         agent.end()
     message = fatal("--agent", "echo", "--session-id", "taken")["error"]["message"]
     assert message == "Session ID 'taken' already exists"

@@ -35,7 +35,8 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import ProviderError
 from trunkline.core.log import MemoryLog
-from trunkline.core.session import CANCEL_SECONDS, UNWIND_SECONDS, Session
+from trunkline.core.performer import CANCEL_SECONDS, UNWIND_SECONDS
+from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.wires.jsonstream.serve import Server
@@ -105,7 +106,7 @@ class Conversation(RuleBasedStateMachine):
     def turn_must_end(self, must: bool = True) -> Iterator[None]:
         turn = self.session._turns.turn
         # An agent that would not stop is still busy with a turn that is over.
-        must = must and turn != 0 and self.session._pump_turn == turn
+        must = must and turn != 0 and self.session._performer._pump_turn == turn
         yield
         if must:
             self.run(asyncio.sleep(0.1))
@@ -223,6 +224,9 @@ class Conversation(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.session._turns.pending))
     @rule(approve=st.booleans())
     def cannot_be_told_a_decision(self, approve: bool) -> None:
+        self.settle()
+        if not self.session._turns.pending:
+            return
         call = self.session._turns.pending[0].call_id
         self.puppet.refuses = OSError("pipe closed")
         with self.turn_must_end():

@@ -7,8 +7,9 @@ without any. `core.session` decides what happens in a turn; here it only gets it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Protocol
+import logging
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any, Protocol
 
 from trunkline.core import events as core
 from trunkline.core import faults
@@ -20,6 +21,8 @@ from trunkline.core.turns import State
 from trunkline.core.usage import Usage
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION, Command, Event
+
+logger = logging.getLogger(__name__)
 
 
 class Output(Protocol):
@@ -59,7 +62,8 @@ class Server:
         self._msg_ids: dict[int, str] = {}
         self._conversing = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._deferred: asyncio.Task[None] | None = None
+        self._deferred: dict[str, Any] | None = None
+        """The options that wait for the end of the turn; None when none do."""
         session.attach(self)
 
     def greet(self) -> None:
@@ -71,6 +75,9 @@ class Server:
                 self._session.id if self._named else None,
             )
         )
+        if self._session.mode != "default":
+            # Begun with, or restored: a host that believes in the default would wait for requests in vain.
+            self._say(messages.Info(None, f"mode: {self._session.mode}"))
 
     # What the host sends.
 
@@ -125,55 +132,70 @@ class Server:
             case messages.Ping():
                 self._say(messages.Pong())
             case messages.InitHistory(text=text):
-                if self._conversing:
-                    raise faults.RemoteProtocolError("`init_history` must come before the first `message`.")
-                self._start(self._configure(AddHistory(text)))
+                self._init_history(text)
             case messages.SetConfig():
                 self._set_config(command)
             case messages.AddMcpServer():
                 fields = {name: getattr(command, name) for name in command.__fields__}
-                self._start(self._configure(AddMcpServer(**fields)))
+                self._configure(AddMcpServer(**fields))
             case _:
                 raise faults.InternalError(f"`{command.type}` has no handler")
 
-    def _set_config(self, command: messages.SetConfig) -> None:
-        """Options change between turns: at once when idle, else after the answers under way; the last one wins."""
-        if self._deferred is not None:
-            self._deferred.cancel()
-        if self._session.status is not State.IDLE:
-            self._say(messages.Info(self._msg_id(), "set_config: queued, will apply after current response"))
-        self._deferred = self._start(self._apply_config(command))
+    def _init_history(self, text: str) -> None:
+        if self._conversing:
+            raise faults.RemoteProtocolError("`init_history` must come before the first `message`.")
+        # A host that sends its rules at every start sends them again when it resumes.
+        if text not in self._session.state.history:
+            self._configure(AddHistory(text))
 
-    async def _apply_config(self, command: messages.SetConfig) -> None:
-        await self._session.at_rest()
+    def _set_config(self, command: messages.SetConfig) -> None:
+        """Options change between turns: at once when idle, else all together after the answers under way."""
         options = {name: getattr(command, name) for name in command.__fields__ if getattr(command, name) is not None}
+        if self._session.status is State.IDLE:
+            self._start(self._report_config(options, self._session.configure(SetOptions(options))), "set_config")
+            return
+        self._say(messages.Info(self._msg_id(), "set_config: queued, will apply after current response"))
+        if self._deferred is None:
+            self._deferred = {}
+            self._start(self._configure_later(), "deferred set_config")
+        self._deferred |= options
+
+    async def _configure_later(self) -> None:
+        await self._session.at_rest()
+        options, self._deferred = self._deferred or {}, None
+        await self._report_config(options, self._session.configure(SetOptions(options)))
+
+    async def _report_config(self, options: dict[str, Any], configured: Awaitable[None]) -> None:
         note = f"config updated: {', '.join(options)}" if options else "set_config: no changes"
-        if options:
-            try:
-                await self._session.configure(SetOptions(options))
-            except faults.Fault as fault:
-                note = f"set_config: {fault}"
+        try:
+            await configured
+        except faults.Fault as fault:
+            note = f"set_config: {fault}"
         self._say(messages.Info(None, note))
         self._say(messages.ConfigChanged(self._wire_capabilities(full=True)))
 
-    async def _configure(self, change: Change) -> None:
+    def _configure(self, change: Change) -> None:
+        """In its place among the commands: now, ahead of every later message."""
+        self._start(self._report_failure(self._session.configure(change)), f"configure {type(change).__name__}")
+
+    async def _report_failure(self, configured: Awaitable[None]) -> None:
         try:
-            await self._session.configure(change)
+            await configured
         except faults.Fault as fault:
             self._complain(fault)
 
-    def _start(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(work)
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
     # What the host is told.
 
     def _say(self, message: Event) -> None:
-        """A line that is no event of the session: an answer, a complaint."""
-        self._output.write(codec.encode(message))
+        """A line that is no event of the session: an answer, a complaint. After what can be shown by now."""
         self._session.flush()
+        self._output.write(codec.encode(message))
+        self._output.flush()
 
     def _complain(self, fault: faults.Fault) -> None:
         self._say(messages.Error(None, _error_body(fault.kind, str(fault), fault.retryable)))
@@ -202,23 +224,36 @@ class Server:
         """Wait for the host."""
         await self._output.drain()
 
-    def flush(self) -> None:
-        """Send what was accepted."""
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some events of the session."""
+        write = self._output.write
+        for envelope in envelopes:
+            event = envelope.event
+            if type(event) is core.TextDelta:
+                write(codec.text_line("text_delta", event.text, self._msg_ids.get(envelope.turn, "")))
+            else:
+                self._show(envelope.turn, event)
         self._output.flush()
 
-    def accept(self, envelope: Envelope) -> None:
-        """One event of the session."""
-        event = envelope.event
-        if type(event) is core.TextDelta:
-            self._output.write(codec.text_line("text_delta", event.text, self._msg_ids.get(envelope.turn, "")))
-            return
+    def _show(self, turn: int, event: core.Event) -> None:
         if isinstance(event, core.TurnStarted):
-            self._msg_ids[envelope.turn] = event.message.id or ""
-        line = to_line(event, self._msg_ids.get(envelope.turn))
+            self._msg_ids[turn] = event.message.id or ""
+        line = safe_line(event, self._msg_ids.get(turn))
         if line is not None:
             self._output.write(line)
         if isinstance(event, core.TurnEnded):
-            self._msg_ids.pop(envelope.turn, None)
+            self._msg_ids.pop(turn, None)
+
+
+def safe_line(event: core.Event, msg_id: str | None) -> bytes | None:
+    """The line of an event; if it holds what is not JSON, the best line that can be had instead."""
+    try:
+        return to_line(event, msg_id)
+    except faults.LocalProtocolError as fault:
+        logger.error("%s", fault)
+        if isinstance(event, core.TurnEnded):
+            return to_line(core.TurnEnded("error"), msg_id)
+        return to_line(core.Failed(fault.kind, str(fault)), msg_id)
 
 
 def to_line(event: core.Event, msg_id: str | None) -> bytes | None:

@@ -1,0 +1,37 @@
+"""What both stores ask of the records that are added, and how many they hold for a disk that takes none."""
+
+from __future__ import annotations
+
+from trunkline.base import jsontext
+from trunkline.core import records
+
+#: What a log holds in memory while it cannot be written: hours of conversation, and no danger to the machine.
+UNWRITTEN_BYTES = 64 * 1024 * 1024
+
+#: What is left when that was too much. Less, so that making room is rare and its cost spread over many records.
+KEPT_SHARE = 7 / 8
+
+# A level needs a bracket at either end.
+_SHORTEST_TOO_DEEP = 2 * records.MAX_DEPTH
+
+
+def excess(size: int) -> int:
+    """How many of so many bytes that could not be written are to be forgotten, the oldest first."""
+    return 0 if size <= UNWRITTEN_BYTES else size - int(UNWRITTEN_BYTES * KEPT_SHARE)
+
+
+def refuse_unreadable(text: bytes, around: int = 0) -> None:
+    """Look at a record before it is added; `around` counts the levels of a record that are not in the text.
+
+    Raises:
+        TypeError: it is nested so deep that it could not be read back.
+    """
+    if len(text) < _SHORTEST_TOO_DEEP - 2 * around:
+        return
+    depth = records.MAX_DEPTH - around
+    # Only a text with that many brackets can be that deep: the common record is not parsed.
+    if text.count(b"[") + text.count(b"{") > depth:
+        try:
+            jsontext.loads(text, depth)
+        except ValueError as error:
+            raise TypeError(f"a record that could not be read back: {error}") from None
