@@ -30,7 +30,7 @@ class Puppet:
         """Whether even the cancellation of its task is ignored, once."""
         self.busy = False
         self.closed = False
-        self._strings: asyncio.Queue[Event | Exception | None] = asyncio.Queue()
+        self._strings: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
 
     async def open(self, request: OpenRequest) -> Puppet:
         self.request = request
@@ -40,7 +40,7 @@ class Puppet:
         for event in events:
             self._strings.put_nowait(event)
 
-    def crash(self, error: Exception) -> None:
+    def crash(self, error: BaseException) -> None:
         self._strings.put_nowait(error)
 
     def vanish(self) -> None:
@@ -59,7 +59,7 @@ class Puppet:
                         raise
                     self.deaf = False
                     continue
-                if isinstance(event, Exception):
+                if isinstance(event, BaseException):
                     raise event
                 if event is None:
                     return

@@ -43,17 +43,7 @@ _MODEL_OPTIONS = ("provider", "model", "max_tokens", "max_turns", "base_url")
 HELP_WIDTH = 100
 
 #: What a variable may say for a flag without a value.
-_SWITCHES = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-    "": False,
-}
+_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -142,9 +132,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 def _checked(parser: argparse.ArgumentParser, action: argparse.Action, text: str, name: str) -> Any:
     if action.nargs == 0:
-        if text.lower() not in _SWITCHES:
-            raise _Usage(f"{name}: must be one of {', '.join(filter(None, _SWITCHES))}, not `{text}`")
-        return _SWITCHES[text.lower()]
+        if text.lower() not in (*_ON, *_OFF):
+            raise _Usage(f"{name}: must be one of {', '.join(filter(None, (*_ON, *_OFF)))}, not `{text}`")
+        return text.lower() in _ON
     try:
         value = parser._get_value(action, text)
         parser._check_value(action, value)

@@ -46,8 +46,8 @@ class EventLog(Protocol):
         """Hand over everything appended, so that it outlives this process.
 
         Raises:
-            OSError: it could not be written, for example because the disk is full. Nothing appended is forgotten:
-                the next `flush` tries again.
+            OSError: it could not be written, for example because the disk is full. The next `flush` tries again; up to
+                a limit of the store nothing is forgotten, and beyond it the oldest read as a `Gap`.
         """
 
     async def sync(self) -> None:

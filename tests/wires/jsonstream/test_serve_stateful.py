@@ -7,10 +7,12 @@ line as it comes, this machine checks the times and the totals.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -38,7 +40,7 @@ from trunkline.core.log import MemoryLog
 from trunkline.core.performer import CANCEL_SECONDS, UNWIND_SECONDS
 from trunkline.core.session import Session
 from trunkline.core.turns import State
-from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.core.usage import Usage
 from trunkline.wires.jsonstream.serve import Server
 
 T = TypeVar("T")
@@ -46,6 +48,17 @@ T = TypeVar("T")
 CALLS = st.sampled_from(["a", "b", "c"])
 CATEGORIES: dict[str, Category] = {"a": "exec", "b": "edit", "c": "edit"}
 GARBAGE = st.sampled_from([b"{\n", b'{"type":"foo"}\n', b'{"type":"message"}\n', b"\xff\n", b"x" * 600 + b"\n"])
+
+BURST: list[dict[str, Any]] = [
+    {"type": "message", "input": "hello"},
+    {"type": "init_history", "text": "rules"},
+    {"type": "set_config", "model": "m"},
+    {"type": "set_config", "effort": "high"},
+    {"type": "stop"},
+    {"type": "set_mode", "mode": "auto_edit"},
+    {"type": "tool_approve", "call_id": "a"},
+    {"type": "ping"},
+]
 
 #: How long the host may wait for the end of a stopped turn.
 STOP_SECONDS = 1.0
@@ -145,6 +158,17 @@ class Conversation(RuleBasedStateMachine):
     def set_mode(self, mode: str) -> None:
         self.send(type="set_mode", mode=mode)
 
+    @rule(commands=st.lists(st.sampled_from(BURST), min_size=2, max_size=6))
+    def burst(self, commands: list[dict[str, Any]]) -> None:
+        """Several commands in one read, as a host that does not wait sends them."""
+        lines = []
+        for command in commands:
+            if command["type"] == "message":
+                self.sent += 1
+                command = command | {"msg_id": f"m{self.sent}"}
+            lines.append(json.dumps(command).encode() + b"\n")
+        self.run(self._feed(b"".join(lines)))
+
     @rule(line=GARBAGE)
     def garbage(self, line: bytes) -> None:
         self.run(asyncio.sleep(0.1))  # what was said before may still wait for the disk
@@ -202,8 +226,8 @@ class Conversation(RuleBasedStateMachine):
             self.puppet.say(TurnEnded(outcome, Usage(1, 2) if known else None))
 
     @precondition(lambda self: self.puppet.busy)
-    @rule(error=st.sampled_from([RuntimeError("boom"), ProviderError("no", retryable=True)]))
-    def crashes(self, error: Exception) -> None:
+    @rule(error=st.sampled_from([RuntimeError("boom"), ProviderError("no", retryable=True), asyncio.CancelledError()]))
+    def crashes(self, error: BaseException) -> None:
         with self.turn_must_end():
             self.puppet.crash(error)
 
@@ -239,7 +263,7 @@ class Conversation(RuleBasedStateMachine):
     def disk(self, full: bool) -> None:
         self.log.full = full
 
-    @rule(seconds=st.sampled_from([0.0, 0.05, 0.5, 2.0, 3600.0]))
+    @rule(seconds=st.sampled_from([0.0, 0.05, 0.5, 2.0, 60.0]))
     def time_passes(self, seconds: float) -> None:
         self.run(asyncio.sleep(seconds))
 
@@ -275,12 +299,10 @@ class Conversation(RuleBasedStateMachine):
             assert self.loop.time() - started <= 2.0
             assert self.host.open_messages == []
             assert self.host.ends == {f"m{number}": 1 for number in range(1, self.sent + 1)}
-            total = self.session.state.total
-            assert total is None or total.input_tokens is not None
-            assert NOTHING_USED.known
+            # One that swallowed its cancellation, once, may need a second one; nothing else may be left.
+            assert not asyncio.all_tasks(self.loop) or not self.puppet.obedient
         finally:
-            leftovers = asyncio.all_tasks(self.loop)
-            for task in leftovers:
+            for task in asyncio.all_tasks(self.loop):
                 task.cancel()
             self.run(self._settle())
             self.run(self.loop.shutdown_asyncgens())
@@ -293,5 +315,6 @@ class Conversation(RuleBasedStateMachine):
 
 assert CANCEL_SECONDS + UNWIND_SECONDS < STOP_SECONDS
 
-Conversation.TestCase.settings = settings(max_examples=400, stateful_step_count=40)
-test_no_host_and_no_agent_can_break_a_promise = Conversation.TestCase
+Conversation.TestCase.settings = settings(max_examples=250, stateful_step_count=40)
+# Thousands of steps: more than other tests take, and much more on a busy machine.
+test_no_host_and_no_agent_can_break_a_promise = pytest.mark.timeout(150)(Conversation.TestCase)
