@@ -126,7 +126,8 @@ def _run_own(options: argparse.Namespace) -> int:
     mutator = Mutator(SEEDS, TOKENS, options.seed)
     findings = 0
     try:
-        fuzz(one, mutator, SEEDS, options.runs or NO_END_OF_RUNS, options.seconds or FOR_EVER_SECONDS)
+        runs, seconds = options.runs or NO_END_OF_RUNS, options.seconds or FOR_EVER_SECONDS
+        fuzz(one, mutator, SEEDS, runs, seconds, _Progress().tell)
     except KeyboardInterrupt:
         pass
     except Exception:
@@ -182,9 +183,9 @@ def _run_atheris(options: argparse.Namespace) -> NoReturn:
     timed = partial(one, lambda data: _timed(target, data, options.input_seconds))
     runs = NO_END_OF_RUNS if options.runs is None else max(1, round(options.runs * OWN_SHARE_OF_RUNS))
     seconds = FOR_EVER_SECONDS if options.seconds is None else options.seconds * OWN_SHARE_OF_TIME
-    done = fuzz(timed, Mutator(SEEDS, TOKENS, options.seed), SEEDS, runs, seconds)
-    sys.stderr.write(f"Own {done}\n")
-    sys.stderr.flush()
+    progress = _Progress("Own {}")
+    done = fuzz(timed, Mutator(SEEDS, TOKENS, options.seed), SEEDS, runs, seconds, progress.tell)
+    progress.tell_now(done)
     if options.runs is not None:
         # None at all would be no end for libFuzzer.
         options.runs = max(1, options.runs - done)
@@ -243,7 +244,7 @@ def _supervise(options: argparse.Namespace) -> int:
     command = [sys.executable, "-m", MODULE, "--engine", "atheris", *_passed_on(options)]
     started = time.monotonic()
     own = guided = findings = 0
-    next_word = started + PROGRESS_SECONDS
+    progress = _Progress()
     last: deque[bytes] = deque(maxlen=_LAST_LINES)
     with (
         tempfile.TemporaryDirectory(prefix="trunkline-fuzz-") as scratch,
@@ -262,9 +263,7 @@ def _supervise(options: argparse.Namespace) -> int:
                 if found := _LIBFUZZER_FOUND.search(line):
                     findings = 1
                     _show(options, Path(os.fsdecode(found[1])))
-                if time.monotonic() > next_word:
-                    next_word = time.monotonic() + PROGRESS_SECONDS
-                    print(f"{own + guided} inputs so far", file=sys.stderr, flush=True)
+                progress.tell(own + guided)
         except KeyboardInterrupt:
             child.terminate()
     if child.returncode:
@@ -284,6 +283,22 @@ def _passed_on(options: argparse.Namespace) -> list[str]:
 
 
 # What is told.
+
+
+class _Progress:
+    """Says now and then, on standard error, how far it is."""
+
+    def __init__(self, form: str = "{} inputs so far") -> None:
+        self._form = form
+        self._next = time.monotonic() + PROGRESS_SECONDS
+
+    def tell(self, count: int) -> None:
+        if time.monotonic() >= self._next:
+            self._next += PROGRESS_SECONDS
+            self.tell_now(count)
+
+    def tell_now(self, count: int) -> None:
+        print(self._form.format(count), file=sys.stderr, flush=True)
 
 
 def _reproduce(options: argparse.Namespace) -> int:

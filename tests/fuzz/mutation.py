@@ -98,8 +98,17 @@ class Mutator:
             data[self._random.randrange(min(len(data), 3))] = self._random.randrange(256)
 
 
-def fuzz(target: Target, mutator: Mutator, seeds: Sequence[bytes], runs: int, seconds: float) -> int:
+def fuzz(
+    target: Target,
+    mutator: Mutator,
+    seeds: Sequence[bytes],
+    runs: int,
+    seconds: float,
+    tell: Callable[[int], None] = lambda number: None,
+) -> int:
     """Feed the seeds and then mutations of them to the target, until `runs` inputs or `seconds` are over.
+
+    `tell` hears now and then how many there were so far.
 
     Returns:
         How many inputs there were. What the target raises comes through.
@@ -107,8 +116,10 @@ def fuzz(target: Target, mutator: Mutator, seeds: Sequence[bytes], runs: int, se
     deadline = time.monotonic() + seconds
     seen: set[str] = set()
     for number in range(runs):
-        if number % INPUTS_PER_LOOK == 0 and time.monotonic() >= deadline:
-            return number
+        if number % INPUTS_PER_LOOK == 0:
+            if time.monotonic() >= deadline:
+                return number
+            tell(number)
         data = seeds[number] if number < len(seeds) else mutator.next()
         outcomes = target(data)
         if not outcomes <= seen:

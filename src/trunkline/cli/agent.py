@@ -27,14 +27,23 @@ from trunkline.store.files import FileStore
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.stdio import StdioServer
 
-#: Where each provider's credentials are looked for.
-PROVIDERS: dict[str, str | None] = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "bedrock": "AWS_REGION",
-    "vertex": "VERTEX_PROJECT_ID",
-    "local": None,
-    "mock": None,
+#: The variables that a host sets for each provider, by the option that they stand for. The first is needed.
+PROVIDERS: dict[str, dict[str, str]] = {
+    "anthropic": {"api_key": "ANTHROPIC_API_KEY", "base_url": "ANTHROPIC_BASE_URL"},
+    "openai": {"api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"},
+    "bedrock": {
+        "region": "AWS_REGION",
+        "access_key_id": "AWS_ACCESS_KEY_ID",
+        "secret_access_key": "AWS_SECRET_ACCESS_KEY",
+        "profile": "AWS_PROFILE",
+    },
+    "vertex": {
+        "project": "VERTEX_PROJECT_ID",
+        "region": "VERTEX_REGION",
+        "credentials": "GOOGLE_APPLICATION_CREDENTIALS",
+    },
+    "local": {},
+    "mock": {},
 }
 
 #: What only an agent with a model understands.
@@ -208,7 +217,7 @@ async def _serve(options: argparse.Namespace, reading: int, writing: int, redact
             mode=options.mode,
             workspace=workspace,
             instructions=options.system_prompt,
-            options={name: getattr(options, name) for name in _MODEL_OPTIONS},
+            options=_model_options(options),
             redact=redacting(redactor) if redactor else None,
         )
     except BaseException:
@@ -242,13 +251,22 @@ def _agent(options: argparse.Namespace) -> Agent:
         return registry.make(options.agent, {"script": options.script})
     if options.provider in (None, "mock"):
         return registry.make("echo", {})
-    variable = PROVIDERS[options.provider]
-    if variable is not None and not os.environ.get(variable):
-        raise ConfigError(f"{variable} not set")
+    needed = next(iter(PROVIDERS[options.provider].values()), None)
+    if needed is not None and not os.environ.get(needed):
+        raise ConfigError(f"{needed} not set")
     raise ConfigError(
         f"Provider `{options.provider}` needs the coding agent, which this version does not have yet.",
         hint="Use `--provider mock`, `--agent echo` or `--agent scripted`.",
     )
+
+
+def _model_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What only an agent with a model understands: from flags, else from the provider's own variables."""
+    found = {name: getattr(options, name) for name in _MODEL_OPTIONS}
+    for name, variable in PROVIDERS.get(options.provider or "", {}).items():
+        if found.get(name) is None:
+            found[name] = os.environ.get(variable) or None
+    return found
 
 
 def _session_log(options: argparse.Namespace, workspace: str) -> EventLog:

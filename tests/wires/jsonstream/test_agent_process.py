@@ -144,6 +144,78 @@ def test_a_variable_stands_in_for_a_flag_and_a_bad_one_is_named() -> None:
         agent.end()
 
 
+OPTIONS_AGENT = """
+from trunkline.agents.echo import EchoAgent
+from trunkline.core.events import TextDelta, TurnEnded
+
+class Conversation:
+    session_id = None
+    def __init__(self, request):
+        self.request = request
+    async def turn(self, message):
+        said = dict(self.request.options) | {"instructions": self.request.instructions}
+        yield TextDelta(repr(sorted((name, value) for name, value in said.items() if value is not None)))
+        yield TurnEnded("success")
+    async def decide(self, call_id, decision): ...
+    async def configure(self, change): ...
+    async def cancel(self): ...
+    async def close(self): ...
+
+class Options(EchoAgent):
+    async def open(self, request):
+        return Conversation(request)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "options"),
+    [
+        (
+            [
+                "--provider",
+                "anthropic",
+                "--model",
+                "m",
+                "--max-tokens",
+                "5",
+                "--max-turns",
+                "2",
+                "--system-prompt",
+                "Be.",
+            ],
+            {"ANTHROPIC_BASE_URL": "http://localhost:1", "OPENAI_BASE_URL": "http://localhost:2"},
+            {"base_url": "http://localhost:1", "instructions": "Be.", "max_tokens": 5, "max_turns": 2, "model": "m"},
+        ),
+        (
+            ["--provider", "openai", "--base-url", "http://localhost:3"],
+            {"OPENAI_BASE_URL": "http://localhost:2"},
+            {"base_url": "http://localhost:3"},
+        ),
+        (
+            ["--provider", "bedrock"],
+            {"AWS_REGION": "eu-west-1", "AWS_PROFILE": "work"},
+            {"profile": "work", "region": "eu-west-1"},
+        ),
+        (
+            ["--provider", "vertex"],
+            {"VERTEX_PROJECT_ID": "p", "VERTEX_REGION": "r", "GOOGLE_APPLICATION_CREDENTIALS": "/c.json"},
+            {"credentials": "/c.json", "project": "p", "region": "r"},
+        ),
+    ],
+)
+def test_flags_and_the_providers_own_variables_reach_the_agent(
+    tmp_path: Path, arguments: list[str], environment: dict[str, str], options: dict[str, Any]
+) -> None:
+    (tmp_path / "options_agent.py").write_text(OPTIONS_AGENT)
+    with AgentProcess(
+        "--agent", "options_agent:Options", *arguments, env=os.environ | environment, cwd=str(tmp_path)
+    ) as agent:
+        agent.message("what do you know?")
+        text = "".join(line["text"] for line in agent.until("stream_end") if line["type"] == "text_delta")
+        agent.end()
+    assert text == repr(sorted((options | {"provider": arguments[1]}).items()))
+
+
 def test_a_secret_in_the_environment_never_reaches_an_error() -> None:
     error = fatal("--workspace", "/no/sk-ant-0123456789abcdef/x", ANTHROPIC_API_KEY="sk-ant-0123456789abcdef")
     assert "sk-ant-0123456789abcdef" not in json.dumps(error)
