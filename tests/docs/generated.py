@@ -152,8 +152,7 @@ def _metavar(action: argparse.Action) -> str:
 
 
 def _variable(action: argparse.Action) -> str:
-    takes_a_value = action.nargs is None and action.dest not in ("session_id", "resume")
-    return f"TRUNKLINE_{action.dest.upper()}" if takes_a_value else ""
+    return "" if action.dest in agent_cli.FLAGS_ONLY else f"TRUNKLINE_{action.dest.upper()}"
 
 
 def _help(action: argparse.Action) -> str:

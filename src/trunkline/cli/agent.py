@@ -49,6 +49,9 @@ PROVIDERS: dict[str, dict[str, str]] = {
 #: What only an agent with a model understands.
 _MODEL_OPTIONS = ("provider", "model", "max_tokens", "max_turns", "base_url")
 
+#: No variable stands for these. A session is one process's own: its name must not reach children by accident.
+FLAGS_ONLY = ("help", "json_stream", "session_id", "resume")
+
 HELP_WIDTH = 100
 
 #: What a variable may say for a flag without a value.
@@ -124,8 +127,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = _parser()
     for action in parser._actions:
         name = "TRUNKLINE_" + action.dest.upper()
-        # A session is one process's own: its name must not reach the children through the environment.
-        if action.dest not in ("help", "json_stream", "session_id", "resume") and name in os.environ:
+        if action.dest not in FLAGS_ONLY and name in os.environ:
             parser.set_defaults(**{action.dest: _checked(parser, action, os.environ[name], name)})
     options = parser.parse_args(arguments)
     if not options.json_stream:
