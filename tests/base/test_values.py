@@ -87,6 +87,20 @@ def test_a_value_cannot_be_changed() -> None:
     assert not hasattr(point, "__dict__")
 
 
+class Hot(Value, hot=True):
+    x: int
+    y: int = 0
+
+
+def test_a_hot_value_is_like_any_other_but_only_the_type_checker_guards_it() -> None:
+    hot: Any = Hot(1)
+    assert (hot, hash(hot), repr(hot)) == (Hot(1, 0), hash(Hot(1, 0)), "Hot(x=1, y=0)")
+    assert hot.replace(y=2) == Hot(1, 2)
+    assert not hasattr(hot, "__dict__")
+    with pytest.raises(AttributeError):
+        hot.other = 2
+
+
 def test_a_copy_may_differ_in_some_fields() -> None:
     point = Named(1, 2, "n")
     assert point.replace(y=3) == Named(1, 3, "n")

@@ -6,6 +6,10 @@
 A `Value` has one slot per annotated field, a positional-or-keyword `__init__`, equality by type and fields, a hash,
 a `repr`, pattern matching, and no assignment after construction. Type checkers see it as a frozen dataclass.
 
+    class TextDelta(Event, hot=True): ...
+
+A `hot` one, which comes by the thousand, is made in half the time: there only the type checker guards it.
+
 Why not `dataclasses`: thirty of those cost 14 ms at every start of a process that a host is waiting for, thirty of
 these 1 ms. Why not `msgspec`: its import costs as much again, and it refuses the lone surrogates that peers send.
 """
@@ -20,7 +24,7 @@ from typing import Any, ClassVar, Self, dataclass_transform
 class ValueType(type):
     """Turns annotations into slots and an `__init__`."""
 
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> ValueType:
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, hot: bool = False) -> ValueType:
         inherited: dict[str, Any] = {}
         defaults: dict[str, Any] = {}
         for base in reversed(bases):
@@ -32,18 +36,24 @@ class ValueType(type):
         defaults |= {field: namespace.pop(field) for field in own if field in namespace}
         fields = tuple(inherited | dict.fromkeys(own))
         namespace |= {"__slots__": tuple(own), "__fields__": fields, "__defaults__": defaults, "__match_args__": fields}
+        if hot:
+            namespace |= {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
         cls = super().__new__(mcls, name, bases, namespace)
         if own or not bases:
-            cls.__init__ = _make_init(cls, fields, defaults)  # type: ignore[misc]  # generated per class
+            cls.__init__ = _make_init(cls, fields, defaults, hot)  # type: ignore[misc]  # generated per class
         return cls
 
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, hot: bool = False) -> None:
+        super().__init__(name, bases, namespace)
 
-def _make_init(cls: type, fields: tuple[str, ...], defaults: Mapping[str, Any]) -> Any:
-    """Compile an `__init__` that fills the slots directly: `__setattr__` is closed to everybody else."""
+
+def _make_init(cls: type, fields: tuple[str, ...], defaults: Mapping[str, Any], hot: bool) -> Any:
+    """Compile an `__init__` that fills the slots directly where `__setattr__` is closed to everybody else."""
     scope: dict[str, Any] = {f"_set_{field}": getattr(cls, field).__set__ for field in fields}
     scope |= {f"_default_{field}": value for field, value in defaults.items()}
     arguments = [f"{field}=_default_{field}" if field in defaults else field for field in fields]
-    body = "".join(f"\n    _set_{field}(self, {field})" for field in fields) or "\n    pass"
+    fill = "\n    self.{0} = {0}" if hot else "\n    _set_{0}(self, {0})"
+    body = "".join(fill.format(field) for field in fields) or "\n    pass"
     # The source holds identifiers from class bodies only, never data.
     exec(f"def __init__({', '.join(['self', *arguments])}):{body}", scope)  # noqa: S102
     return scope["__init__"]

@@ -40,13 +40,13 @@ class TurnStarted(Event):
     message: UserMessage
 
 
-class TextDelta(Event):
+class TextDelta(Event, hot=True):
     """A piece of the answer."""
 
     text: str
 
 
-class ThinkingDelta(Event):
+class ThinkingDelta(Event, hot=True):
     """A piece of the model's reasoning."""
 
     text: str
@@ -216,7 +216,7 @@ EVENTS: tuple[type[Event], ...] = (
 )
 
 
-class Envelope(Value):
+class Envelope(Value, hot=True):
     """An event in its place: session, sequence number from 1, turn from 1 (0: outside any turn), Unix time."""
 
     session: str

@@ -46,6 +46,8 @@ CONFIGURE_SECONDS = 30.0
 
 #: Events handled before the loop gets a turn, so that an agent that never waits cannot keep out a `stop`.
 EVENTS_PER_TICK = 128
+#: Events handled before the disk and the host are asked whether they keep up.
+EVENTS_PER_LOOK = 16
 
 #: Hosts give up after 15 s of silence. A turn that said nothing from one look to the next shows a sign of life.
 HEARTBEAT_SECONDS = 5.0
@@ -219,10 +221,11 @@ class Performer:
                 else:
                     self.apply(turns.agent_says(turn, event))
                 handled += 1
-                if handled % EVENTS_PER_TICK == 0:
-                    await asyncio.sleep(0)
-                if recorder.congested:
-                    await recorder.drain()
+                if handled % EVENTS_PER_LOOK == 0:
+                    if recorder.congested:
+                        await recorder.drain()
+                    if handled % EVENTS_PER_TICK == 0:
+                        await asyncio.sleep(0)
             return None
         finally:
             await self._leave(stream)

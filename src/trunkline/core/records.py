@@ -29,10 +29,14 @@ def encode(envelope: Envelope) -> bytes:
     kind = type(event)
     # The two events that come by the thousand are written without a detour through dictionaries.
     if kind is TextDelta or kind is ThinkingDelta:
-        return jsontext.encode_line(
+        text = (
             f'{{"seq":{envelope.seq},"turn":{envelope.turn},"at":{envelope.at:.3f},'
             f'"event":"{kind.__name__}","data":{{"text":{jsontext.quote(event.text)}}}}}'  # type: ignore[attr-defined]
         )
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            return jsontext.encode_line(text)
     return jsontext.dumps(
         {
             "seq": envelope.seq,

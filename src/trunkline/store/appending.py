@@ -11,8 +11,8 @@ UNWRITTEN_BYTES = 64 * 1024 * 1024
 #: What is left when that was too much. Less, so that making room is rare and its cost spread over many records.
 KEPT_SHARE = 7 / 8
 
-# A level needs a bracket at either end.
-_SHORTEST_TOO_DEEP = 2 * records.MAX_DEPTH
+#: Shorter records cannot be nested too deep: a level needs a bracket at either end.
+SHORTEST_TOO_DEEP = 2 * records.MAX_DEPTH
 
 
 def excess(size: int) -> int:
@@ -26,7 +26,7 @@ def refuse_unreadable(text: bytes, around: int = 0) -> None:
     Raises:
         TypeError: it is nested so deep that it could not be read back.
     """
-    if len(text) < _SHORTEST_TOO_DEEP - 2 * around:
+    if len(text) < SHORTEST_TOO_DEEP - 2 * around:
         return
     depth = records.MAX_DEPTH - around
     # Only a text with that many brackets can be that deep: the common record is not parsed.

@@ -95,8 +95,9 @@ def encode_record(envelope: Envelope) -> bytes:
         TypeError: it holds something that is not JSON, or is nested too deep to be read back.
     """
     text = records.encode(envelope)
-    appending.refuse_unreadable(text)
-    return b"%08x %b\n" % (crc32(text), text)
+    if len(text) >= appending.SHORTEST_TOO_DEEP:
+        appending.refuse_unreadable(text)
+    return b"%08x " % crc32(text) + text + b"\n"
 
 
 def is_whole(line: bytes) -> bool:

@@ -162,7 +162,11 @@ def encode(message: Message) -> bytes:
 
 def text_line(kind: str, text: str, msg_id: str) -> bytes:
     """The line of a `text_delta` or `thinking`, which come by the thousand: no message object, no dictionary."""
-    return jsontext.encode_line(f'{{"type":"{kind}","text":{quote(text)},"msg_id":{quote(msg_id)}}}\n')
+    line = f'{{"type":"{kind}","text":{quote(text)},"msg_id":{quote(msg_id)}}}\n'
+    try:
+        return line.encode()
+    except UnicodeEncodeError:
+        return jsontext.encode_line(line)
 
 
 def too_long(line: TooLong, limit: int) -> RemoteProtocolError:

@@ -61,7 +61,7 @@ class StreamStart(Event):
     msg_id: str
 
 
-class TextDelta(Event):
+class TextDelta(Event, hot=True):
     """1.3: a piece of the answer."""
 
     type = "text_delta"
