@@ -55,6 +55,10 @@ _ERRNO = {
 
 Row = tuple[int, int, int, float | None, str, str]
 
+#: What a row has besides the event's data: its key, its columns, its name. Without it, a log of single words would
+#: seem a tenth of its size, and its checkpoints would come that much later.
+ROW_BYTES = 80
+
 
 class SqliteLog:
     """An `EventLog` in a database. Made by `SqliteStore`, whose thread it belongs to."""
@@ -106,8 +110,9 @@ class SqliteLog:
         appending.refuse_unreadable(data, around=1)
         self._rows.append((self._key, seq, envelope.turn, round(envelope.at, 3), type(event).__name__, data.decode()))
         self._last = seq
-        self._size += len(data)
-        return len(data)
+        size = len(data) + ROW_BYTES
+        self._size += size
+        return size
 
     def flush(self) -> None:
         if not self._rows:
