@@ -202,7 +202,7 @@ class SqliteLog:
             return
         given_up = 0
         while self._size > enough:
-            self._size -= len(self._rows[given_up][-1].encode())
+            self._size -= len(self._rows[given_up][-1].encode()) + ROW_BYTES
             given_up += 1
         del self._rows[:given_up]
 
