@@ -426,9 +426,14 @@ def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
     class Endless(Puppet):
         said, stopped = 0, False
 
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun = asyncio.Event()
+
         async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
             while self.said < many and not self.stopped:
                 self.said += 1
+                self.begun.set()
                 yield TextDelta("x")
             yield TurnEnded("cancelled", Usage(1, 1))
 
@@ -439,8 +444,7 @@ def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
         puppet = Endless()
         session, seen = await opened(puppet)
         session.submit(UserMessage("go"))
-        while not puppet.said:
-            await asyncio.sleep(0)
+        await asyncio.wait_for(puppet.begun.wait(), 5)
         session.stop()
         await session.at_rest()
         assert 0 < puppet.said < many
