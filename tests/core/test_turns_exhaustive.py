@@ -32,7 +32,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, RemoteProtocolError, UnknownCall
-from trunkline.core.turns import Call, State, Turns, _Turn
+from trunkline.core.turns import STOPPED, Call, State, Turns, _Turn
 from trunkline.core.usage import Usage
 
 CATEGORIES: dict[str, Category] = {"a": "exec", "b": "edit"}
@@ -320,8 +320,8 @@ def test_no_interleaving_of_three_messages_breaks_a_promise_within_eight_moves()
 
 
 class ForgetsPendingOnStop(Turns):
-    def stop(self) -> list[Action]:
-        return [action for action in super().stop() if isinstance(action, Cancel)]
+    def stop(self, why: str = STOPPED) -> list[Action]:
+        return [action for action in super().stop(why) if isinstance(action, Cancel)]
 
 
 class EndsTwice(Turns):
@@ -336,9 +336,9 @@ class NeverEndsAfterCrash(Turns):
 
 
 class LosesTheQueueOnStop(Turns):
-    def stop(self) -> list[Action]:
+    def stop(self, why: str = STOPPED) -> list[Action]:
         self._queue.clear()
-        return super().stop()
+        return super().stop(why)
 
 
 class ModeDoesNotRelease(Turns):

@@ -52,7 +52,7 @@ _MODEL_OPTIONS = ("provider", "model", "max_tokens", "max_turns", "base_url")
 #: No variable stands for these. A session is one process's own: its name must not reach children by accident.
 FLAGS_ONLY = ("help", "json_stream", "session_id", "resume")
 
-HELP_WIDTH = 100
+DEFAULT_WIDTH, MIN_WIDTH = 80, 40
 
 #: What a variable may say for a flag without a value.
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -66,10 +66,18 @@ class _Usage(Exception):
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Of a fixed width: asking for the terminal's, as every added argument would, imports a good deal."""
+    """As wide as the terminal, without the imports that the standard library's way of asking would cost."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=HELP_WIDTH)
+        super().__init__(prog, width=_width())
+
+
+def _width() -> int:
+    try:
+        columns = int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        columns = DEFAULT_WIDTH
+    return max(MIN_WIDTH, columns) - 2
 
 
 class _Parser(argparse.ArgumentParser):
@@ -85,11 +93,12 @@ def _parser() -> argparse.ArgumentParser:
         description="Be an agent for a host program: JSON lines on standard input and output.",
         epilog="""examples:
   trunkline agent --json-stream --agent echo
-  trunkline agent --json-stream --agent scripted --script tour --session-id my-conv-123
+  trunkline agent --json-stream --script tour --session-id my-conv-123
   trunkline agent --json-stream --resume latest
 
-Options can also be given as environment variables: --max-turns is TRUNKLINE_MAX_TURNS, --auto-approve is
-TRUNKLINE_AUTO_APPROVE=1. Not so --json-stream, --session-id and --resume.""",
+Options can also be given as environment variables: --max-turns is
+TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
+--json-stream, --session-id and --resume.""",
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
     )
@@ -249,8 +258,8 @@ def _agent(options: argparse.Namespace) -> Agent:
     Raises:
         ConfigError: nobody can, as configured.
     """
-    if options.agent is not None:
-        return registry.make(options.agent, {"script": options.script})
+    if options.agent is not None or options.script is not None:
+        return registry.make(options.agent or "scripted", {"script": options.script})
     if options.provider in (None, "mock"):
         return registry.make("echo", {})
     needed = next(iter(PROVIDERS[options.provider].values()), None)

@@ -36,6 +36,10 @@ class Policy:
         allow: Iterable[str] = DEFAULT_ALLOW,
         interactive: bool = True,
     ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"`{mode}` is no approval mode; there are {', '.join(MODES)}")
+        if isinstance(allow, str):
+            raise TypeError("`allow` is a collection of tool names, not one text")
         self.mode: Mode = mode
         self.grants: set[Category] = set()
         self._auto_approve = auto_approve
@@ -44,12 +48,7 @@ class Policy:
 
     def verdict(self, name: str, category: Category) -> Verdict:
         """What becomes of a call that nobody has decided yet."""
-        if (
-            self._auto_approve
-            or name in self._allow
-            or category in MODES.get(self.mode, frozenset())
-            or category in self.grants
-        ):
+        if self._auto_approve or name in self._allow or category in MODES[self.mode] or category in self.grants:
             return "allow"
         return "ask" if self._interactive else "deny"
 

@@ -52,6 +52,7 @@ MAX_QUEUED_CHARS = 64 * 1024 * 1024
 SHOWN_CHARS = 80
 
 STOPPED = "Stopped by user"
+CLOSED = "The session was closed"
 DENIED = "User denied"
 NOBODY_TO_ASK = "Not allowed by the approval policy, and nobody can be asked"
 DROPPED = "Stopped before this message was answered"
@@ -148,6 +149,7 @@ class Turns:
         self._turn: _Turn | None = None
         self._queue: deque[_Turn] = deque()
         self._queued_chars = 0
+        self._why = STOPPED
 
     @property
     def turn(self) -> int:
@@ -213,7 +215,7 @@ class Turns:
         self._settle()
         return [Emit(self.turn, ModeChanged(mode)), *released]
 
-    def stop(self) -> list[Action]:
+    def stop(self, why: str = STOPPED) -> list[Action]:
         """Stop the turn in progress, and drop the messages behind it. When idle, nothing."""
         turn = self._turn
         if turn is None:
@@ -224,7 +226,8 @@ class Turns:
             return []
         actions: list[Action] = []
         for call_id in (*turn.pending, *turn.denying):
-            actions.append(self._cancelled(turn, call_id, turn.reasons.get(call_id, STOPPED)))
+            actions.append(self._cancelled(turn, call_id, turn.reasons.get(call_id, why)))
+        self._why = why
         self._move(Step.STOP)
         return [*actions, Cancel(turn.number)]
 
@@ -234,7 +237,7 @@ class Turns:
         if self.state is State.IDLE:
             self._move(Step.CLOSE)
             return []
-        return self.stop()
+        return self.stop(CLOSED)
 
     # What the agent says and does. Each names its turn: a late word of an earlier turn must not touch a later one.
 
@@ -414,7 +417,7 @@ class Turns:
         turn = self._turn
         if turn is None:
             raise RuntimeError("no turn is in progress")
-        why = STOPPED if self.state is State.ENDING else "The turn ended before this tool did"
+        why = self._why if self.state is State.ENDING else "The turn ended before this tool did"
         actions = [
             self._cancelled(turn, call_id, turn.reasons.get(call_id, why))
             for call_id, call in turn.calls.items()

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.nasty import PATIENCE_SECONDS, end, failures, has_ended, notices, said, talk
 from trunkline.agents.external.jsonstream import JsonStreamAgent
+from trunkline.base import paths
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, Approve, Deny, OpenRequest
 from trunkline.core.approvals import Policy
@@ -21,6 +22,7 @@ from trunkline.core.events import Event, UserMessage
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.store.files import FileStore
 from trunkline.wires.jsonstream.drive import DrivenConversation
 
 pytestmark = pytest.mark.process
@@ -214,3 +216,15 @@ async def test_a_session_over_a_session_answers_alike(tmp_path: Path) -> None:
         await session.close()
         assert session.state.total == Usage(12, 3, 5)
         assert session.state.agent_session == "outer"
+
+
+async def test_a_program_that_keeps_its_sessions_where_we_keep_ours_is_no_rival(tmp_path: Path) -> None:
+    store = FileStore(paths.sessions_dir())
+    agent = JsonStreamAgent([sys.executable, "-m", "trunkline", "agent", "--json-stream", "--agent", "echo"])
+    for resume in (False, True, True):
+        log = store.open("kept-1") if resume else store.create("kept-1", str(tmp_path))
+        session = await Session.open(agent, log, Policy(), resume=resume, workspace=str(tmp_path))
+        session.submit(core.UserMessage("hello"))
+        await session.at_rest()
+        assert session.state.last is not None
+        await session.close()

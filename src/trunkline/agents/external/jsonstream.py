@@ -17,7 +17,8 @@ from typing import Any
 
 from trunkline.base.process import child_env
 from trunkline.core.agent import Capabilities, OpenRequest
-from trunkline.core.faults import Fault
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.ids import new_id
 from trunkline.wires.jsonstream.codec import MAX_LINE
 from trunkline.wires.jsonstream.drive import READY_SECONDS, Connection, DrivenConversation, Launched, Timing
 
@@ -125,8 +126,16 @@ class _Start:
             self._request.journal.append({_JOURNAL_KEY: session_id})
 
     async def _new(self, session_id: str) -> Connection:
-        flags = _flag("--session-id", session_id) if self._agent._session_flags else ()
-        return await self._agent._start(flags, self._request.workspace)
+        if not self._agent._session_flags:
+            return await self._agent._start((), self._request.workspace)
+        try:
+            return await self._agent._start(_flag("--session-id", session_id), self._request.workspace)
+        except ConfigError as refusal:
+            # A program that keeps its sessions where we keep ours finds our own id taken: by us, or by an earlier run.
+            try:
+                return await self._agent._start(_flag("--session-id", new_id()), self._request.workspace)
+            except Fault:
+                raise refusal from None
 
     async def _resume(self, session_id: str) -> Launched:
         try:
