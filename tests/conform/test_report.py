@@ -82,3 +82,9 @@ def test_no_form_of_a_report_tells_a_secret() -> None:
 
 def test_the_catalogue_is_a_table_of_requirements() -> None:
     assert catalogue([GOOD.check]).splitlines()[-1] == "| `t.good` | MUST | 1.1 | It is \\| so. |"
+
+
+def test_a_part_of_the_kit_is_not_called_the_whole() -> None:
+    assert " · conforms · " in report(GOOD).summary()
+    assert " · conforms, as far as checked (7 checks left out) · " in report(GOOD).replace(left_out=7).summary()
+    assert " · does not conform · " in report(BAD).replace(left_out=7).summary()

@@ -141,6 +141,7 @@ def _run(target: Target, checks: Sequence[Check], jobs: int) -> Report:
         results=tuple(results),
         records=tuple(records),
         redactor=Redactor.from_environ(os.environ | dict(target.env)),
+        left_out=len(SUITE.select(())) - len(checks),
     )
 
 

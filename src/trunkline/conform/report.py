@@ -31,6 +31,8 @@ class Report(Value):
     results: tuple[Result, ...]
     records: tuple[Record, ...]
     redactor: Redactor
+    left_out: int = 0
+    """Checks of the kit that were not selected: of those, nothing is said."""
 
     @property
     def conforms(self) -> bool:
@@ -53,6 +55,8 @@ class Report(Value):
                 more = f" ({', '.join(others)})" if others else ""
                 parts.append(f"{tier} {counts[tier]['passed']}/{total}{more}")
         verdict = "conforms" if self.conforms else "does not conform"
+        if self.left_out and self.conforms:
+            verdict += f", as far as checked ({self.left_out} checks left out)"
         return f"{' · '.join(parts)} · {verdict} · {self.seconds:.1f} s"
 
     def _counts(self) -> dict[str, dict[str, int]]:

@@ -259,9 +259,13 @@ def _may_be(event: Event, category: str) -> bool:
 
 
 def _without_request(events: list[Event], category: str) -> str:
-    ran = [str(event.data.get("tool_name")) for event in events if event.type == "tool_running"]
-    if ran:
-        return f"the agent did not ask for an `{category}` tool; without asking it ran {', '.join(sorted(set(ran)))}"
+    asked = {event.call_id for event in events if event.type == "tool_request"}
+    running = [event for event in events if event.type == "tool_running"]
+    unasked = sorted({str(event.data.get("tool_name")) for event in running if event.call_id not in asked})
+    if unasked:
+        return f"the agent did not ask for an `{category}` tool; without asking it ran {', '.join(unasked)}"
+    if asked:
+        return f"the agent asked for tools, but for none of the category `{category}`"
     return f"the agent ended its turn without asking for an `{category}` tool"
 
 
