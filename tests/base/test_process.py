@@ -84,7 +84,7 @@ def test_outputs_can_be_thrown_away() -> None:
 
 @pytest.mark.parametrize(
     ("script", "code"),
-    [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137), ("kill -SEGV $$", 139), ("kill -HUP $$", 129)],
+    [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137), ("kill -SEGV $$", 139), ("kill -USR1 $$", 138)],
 )
 def test_the_end_by_a_signal_is_an_exit_code_of_128_and_more(script: str, code: int) -> None:
     with spawn(["sh", "-c", script]) as child:
