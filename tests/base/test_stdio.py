@@ -53,12 +53,16 @@ class Reads:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fd: int) -> None:
         self.begun = 0
         self.done = 0
+        self.gate = threading.Event()
+        """Cleared, it keeps a read from returning."""
+        self.gate.set()
         real = os.read
 
         def read(read_fd: int, length: int) -> bytes:
             if read_fd != fd:
                 return real(read_fd, length)
             self.begun += 1
+            self.gate.wait(SECONDS)
             data = real(read_fd, length)
             self.done += 1
             return data
@@ -156,10 +160,12 @@ async def test_a_pause_holds_a_file_and_resuming_loses_and_repeats_nothing(
 async def test_a_chunk_that_comes_during_a_pause_waits_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened("/dev/zero") as fd:
         reads = Reads(monkeypatch, fd)
+        reads.gate.clear()
         taken = Taken(fd)
         taken.reader.start()
         await until(lambda: reads.begun == 1)
         taken.reader.pause()
+        reads.gate.set()
         await until(lambda: reads.done == 1)
         await turns()
         assert taken.chunks == 0

@@ -19,10 +19,12 @@ import asyncio
 import errno
 import logging
 import os
+import select
 import socket
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +43,15 @@ def claim() -> tuple[int, int]:
     Raises:
         OSError: one of them is closed.
     """
-    reading, writing = os.dup(0), os.dup(1)
+    for fd in (0, 1):
+        os.fstat(fd)
     null = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.fstat(2)
+    except OSError:
+        # Standard error is closed: its number must not become one of ours.
+        os.dup2(null, 2)
+    reading, writing = os.dup(0), os.dup(1)
     os.dup2(null, 0)
     try:
         os.dup2(2, 1)
@@ -92,6 +101,14 @@ class Reader:
             self._thread.resume()
         else:
             self._loop.add_reader(self._fd, self._readable)
+
+    def hung_up(self) -> bool:
+        """Whether the peer has closed its end, which can be seen without reading what it sent before."""
+        if self._thread is not None or self._closed:
+            return False
+        poller = select.poll()
+        poller.register(self._fd, select.POLLHUP | getattr(select, "POLLRDHUP", 0))
+        return bool(poller.poll(0))
 
     def close(self) -> None:
         """Read no more. Idempotent."""
@@ -280,6 +297,20 @@ class Writer:
         self._room.set()
         self._empty.set()
         self._send = len
+
+
+def write_or_drop(fd: int) -> Callable[[bytes], None]:
+    """A way to write to somebody who may not read, or not be there: what they have no room for is lost."""
+    try:
+        send = _non_blocking(fd)[1]
+    except OSError:
+        return lambda data: None
+
+    def write(data: bytes) -> None:
+        with suppress(OSError):
+            send(bytearray(data))
+
+    return write
 
 
 def _non_blocking(fd: int) -> tuple[int, Callable[[bytearray], int]]:

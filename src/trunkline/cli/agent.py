@@ -10,7 +10,9 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from trunkline.agents import registry
@@ -26,6 +28,8 @@ from trunkline.core.session import Session
 from trunkline.store.files import FileStore
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.stdio import StdioServer
+
+logger = logging.getLogger(__name__)
 
 #: The variables that a host sets for each provider, by the option that they stand for. The first is needed.
 PROVIDERS: dict[str, dict[str, str]] = {
@@ -138,7 +142,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         name = "TRUNKLINE_" + action.dest.upper()
         if action.dest not in FLAGS_ONLY and name in os.environ:
             parser.set_defaults(**{action.dest: _checked(parser, action, os.environ[name], name)})
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(_joined(parser, arguments))
     if not options.json_stream:
         raise _Usage("say how to talk: `--json-stream`")
     if options.session_id is not None and options.resume is not None:
@@ -148,6 +152,17 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     if options.max_line < 1:
         raise _Usage("argument --max-line: must be at least 1")
     return options
+
+
+def _joined(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:
+    """`--session-id -abc` as `--session-id=-abc`: a value may begin with anything."""
+    takes_value = {name for action in parser._actions if action.nargs is None for name in action.option_strings}
+    joined: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        value = next(rest, None) if argument in takes_value else None
+        joined.append(argument if value is None else f"{argument}={value}")
+    return joined
 
 
 def _checked(parser: argparse.ArgumentParser, action: argparse.Action, text: str, name: str) -> Any:
@@ -169,7 +184,7 @@ def main(arguments: list[str]) -> NoReturn:
     try:
         reading, writing = stdio.claim() if streaming else (0, 1)
     except OSError:
-        sys.exit("trunkline agent: standard input and output must both be open")
+        _fail(1, streaming, "Standard input and output must both be open.", EXIT_FAILED)
     redactor = Redactor.from_environ(os.environ)
     _log_to_stderr(redactor)
     try:
@@ -179,12 +194,25 @@ def main(arguments: list[str]) -> NoReturn:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
     except Fault as fault:
         _fail(writing, streaming, redactor.text(str(fault)), EXIT_FAILED, retryable=fault.retryable)
-    except OSError as error:
-        _fail(writing, streaming, redactor.text(str(error)), EXIT_FAILED)
+    except Exception as error:
+        if not isinstance(error, OSError):
+            logger.exception("the agent could not be started, or failed badly")
+        _fail(writing, streaming, redactor.text(f"{type(error).__name__}: {error}"), EXIT_FAILED)
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to standard error without ever waiting for its reader: a host that does not read it loses lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._write = stdio.write_or_drop(2)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._write(self.format(record).encode(errors="backslashreplace") + b"\n")
 
 
 def _log_to_stderr(redactor: Redactor) -> None:
-    handler = logging.StreamHandler()
+    handler = _StderrHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.addFilter(RedactingFilter(redactor))
     logging.getLogger().addHandler(handler)
@@ -192,21 +220,22 @@ def _log_to_stderr(redactor: Redactor) -> None:
 
 def _fail(writing: int, streaming: bool, text: str, code: int, *, retryable: bool = False) -> NoReturn:
     # Whatever kept the agent from starting, to the host it is a matter of configuration.
-    sys.stderr.write(f"trunkline agent: {text}\n")
     if streaming:
         body = messages.ErrorBody("config_error", text, retryable)
-        os.write(writing, codec.encode(messages.Error(None, body)))
-    else:
-        sys.stderr.write("Try `trunkline agent --help`.\n")
+        with suppress(OSError):
+            os.write(writing, codec.encode(messages.Error(None, body)))
+    advice = "" if streaming else "Try `trunkline agent --help`.\n"
+    stdio.write_or_drop(2)(f"trunkline agent: {text}\n{advice}".encode(errors="backslashreplace"))
     sys.exit(code)
 
 
 def _run(options: argparse.Namespace, reading: int, writing: int, redactor: Redactor) -> int:
     loop = asyncio.new_event_loop()
     code = loop.run_until_complete(_serve(options, reading, writing, redactor))
+    # The exit code is decided: a signal that comes now must not change it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
     if any(not task.done() for task in asyncio.all_tasks(loop)):
         # An agent that ignores even its cancellation does not keep us here.
-        sys.stderr.flush()
         os._exit(code)
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
@@ -246,7 +275,7 @@ async def _serve(options: argparse.Namespace, reading: int, writing: int, redact
 
 
 def _workspace(options: argparse.Namespace) -> str:
-    workspace = os.path.abspath(options.workspace or ".")
+    workspace = os.path.realpath(options.workspace or ".")
     if not os.path.isdir(workspace):
         raise ConfigError(f"`--workspace`: `{workspace}` is not a directory.")
     return workspace

@@ -257,7 +257,10 @@ class Turns:
             case ToolFinished():
                 return acknowledged + self._finished(turn, event)
             case ToolCancelled(call_id=call_id):
-                if turn.calls.get(call_id) is Call.CLOSED:
+                call = turn.calls.get(call_id)
+                if call is Call.CLOSED or (call is Call.ALLOWED and call_id not in turn.shown):
+                    # Over, or allowed by the policy and never begun: nobody has seen it, and nobody misses its end.
+                    turn.put(call_id, Call.CLOSED)
                     return acknowledged
                 cancelled = self._cancelled(turn, call_id, event.reason)
                 self._settle()

@@ -225,7 +225,46 @@ def test_a_start_without_standard_input_says_so() -> None:
     command = f"{' '.join(COMMAND)} --agent echo <&-"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert result.returncode != 0
-    assert "standard input" in result.stderr
+    assert "Standard input" in result.stderr
+    assert json.loads(result.stdout)["error"]["code"] == "config_error"
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_a_start_that_fails_tells_the_host_whatever_became_of_standard_error(redirection: str) -> None:
+    command = f"{' '.join(COMMAND)} --bogus </dev/null {redirection}"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert json.loads(result.stdout)["error"]["code"] == "config_error"
+
+
+def test_a_host_that_does_not_read_standard_error_keeps_nothing_up(tmp_path: Path) -> None:
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps({"name": "noisy", "turns": [{"steps": [{"raise": "boom " * 200}]}]}))
+    with AgentProcess("--agent", "scripted", "--script", str(path)) as agent:
+        for number in range(150):
+            agent.message("go", f"m{number}")
+            agent.until("stream_end")
+        assert ended_in_time(agent, "SIGTERM") == 143
+
+
+def test_a_host_that_leaves_without_having_read_is_noticed() -> None:
+    with AgentProcess("--agent", "echo", "--max-line", str(32 * 1024 * 1024)) as agent:
+        agent.until("ready")
+        agent.message("a" * 6_000_000)
+        agent.send(type="ping")
+        time.sleep(0.5)
+        assert ended_in_time(agent, "eof") == 0
+
+
+def test_a_signal_that_comes_while_it_exits_does_not_change_the_exit_code() -> None:
+    for delay in range(0, 40, 4):
+        with AgentProcess("--agent", "echo") as agent:
+            agent.until("ready")
+            assert agent.process.stdin is not None
+            agent.process.stdin.close()
+            time.sleep(delay / 1000)
+            agent.process.send_signal(signal.SIGTERM)
+            assert agent.wait() in (0, 143)
 
 
 # Sessions
@@ -267,14 +306,16 @@ def test_a_damaged_session_fails_to_resume_and_can_be_begun_anew() -> None:
         agent.end()
 
 
-@pytest.mark.parametrize("session", ["../../escape", "a/b", "..", "ü😀", "x" * 3000, "-dash", "A", "%41", " "])
+@pytest.mark.parametrize(
+    "session", ["../../escape", "a/b", "..", "ü😀", "x" * 3000, "-dash", "--resume", "A", "%41", " "]
+)
 def test_any_characters_make_an_id_and_none_makes_a_path(session: str) -> None:
-    with AgentProcess("--agent", "echo", f"--session-id={session}") as agent:
+    with AgentProcess("--agent", "echo", "--session-id", session) as agent:
         assert agent.until("ready")[0]["session_id"] == session
         agent.message("hi")
         agent.until("stream_end")
         agent.end()
-    with AgentProcess("--agent", "echo", f"--resume={session}") as agent:
+    with AgentProcess("--agent", "echo", "--resume", session) as agent:
         assert agent.until("ready")[0]["session_id"] == session
         agent.end()
     home = Path(os.environ["TRUNKLINE_HOME"])

@@ -219,6 +219,7 @@ def _completed(data: dict[str, Any]) -> dict[str, Any]:
         case "error":
             body = data["error"]
             data["error"] = _filled(body if isinstance(body, dict) else {"message": str(body)}, _ERROR)
+            data["error"]["retryable"] = data["error"]["retryable"] is True
     return data
 
 

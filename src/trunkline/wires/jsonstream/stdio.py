@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import suppress
 
 from trunkline.base import stdio
 from trunkline.core.agent import Capabilities
@@ -17,6 +18,9 @@ LAST_ANSWER_SECONDS = 0.5
 
 #: Unwritten output beyond which no more commands are read: a host that floods and never reads cannot fill our memory.
 FLOODED_BYTES = 4 * 1024 * 1024
+
+#: How often a host that does not read is looked at, whether it is still there.
+LOOK_SECONDS = 0.25
 
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
@@ -74,5 +78,11 @@ class StdioServer:
             self._relief = asyncio.get_running_loop().create_task(self._read_on(), name="wait for the host to read")
 
     async def _read_on(self) -> None:
-        await self._writer.drain()
+        """Read on when the host has caught up; a host that leaves instead is noticed all the same."""
+        while self._writer.congested:
+            if self._reader.hung_up():
+                self._finish(0)
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._writer.drain(), LOOK_SECONDS)
         self._reader.resume()
