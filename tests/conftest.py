@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 import uuid
 from collections.abc import Iterator
@@ -74,6 +75,9 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_sessionstart() -> None:
+    # A run in the background, or under nohup, ignores these, and so would every program that the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in list(os.environ):
         if name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES) or name.endswith(_SCRUBBED_SUFFIXES):
             del os.environ[name]
