@@ -30,14 +30,13 @@ def test_what_is_written_is_read_back(value: Any) -> None:
 @example("\ud800")
 @example("\\\ud800")
 @example('"\udfff\0\n\u2028')
-def test_a_line_put_together_by_hand_is_what_the_encoder_writes(text: str) -> None:
-    assert jsontext.loads(jsontext.encode_line(jsontext.quote(text))) == text
+def test_a_text_in_ascii_alone_is_the_same_text(text: str) -> None:
+    assert jsontext.loads(jsontext.quote_ascii(text).encode()) == text
 
 
 def test_texts_stay_readable_unless_they_hold_lone_surrogates() -> None:
     assert jsontext.dumps({"a": "é\U0001f600"}) == '{"a":"é\U0001f600"}'.encode()
     assert jsontext.dumps(["é", "\ud800"]) == b'["\\u00e9","\\ud800"]'
-    assert jsontext.encode_line('["é","\ud800"]') == '["é","\\ud800"]'.encode()
 
 
 def test_lone_surrogates_are_carried() -> None:
@@ -115,3 +114,28 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         jsontext.loads(data)
     except ValueError:
         pass
+
+
+@pytest.mark.parametrize("text", [b"[1,2,3]", b'{"a":1,"b":[]}', b"[[[]]]", b'["","",""]', b'{"a":{"b":{}}}'])
+def test_a_text_of_more_values_than_allowed_is_refused(text: bytes) -> None:
+    jsontext.loads(text, max_values=3)
+    with pytest.raises(ValueError, match="more than 2 members and items"):
+        jsontext.loads(text, max_values=2)
+
+
+@given(st.text(alphabet='a\\",[{}]:\n', max_size=40))
+def test_what_stands_in_strings_is_not_counted_as_values(text: str) -> None:
+    assert jsontext.loads(jsontext.dumps([text, text]), max_values=2) == [text, text]
+
+
+@given(json_values)
+def test_the_count_of_values_never_falls_short_of_what_the_parser_makes(value: Any) -> None:
+    def count(inner: Any) -> int:
+        if isinstance(inner, dict):
+            return 1 + sum(map(count, inner.values()))
+        return 1 + sum(map(count, inner)) if isinstance(inner, list) else 1
+
+    made = count(value)
+    if made > 2:
+        with pytest.raises(ValueError, match="members and items"):
+            jsontext.loads(jsontext.dumps(value), max_values=(made - 1) // 2)

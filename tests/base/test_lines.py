@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,3 +103,15 @@ def test_after_the_end_a_splitter_starts_anew() -> None:
     assert splitter.finish() == [b"rest"]
     assert splitter.finish() == []
     assert splitter.feed(b"new\n") == [b"new"]
+
+
+def test_a_line_that_comes_in_tiny_pieces_takes_no_more_room_than_it_is_long() -> None:
+    splitter = LineSplitter(1024 * 1024)
+    tracemalloc.start()
+    try:
+        for _ in range(256 * 1024):
+            splitter.feed(b"ab")
+        assert tracemalloc.get_traced_memory()[1] < 2 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
+    assert splitter.feed(b"\n") == [b"ab" * 256 * 1024]

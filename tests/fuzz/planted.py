@@ -41,10 +41,10 @@ def _unbounded() -> None:
     original = LineSplitter._keep
 
     def keep(self: LineSplitter, piece: bytes) -> None:
-        held = list(self._pending)
+        held = bytes(self._pending)
         original(self, piece)
         if not self._pending:
-            self._pending[:] = [*held, piece]
+            self._pending[:] = held + piece
 
     mock.patch.object(LineSplitter, "_keep", keep).start()
 

@@ -14,8 +14,6 @@ class Host:
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
         self.open_messages: list[str] = []
-        self.most_open = 1
-        """Messages that may be open at once: more than one only where a full queue refuses in the middle of a turn."""
         self.open_calls: dict[str, str] = {}
         self.ends: dict[str, int] = {}
         self.congested = False
@@ -61,7 +59,7 @@ class Host:
         kind, msg_id, call_id = line["type"], line.get("msg_id"), line.get("call_id")
         if kind == "stream_start":
             self.open_messages.append(str(msg_id))
-            assert len(self.open_messages) <= self.most_open, f"{line} while {self.open_messages} are open"
+            assert len(self.open_messages) <= 1, f"{line} while {self.open_messages} are open"
         elif kind == "stream_end":
             assert msg_id in self.open_messages, f"{line} while {self.open_messages} are open"
             assert not self.open_calls, f"{line} with open calls {self.open_calls}"

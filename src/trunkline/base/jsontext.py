@@ -7,7 +7,8 @@ would exhaust the stack. Lone surrogates are carried: they come in as escapes an
 from __future__ import annotations
 
 import json
-from json.encoder import encode_basestring
+import re
+from json.encoder import encode_basestring, encode_basestring_ascii
 from math import isfinite
 from typing import Any
 
@@ -19,14 +20,22 @@ _MAX_BITS = 1024
 
 #: The JSON string literal of a text, quotes included, non-ASCII characters as they are.
 quote = encode_basestring
+#: The same in ASCII alone: the one that can carry lone surrogates, which UTF-8 cannot.
+quote_ascii = encode_basestring_ascii
+
+#: A string, whole or cut off by the end of the text: what is left without them is structure.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
-def loads(data: bytes, max_depth: int = MAX_DEPTH) -> Any:
+def loads(data: bytes, max_depth: int = MAX_DEPTH, max_values: int | None = None) -> Any:
     """Parse one JSON text in UTF-8.
 
     Raises:
-        ValueError: it is not JSON, not UTF-8, or nested deeper than `max_depth`. The text says which.
+        ValueError: it is not JSON, not UTF-8, nested deeper than `max_depth`, or made of more than `max_values`
+            members and items. The text says which.
     """
+    if max_values is not None and len(data) > max_values and _more_values_than(data, max_values):
+        raise ValueError(f"more than {max_values} members and items")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -59,12 +68,16 @@ def dumps(value: Any) -> bytes:
         raise TypeError(f"not JSON: {error}") from None
 
 
-def encode_line(text: str) -> bytes:
-    """UTF-8 of a JSON line that was put together by hand; lone surrogates in its strings become escapes."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        return "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text).encode("utf-8")
+def _more_values_than(data: bytes, limit: int) -> bool:
+    """Whether a text separates more values than that, which its parser would have to make one by one."""
+    if data.count(b",") + data.count(b"[") + data.count(b"{") <= limit:
+        return False
+    # Every string has two quotes that nothing escapes, and is a member's name or a value.
+    if data.count(b'"') - data.count(b'\\"') > 4 * limit:
+        return True
+    # The commas and brackets may stand in strings, as in a pasted table.
+    structure = _STRING.sub(b"", data)
+    return structure.count(b",") + structure.count(b"[") + structure.count(b"{") > limit
 
 
 def _encoded(value: Any) -> bytes:

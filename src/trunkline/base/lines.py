@@ -24,7 +24,7 @@ class LineSplitter:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._pending: list[bytes] = []
+        self._pending = bytearray()
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
@@ -45,11 +45,11 @@ class LineSplitter:
         self._size += len(piece)
         if self._size > self._limit:
             self._pending.clear()
-        elif piece:
-            self._pending.append(piece)
+        else:
+            self._pending += piece
 
     def _take(self) -> bytes | TooLong:
-        line = TooLong(self._size) if self._size > self._limit else b"".join(self._pending)
+        line = TooLong(self._size) if self._size > self._limit else bytes(self._pending)
         self._pending.clear()
         self._size = 0
         return line

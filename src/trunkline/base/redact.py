@@ -72,10 +72,6 @@ class Redactor:
         """One that knows the secrets in an environment."""
         return cls(environment_secrets(environ))
 
-    def extended(self, secrets: Iterable[str]) -> Redactor:
-        """One that knows some more."""
-        return Redactor(self._secrets.union(secrets))
-
     def __bool__(self) -> bool:
         """Whether it knows any secret at all."""
         return bool(self._secrets)

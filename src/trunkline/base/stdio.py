@@ -28,8 +28,8 @@ from contextlib import suppress
 
 logger = logging.getLogger(__name__)
 
-#: One read: as much as a pipe holds by default.
-READ_BYTES = 64 * 1024
+#: One read. Small, because what it holds is handled before anything else has its turn: thousands of lines, at worst.
+READ_BYTES = 8 * 1024
 #: Unwritten output beyond which an agent is asked to wait, and below which it may go on.
 HIGH_WATER = 1024 * 1024
 LOW_WATER = 256 * 1024

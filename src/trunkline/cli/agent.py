@@ -91,6 +91,13 @@ class _Parser(argparse.ArgumentParser):
         raise _Usage(message)
 
 
+def _count(text: str) -> int:
+    """A number from 1 on."""
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number from 1 on")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="trunkline agent",
@@ -112,8 +119,8 @@ TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
     add("--script", metavar="FILE", help="what the scripted agent plays: a file, or the name of a bundled script")
     add("--provider", choices=sorted(PROVIDERS), help="whose model answers; `mock` needs neither model nor key")
     add("--model", metavar="ID", help="the model")
-    add("--max-tokens", type=int, metavar="N", help="the longest answer of the model, in tokens")
-    add("--max-turns", type=int, metavar="N", help="how often the model may use tools for one message")
+    add("--max-tokens", type=_count, metavar="N", help="the longest answer of the model, in tokens")
+    add("--max-turns", type=_count, metavar="N", help="how often the model may use tools for one message")
     add("--base-url", metavar="URL", help="where the provider is reached")
     add("--system-prompt", metavar="TEXT", help="instructions for the agent")
     add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
@@ -127,7 +134,7 @@ TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
         metavar="TOOLS",
         help=f"tools that need no approval, separated by commas (default: {','.join(DEFAULT_ALLOW)}; '' for none)",
     )
-    add("--max-line", type=int, default=codec.MAX_LINE, metavar="BYTES", help="the longest command that is read")
+    add("--max-line", type=_count, default=codec.MAX_LINE, metavar="BYTES", help="the longest command that is read")
     return parser
 
 
@@ -149,8 +156,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         raise _Usage("Cannot use --resume and --session-id together")
     if options.no_session and (options.session_id is not None or options.resume is not None):
         raise _Usage("Cannot use --no-session with --session-id or --resume")
-    if options.max_line < 1:
-        raise _Usage("argument --max-line: must be at least 1")
     return options
 
 

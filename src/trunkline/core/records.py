@@ -29,14 +29,15 @@ def encode(envelope: Envelope) -> bytes:
     kind = type(event)
     # The two events that come by the thousand are written without a detour through dictionaries.
     if kind is TextDelta or kind is ThinkingDelta:
-        text = (
+        text: str = event.text  # type: ignore[attr-defined]
+        head = (
             f'{{"seq":{envelope.seq},"turn":{envelope.turn},"at":{envelope.at:.3f},'
-            f'"event":"{kind.__name__}","data":{{"text":{jsontext.quote(event.text)}}}}}'  # type: ignore[attr-defined]
+            f'"event":"{kind.__name__}","data":{{"text":'
         )
         try:
-            return text.encode()
+            return f"{head}{jsontext.quote(text)}}}}}".encode()
         except UnicodeEncodeError:
-            return jsontext.encode_line(text)
+            return f"{head}{jsontext.quote_ascii(text)}}}}}".encode()
     return jsontext.dumps(
         {
             "seq": envelope.seq,

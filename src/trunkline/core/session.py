@@ -150,7 +150,8 @@ class Session:
         """Answer a message, now or when its turn comes. With a `refusal`: refuse it, in its place in the queue.
 
         Raises:
-            AgentBusy: a turn is in progress and this session does not queue, or the session is closed.
+            AgentBusy: a turn is in progress and this session does not queue, far too many messages wait already, or
+                the session is closed. The message was not taken.
         """
         self._performer.apply(self._turns.submit(message, refusal))
 

@@ -44,9 +44,11 @@ from trunkline.core.events import (
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, UnknownCall
 from trunkline.core.usage import NOTHING_USED, Usage
 
-#: Messages that wait while a turn runs. A host that sends more without reading the answers is refused, not obeyed.
+#: Messages that wait while a turn runs. Those beyond are refused when their turn comes, and only their ids are kept.
 MAX_QUEUED = 1000
 MAX_QUEUED_CHARS = 64 * 1024 * 1024
+#: Messages that wait, those to be refused included. Beyond, a host is not even promised a refusal in its place.
+MAX_WAITING = 10_000
 
 #: How much of a peer's words is repeated in an error.
 SHOWN_CHARS = 80
@@ -172,7 +174,8 @@ class Turns:
         """A message to answer; with a `refusal`, one to refuse when its turn comes.
 
         Raises:
-            AgentBusy: a turn is in progress and this wire does not queue, or the session is closed.
+            AgentBusy: a turn is in progress and this wire does not queue, far too many messages wait already, or the
+                session is closed. The message was not taken.
         """
         if self.state is State.CLOSED:
             raise AgentBusy("The session is closed.")
@@ -180,12 +183,14 @@ class Turns:
             raise AgentBusy("The agent is busy with another message.")
         if self.state is not State.IDLE and self._busy == "skip":
             return []
-        turn = self._new(message, refusal)
+        if len(self._queue) >= MAX_WAITING:
+            raise AgentBusy(f"{MAX_WAITING} messages are waiting: this one was not taken.")
         if self.closing:
-            return self._refused(turn, AgentBusy("The session is closing."))
-        if len(self._queue) >= MAX_QUEUED or self._queued_chars > MAX_QUEUED_CHARS:
-            return self._refused(turn, AgentBusy(f"Too many messages are waiting: {len(self._queue)}."))
-        self._queue.append(turn)
+            refusal = AgentBusy("The session is closing.")
+        elif len(self._queue) >= MAX_QUEUED or self._queued_chars > MAX_QUEUED_CHARS:
+            refusal = AgentBusy(f"Too many messages are waiting: {len(self._queue)}.")
+            message = UserMessage("", id=message.id)
+        self._queue.append(self._new(message, refusal))
         self._queued_chars += len(message.text)
         return self._next() if self.state is State.IDLE else []
 

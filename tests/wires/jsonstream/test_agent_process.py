@@ -128,6 +128,8 @@ def test_the_mock_provider_needs_no_key_and_answers_the_same_each_time() -> None
         (["--provider", "openai"], "OPENAI_API_KEY not set"),
         (["--no-session", "--session-id", "x"], "--no-session"),
         (["--max-line", "0"], "--max-line"),
+        (["--max-tokens", "0"], "--max-tokens"),
+        (["--max-turns", "-1"], "--max-turns"),
     ],
 )
 def test_a_start_that_cannot_work_is_one_config_error_and_no_ready(arguments: list[str], says: str) -> None:

@@ -150,20 +150,6 @@ async def test_a_repeated_msg_id_is_just_another_message(it: Served) -> None:
     assert it.host.ends == {"same": 2}
 
 
-@scenario
-async def test_more_messages_than_can_wait_are_refused_and_each_still_gets_its_end(it: Served) -> None:
-    it.host.most_open = 2
-    for number in range(1003):
-        it.host.message(f"m{number}")
-    await it.settle()
-    lines = it.host.lines
-    assert errors(lines) == [("m1001", "protocol_error"), ("m1002", "protocol_error")]
-    assert sum(line["type"] == "stream_end" for line in lines) == 2
-    it.host.send(type="stop")
-    await asyncio.sleep(1)
-    assert len(it.host.ends) == 1003
-
-
 @pytest.mark.parametrize("text", ["", "   \n"])
 def test_an_empty_message_gets_an_error_and_an_end_and_never_reaches_the_agent(text: str) -> None:
     async def main() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.base import jsontext, shapes
-from trunkline.base.jsontext import quote
+from trunkline.base.jsontext import quote, quote_ascii
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.base.values import Value
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
@@ -20,6 +20,12 @@ from trunkline.wires.jsonstream.messages import COMMANDS, EVENTS, Command, Event
 
 #: The longest line that is read, in bytes: room for a large pasted file, and no way to exhaust memory.
 MAX_LINE = 16 * 1024 * 1024
+
+#: The most members and items of one line: far beyond any command, and parsed in a few milliseconds.
+MAX_VALUES = 100_000
+
+#: The longest `msg_id`, in characters. It is repeated on every line of the answer.
+MAX_MSG_ID = 1024
 
 #: How much of a line is repeated in an error or a log.
 _SHOWN_BYTES = 80
@@ -105,7 +111,7 @@ def decode_command(line: bytes) -> Command:
         RemoteProtocolError: the line is not one; the text says why.
     """
     try:
-        data = jsontext.loads(line)
+        data = jsontext.loads(line, max_values=MAX_VALUES)
     except ValueError as error:
         raise RemoteProtocolError(f"Malformed JSON: {error}") from None
     if not isinstance(data, dict):
@@ -122,8 +128,11 @@ def decode_command(line: bytes) -> Command:
         command = shapes.decode(kind, data)
     except shapes.ShapeError as error:
         raise RemoteProtocolError(f"Invalid `{name}`: {error}") from None
-    if isinstance(command, UserMessage) and not command.msg_id:
-        raise RemoteProtocolError("Invalid `message`: `msg_id` is empty")
+    if isinstance(command, UserMessage):
+        if not command.msg_id:
+            raise RemoteProtocolError("Invalid `message`: `msg_id` is empty")
+        if len(command.msg_id) > MAX_MSG_ID:
+            raise RemoteProtocolError(f"Invalid `message`: `msg_id` is longer than {MAX_MSG_ID} characters")
     return command
 
 
@@ -134,7 +143,7 @@ def decode_event(line: bytes) -> Event | None:
         ValueError: the line is not an object with a `type`: noise.
         RemoteProtocolError: it is one, but without what its type needs.
     """
-    data = jsontext.loads(line)
+    data = jsontext.loads(line, max_values=MAX_VALUES)
     if not isinstance(data, dict) or not isinstance(data.get("type"), str):
         raise ValueError("not an event")
     kind = EVENTS.get(data["type"])
@@ -162,11 +171,10 @@ def encode(message: Message) -> bytes:
 
 def text_line(kind: str, text: str, msg_id: str) -> bytes:
     """The line of a `text_delta` or `thinking`, which come by the thousand: no message object, no dictionary."""
-    line = f'{{"type":"{kind}","text":{quote(text)},"msg_id":{quote(msg_id)}}}\n'
     try:
-        return line.encode()
+        return f'{{"type":"{kind}","text":{quote(text)},"msg_id":{quote(msg_id)}}}\n'.encode()
     except UnicodeEncodeError:
-        return jsontext.encode_line(line)
+        return f'{{"type":"{kind}","text":{quote_ascii(text)},"msg_id":{quote_ascii(msg_id)}}}\n'.encode()
 
 
 def too_long(line: TooLong, limit: int) -> RemoteProtocolError:

@@ -24,6 +24,12 @@ from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION, Command, Event
 
 logger = logging.getLogger(__name__)
 
+#: Changes (`init_history`, `set_config`, `add_mcp_server`) that may wait for the agent at one time.
+MAX_CHANGES = 1000
+#: What `init_history` may add up to over a session: texts, and characters in them.
+MAX_HISTORY = 1000
+MAX_HISTORY_CHARS = 64 * 1024 * 1024
+
 
 class Output(Protocol):
     """Where lines go."""
@@ -144,12 +150,17 @@ class Server:
     def _init_history(self, text: str) -> None:
         if self._conversing:
             raise faults.RemoteProtocolError("`init_history` must come before the first `message`.")
+        history = self._session.state.history
         # A host that sends its rules at every start sends them again when it resumes.
-        if text not in self._session.state.history:
-            self._configure(AddHistory(text))
+        if text in history:
+            return
+        if len(history) >= MAX_HISTORY or sum(map(len, history)) + len(text) > MAX_HISTORY_CHARS:
+            raise faults.RemoteProtocolError(f"There is too much history: {len(history)} texts.")
+        self._configure(AddHistory(text))
 
     def _set_config(self, command: messages.SetConfig) -> None:
         """Options change between turns: at once when idle, else all together after the answers under way."""
+        self._refuse_a_flood()
         options = {name: getattr(command, name) for name in command.__fields__ if getattr(command, name) is not None}
         if self._session.status is State.IDLE:
             self._start(self._report_config(options, self._session.configure(SetOptions(options))), "set_config")
@@ -176,6 +187,7 @@ class Server:
 
     def _configure(self, change: Change) -> None:
         """In its place among the commands: now, ahead of every later message."""
+        self._refuse_a_flood()
         self._start(self._report_failure(self._session.configure(change)), f"configure {type(change).__name__}")
 
     async def _report_failure(self, configured: Awaitable[None]) -> None:
@@ -183,6 +195,10 @@ class Server:
             await configured
         except faults.Fault as fault:
             self._complain(fault)
+
+    def _refuse_a_flood(self) -> None:
+        if len(self._tasks) >= MAX_CHANGES:
+            raise faults.AgentBusy(f"{MAX_CHANGES} changes are waiting: this one was not taken.")
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
