@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         Fault,
         InternalError,
         LocalProtocolError,
+        NoModel,
         ProtocolError,
         ProviderError,
         RemoteProtocolError,
@@ -117,6 +118,7 @@ __all__ = [
     "MemoryLog",
     "Mode",
     "ModeChanged",
+    "NoModel",
     "Notice",
     "OpenRequest",
     "Outcome",
@@ -168,7 +170,7 @@ _HOMES = {
     ),
     "trunkline.core.faults": (
         "AgentBusy AgentFailed AgentTimeout Cancelled ConfigError Fault InternalError LocalProtocolError "
-        "ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
+        "NoModel ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
         "SessionNotFound ToolError UnknownCall Unsupported"
     ),
     "trunkline.core.ids": "new_id",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -47,3 +47,16 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Run a test's coroutine on virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
+
+
+#: Passes of the loop in which anything that needs no clock happens.
+MOST_PASSES = 100_000
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop go round until something holds; fails the test if it never does."""
+    for _ in range(MOST_PASSES):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came about")

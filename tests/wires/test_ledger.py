@@ -181,6 +181,7 @@ def test_every_command_that_the_ledger_names_reaches_the_agent(command: str) -> 
 
 #: How to start each agent, and what to say to it. An agent that is added to the registry must be added here.
 CONVERSATIONS: dict[str, tuple[list[str], list[str]]] = {
+    "coder": (["--provider", "mock"], ["hello there", 'tool: Read {"file_path": "/nowhere"}']),
     "echo": ([], ["hello there", "and again"]),
     "scripted": (["--script", "tour"], ["hello", "create hello.py", "check it", "clean up", "what else"]),
 }

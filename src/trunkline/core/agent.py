@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
@@ -90,6 +90,9 @@ class OpenRequest(Value):
     instructions: str | None = None
     options: Mapping[str, Any] | None = None
     """Provider, model, limits: what the command line said and only some agents understand."""
+    announce: Callable[[Event], None] | None = None
+    """For what happens between turns or beside them, such as a tool server that came or went: `Notice`, `Extension`,
+    `Failed`. Nothing that belongs to an answer."""
 
 
 class Conversation(Protocol):

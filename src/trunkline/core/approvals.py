@@ -1,7 +1,8 @@
 """Who may use which tool without being asked.
 
 The order of the checks is fixed: start-up approval of everything, the tool's name in the allow-list, the session's
-mode, the categories granted with "always"; then a person is asked, or, where nobody can be, the answer is no.
+mode, the categories granted with "always"; then a person is asked, or, where nobody can be, the answer is no. A call
+that reaches outside the workspace is allowed by approval of everything and by the mode `yolo`, and by nothing else.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ class Policy:
         self._allow = frozenset(allow)
         self._interactive = interactive
 
-    def verdict(self, name: str, category: Category) -> Verdict:
+    def verdict(self, name: str, category: Category, *, outside: bool = False) -> Verdict:
         """What becomes of a call that nobody has decided yet."""
-        if self._auto_approve or name in self._allow or category in MODES[self.mode] or category in self.grants:
+        if self._auto_approve or self.mode == "yolo":
+            return "allow"
+        if not outside and (name in self._allow or category in MODES[self.mode] or category in self.grants):
             return "allow"
         return "ask" if self._interactive else "deny"
 

@@ -60,6 +60,8 @@ class ToolRequested(Event):
     category: Category
     args: Mapping[str, Any]
     description: str = ""
+    outside: bool = False
+    """It reaches beyond the workspace: neither the allow-list nor a grant was meant for that."""
 
 
 class ToolStarted(Event):
@@ -165,6 +167,7 @@ class ToolJudged(Event):
     args: Mapping[str, Any]
     description: str
     verdict: Literal["allow", "deny"]
+    outside: bool = False
 
 
 class Journaled(Event):

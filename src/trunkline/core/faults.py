@@ -5,6 +5,7 @@
     │   ├── LocalProtocolError   we broke the protocol: a defect of ours
     │   └── RemoteProtocolError  the peer broke it
     ├── ConfigError              configuration or initialisation; fatal before `ready`
+    │   ├── NoModel              nobody said which model is to answer
     │   ├── SessionExists        the id is taken
     │   ├── SessionNotFound      there is nothing to resume
     │   ├── SessionHeld          another process has it open
@@ -104,6 +105,10 @@ class ConfigError(Fault):
     """The configuration cannot work."""
 
     kind = "config"
+
+
+class NoModel(ConfigError):
+    """Nobody said which model is to answer. Who can look for one may do so."""
 
 
 class SessionExists(ConfigError):

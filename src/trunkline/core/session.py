@@ -86,6 +86,7 @@ class Session:
             workspace=workspace,
             instructions=instructions,
             options=options,
+            announce=session._announce,
         )
         session._performer.conversation = await agent.open(request)
         return session
@@ -193,6 +194,10 @@ class Session:
         self._performer.apply(self._turns.close())
         await self._performer.close()
         await self._recorder.close()
+
+    def _announce(self, event: Event) -> None:
+        if self._closing is None:
+            self._recorder.emit(self._turns.turn, event)
 
     def _close_dangling_turns(self) -> None:
         """Turns that the process did not live to end: what became of them, nobody knows."""

@@ -23,7 +23,7 @@ from typing import Literal
 
 from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
 from trunkline.core.agent import Approve, Decision, Deny
-from trunkline.core.approvals import Policy
+from trunkline.core.approvals import Policy, Verdict
 from trunkline.core.events import (
     Event,
     Failed,
@@ -359,7 +359,7 @@ class Turns:
         if self.state is State.ENDING:
             turn.put(request.call_id, Call.CLOSED)
             return [Answer(turn.number, request.call_id, Deny(STOPPED))]
-        verdict = self.policy.verdict(request.name, request.category)
+        verdict = self._verdict(request)
         if verdict == "ask":
             turn.put(request.call_id, Call.PENDING)
             turn.shown.add(request.call_id)
@@ -368,6 +368,9 @@ class Turns:
         fields = {name: getattr(request, name) for name in request.__fields__}
         judged = Emit(turn.number, ToolJudged(**fields, verdict=verdict))
         return [judged, *self._decide(turn, request.call_id, Approve() if verdict == "allow" else Deny(NOBODY_TO_ASK))]
+
+    def _verdict(self, request: ToolRequested) -> Verdict:
+        return self.policy.verdict(request.name, request.category, outside=request.outside)
 
     def _decide(self, turn: _Turn, call_id: str, decision: Decision) -> list[Action]:
         if isinstance(decision, Approve):
@@ -384,7 +387,7 @@ class Turns:
         """Approve the pending requests that the policy no longer asks about."""
         actions: list[Action] = []
         for request in self.pending:
-            if self._turn is not None and self.policy.verdict(request.name, request.category) == "allow":
+            if self._turn is not None and self._verdict(request) == "allow":
                 actions += self._decide(self._turn, request.call_id, Approve())
         return actions
 

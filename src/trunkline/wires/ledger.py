@@ -113,7 +113,11 @@ _JSONSTREAM: Mapping[str, Cell] = {
     "TurnStarted": _carried("with the host's own `msg_id`", "stream_start"),
     "TextDelta": _carried("one line each", "text_delta"),
     "ThinkingDelta": _carried("one line each", "thinking"),
-    "ToolRequested": _carried("only where a person must decide; what the policy answers is not asked", "tool_request"),
+    "ToolRequested": _degraded(
+        "only where a person must decide; what the policy answers is not asked",
+        "that it reaches outside the workspace, which only its description says",
+        "tool_request",
+    ),
     "ToolStarted": _carried("one line each", "tool_running"),
     "ToolFinished": _carried("text, diff or image, with its metadata", "tool_result"),
     "ToolCancelled": _carried("with the reason", "tool_cancelled"),
