@@ -1,0 +1,109 @@
+"""One configuration file: TOML text into a table, and errors that say where.
+
+`ConfigFileError` is raised here and in the modules beside this one; the layers above turn it into what their users see.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trunkline.base.regular import NotRegular, read_regular
+from trunkline.base.values import Value
+
+#: No configuration that a person wrote is larger; what is larger was meant for something else.
+MAX_BYTES = 1024 * 1024
+
+# Compiled when first needed: most starts look for no line.
+_HEADER = r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?"
+_PART = r"""[\w-]+|"[^"]*"|'[^']*'"""
+_KEY = rf"""\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*="""
+
+
+class ConfigFileError(ValueError):
+    """A configuration file that cannot be used. `key` and `line` are known where one place is to blame."""
+
+    def __init__(self, file: str, problem: str, *, key: str | None = None, line: int | None = None) -> None:
+        place = f"`{file}`, line {line}" if line else f"`{file}`"
+        super().__init__(f"{place}: `{key}` {problem}" if key else f"{place}: {problem}")
+        self.file = file
+        self.problem = problem
+        self.key = key
+        self.line = line
+
+
+class TomlFile(Value):
+    """What a file says, and its text for finding places in it."""
+
+    path: str
+    table: dict[str, Any]
+    text: str
+
+    def line_of(self, keys: Sequence[str]) -> int | None:
+        """The line where a key is set, if the file is written in the usual way."""
+        return find_line(self.text, keys)
+
+
+def read_toml(path: str) -> TomlFile | None:
+    """Read a file; None if there is none.
+
+    Raises:
+        ConfigFileError: it cannot be read, or is not TOML.
+    """
+    try:
+        contents = read_regular(path, MAX_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except NotRegular:
+        raise ConfigFileError(path, "is not a file") from None
+    except OSError as error:
+        raise ConfigFileError(path, f"cannot be read: {os.strerror(error.errno or 0)}") from None
+    if contents.cut:
+        raise ConfigFileError(path, f"has more than {MAX_BYTES} bytes; that is no configuration")
+    try:
+        text = contents.data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = contents.data.count(b"\n", 0, error.start) + 1
+        raise ConfigFileError(path, "is not UTF-8", line=line) from None
+    return TomlFile(path, _parsed(path, text), text)
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    # Most starts find no file and need no parser.
+    import tomllib
+
+    try:
+        # The parser counts a lone carriage return as an error; the rest of the world wrote it before a line feed.
+        return tomllib.loads(text.replace("\r\n", "\n"))
+    except RecursionError:
+        raise ConfigFileError(path, "is nested too deeply") from None
+    except ValueError as error:
+        found = re.search(r"\(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        problem = str(error)[: found.start()].rstrip() if found else str(error)
+        line = int(found[1]) if found and found[1] else None
+        raise ConfigFileError(path, f"is not TOML: {problem}", line=line) from None
+
+
+def find_line(text: str, keys: Sequence[str]) -> int | None:
+    """The line, from 1 on, where a key or its table begins. None when it is written in a way not looked for."""
+    wanted = list(keys)
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.fullmatch(_HEADER, line):
+            table = _parts(header[1])
+            if table == wanted:
+                return number
+        elif (key := re.match(_KEY, line)) and _begins(wanted, [*table, *_parts(key[1])]):
+            return number
+    return None
+
+
+def _begins(wanted: list[str], found: list[str]) -> bool:
+    # `env = {...}` holds what is wanted as well as `env.NAME = ...` does.
+    return wanted[: len(found)] == found or found[: len(wanted)] == wanted
+
+
+def _parts(dotted: str) -> list[str]:
+    return [part.strip("\"'") for part in re.findall(_PART, dotted)]

@@ -1,0 +1,1 @@
+"""What thinks: language models behind one small interface."""

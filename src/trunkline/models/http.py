@@ -1,0 +1,208 @@
+"""A question to a provider over HTTP: sent, tried again as long as that makes sense, and read as it comes.
+
+- A failure that may pass (429, 5xx, no connection, a stream that breaks off) is announced by a `Retrying` and tried
+  again after a while, but never after something of the answer was shown.
+- What the provider asks for (`Retry-After`) is honoured up to a limit; without it we give up after half a minute.
+- Leaving the iterator, or cancelling its task, closes the connection at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from trunkline.base import http
+from trunkline.base.redact import Redactor
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError, ProviderError
+from trunkline.models.endpoint import without_secrets
+from trunkline.models.http_errors import connection_fault, status_fault
+from trunkline.models.model import Chunk, Retrying
+from trunkline.models.patience import MAX_ASKED_SECONDS, Patience
+
+if TYPE_CHECKING:
+    import httpx
+
+#: Enough of an error's body to find its message in.
+MAX_ERROR_BODY = 64 * 1024
+
+#: An error's body comes at once or is not worth waiting for.
+ERROR_BODY_SECONDS = 5.0
+
+#: How long the end of a stream is awaited after the provider said that it is over. With it the connection can be used
+#: again, which saves the next request a handshake; without it nothing is lost.
+DRAIN_SECONDS = 0.25
+
+#: The shortest time to give a connection that is made when patience is nearly used up.
+SHORTEST_CONNECT_SECONDS = 1.0
+
+
+class Call(Value):
+    """One POST request, ready to send."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Reader(Protocol):
+    """Reads one answer: its bytes go in, chunks come out. Raises `ProviderError` where they say that it failed."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the provider has said that the answer is complete, so that nothing more is to be waited for."""
+
+    def feed(self, data: bytes) -> Sequence[Chunk]:
+        """Take some bytes and give what can be shown."""
+
+    def finish(self) -> Sequence[Chunk]:
+        """There is no more: give what is left, the `Answer` last. Raises `ProviderError` if that is too early."""
+
+
+class HttpService:
+    """One provider's address, with the connections to it.
+
+    Args:
+        secure: whether the address begins with `https`.
+        hints: what to do next after an answer with a certain status.
+        secrets: what must not show up in an error, though the provider may repeat it.
+    """
+
+    def __init__(self, *, secure: bool, hints: Mapping[int, str] | None = None, secrets: Sequence[str] = ()) -> None:
+        self._secure = secure
+        self._hints = hints or {}
+        self._redactor = Redactor(secrets)
+        self._client: httpx.AsyncClient | None = None
+
+    def warm(self) -> None:
+        """Do now what the first question would have to wait for: import the HTTP library, load certificates.
+
+        Raises:
+            ConfigError: the environment names a proxy or certificates that cannot be used.
+        """
+        self._ready()
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent; a later question makes new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def stream(
+        self, call: Callable[[], Awaitable[Call]], reader: Callable[[], Reader]
+    ) -> AsyncGenerator[Chunk, None]:
+        """Ask, as often as it takes. `call` and `reader` are made anew for each try.
+
+        Raises:
+            ProviderError: it did not work.
+        """
+        self.warm()
+        import httpx
+
+        patience = Patience(time.monotonic())
+        connect = http.CONNECT_SECONDS
+        while True:
+            shown = False
+            response: httpx.Response | None = None
+            try:
+                response = await self._open(await call(), connect)
+                reading, arriving = reader(), response.aiter_bytes()
+                async for data in arriving:
+                    for chunk in reading.feed(data):
+                        shown = True
+                        yield chunk
+                    if reading.done:
+                        break
+                for chunk in reading.finish():
+                    yield chunk
+                await _drain(arriving)
+                return
+            except httpx.HTTPError as error:
+                fault = self._redacted(connection_fault(error))
+            except ProviderError as error:
+                fault = self._redacted(error)
+            finally:
+                if response is not None:
+                    await response.aclose()
+            if shown or not fault.retryable:
+                raise fault
+            now = time.monotonic()
+            asked = getattr(fault, "after", None)
+            seconds = patience.wait(now, asked)
+            if seconds is None:
+                raise _given_up(fault, asked)
+            yield Retrying(str(fault), seconds)
+            await asyncio.sleep(seconds)
+            left = patience.left(time.monotonic())
+            connect = max(SHORTEST_CONNECT_SECONDS, min(http.CONNECT_SECONDS, left))
+
+    def _ready(self) -> httpx.AsyncClient:
+        if self._client is None:
+            try:
+                self._client = http.client(secure=self._secure)
+            except ValueError as error:
+                raise ConfigError(str(error)) from None
+        return self._client
+
+    async def _open(self, call: Call, connect: float) -> httpx.Response:
+        """The answer to a request, its status good and its body still to come."""
+        import httpx
+
+        client = self._ready()
+        timeout = httpx.Timeout(client.timeout)
+        timeout.connect = connect
+        headers = dict(call.headers)
+        try:
+            request = client.build_request("POST", call.url, content=call.body, headers=headers, timeout=timeout)
+        except httpx.InvalidURL as error:
+            raise ConfigError(f"The address `{without_secrets(call.url)}` is none: {error}.") from None
+        response = await client.send(request, stream=True)
+        if response.is_success:
+            return response
+        try:
+            body = await _beginning(response)
+        finally:
+            await response.aclose()
+        raise status_fault(response.status_code, response.headers, body, self._hints)
+
+    def _redacted(self, fault: ProviderError) -> ProviderError:
+        if self._redactor:
+            fault.message = self._redactor.text(fault.message)
+            fault.args = (f"{fault.message} {fault.hint}" if fault.hint else fault.message,)
+        return fault
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    """As much of an error's body as is needed and comes soon."""
+    import httpx
+
+    body = b""
+    try:
+        async with asyncio.timeout(ERROR_BODY_SECONDS):
+            async for data in response.aiter_bytes():
+                body += data
+                if len(body) >= MAX_ERROR_BODY:
+                    break
+    except (TimeoutError, httpx.HTTPError):
+        pass  # The status alone says what matters.
+    return body[:MAX_ERROR_BODY]
+
+
+async def _drain(arriving: AsyncIterator[bytes]) -> None:
+    import httpx
+
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for _ in arriving:
+                pass
+    except (TimeoutError, httpx.HTTPError):
+        pass  # The answer is complete; only the connection is not used again.
+
+
+def _given_up(fault: ProviderError, asked: float | None) -> ProviderError:
+    if asked is not None and asked > MAX_ASKED_SECONDS:
+        hint = f"The provider asks to wait for {asked:.0f} s, too long to wait here: try again then."
+        return ProviderError(fault.message, retryable=True, hint=hint)
+    return fault

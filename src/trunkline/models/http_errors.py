@@ -1,0 +1,172 @@
+"""What a provider's failures amount to: one `ProviderError` each, in words, with a true `retryable`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trunkline.base import jsontext
+from trunkline.core.faults import ProviderError
+from trunkline.models.endpoint import without_secrets
+
+if TYPE_CHECKING:
+    import httpx
+
+#: How much of a provider's words is repeated.
+SHOWN_CHARS = 500
+
+#: Failures that may pass by themselves, besides everything from 500 on: timeout, too early, too many requests.
+_PASSING = frozenset({408, 425, 429})
+
+#: Names of failures that will not pass however often one asks, whatever their status says.
+_LASTING = frozenset(
+    {
+        "authentication_error", "billing_error", "content_policy_violation", "context_length_exceeded",
+        "insufficient_quota", "invalid_api_key", "invalid_request_error", "model_not_found", "not_found_error",
+        "permission_error", "request_too_large",
+    }
+)  # fmt: skip
+
+
+class ServiceError(ProviderError):
+    """A provider's refusal. `after`: seconds that it asks us to wait."""
+
+    def __init__(self, message: str, *, retryable: bool, hint: str | None = None, after: float | None = None) -> None:
+        super().__init__(message, retryable=retryable, hint=hint)
+        self.after = after
+
+
+def status_fault(status: int, headers: Mapping[str, str], body: bytes, hints: Mapping[int, str]) -> ServiceError:
+    """The fault of an answer whose status is not success. `hints` say what to do next, by status."""
+    data = _parsed(body)
+    text = _words(data) or _plain(body) or "no details"
+    if 300 <= status < 400:
+        text = f"redirected to `{without_secrets(headers.get('location', ''))}`, where a key is not sent along"
+    should = headers.get("x-should-retry")
+    passing = (status in _PASSING or status >= 500) and not _LASTING & _names(data)
+    retryable = passing if should not in ("true", "false") else should == "true"
+    after = retry_after(headers) if retryable else None
+    message, hint = f"API error {status}: {shown(text)}", hints.get(status)
+    if hint is not None and message[-1] not in ".!?":
+        message += "."
+    return ServiceError(message, retryable=retryable, hint=hint, after=after)
+
+
+def stream_fault(error: Any) -> ServiceError:
+    """The fault of an error that came inside of an answer that had begun well, or as its only content."""
+    names = _names({"error": error})
+    code = error.get("code") if isinstance(error, dict) else None
+    lasting = bool(_LASTING & names)
+    if isinstance(code, int) and 400 <= code < 500:
+        lasting = lasting or code not in _PASSING
+    return ServiceError(f"API error: {shown(_words({'error': error}) or 'no details')}", retryable=not lasting)
+
+
+def broken_off(reason: str) -> ProviderError:
+    """The fault of a stream that ended before its time."""
+    return ProviderError(f"Connection error: {reason}", retryable=True)
+
+
+def connection_fault(error: httpx.HTTPError) -> ProviderError:
+    """The fault of a connection that was not made, or was lost."""
+    import httpx
+
+    try:
+        host = error.request.url.host
+    except RuntimeError:  # nobody noted which request it was
+        host = "provider"
+    reason = " ".join(str(error).split())
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        hint = "If a proxy of yours signs for it, name its authority in `SSL_CERT_FILE`."
+        return ProviderError(
+            f"Connection error: the certificate of `{host}` is not trusted.", retryable=False, hint=hint
+        )
+    if isinstance(error, httpx.ConnectTimeout):
+        reason = f"`{host}` did not answer in time"
+    elif isinstance(error, httpx.ReadTimeout):
+        reason = f"`{host}` went silent"
+    elif isinstance(error, httpx.ProxyError):
+        reason = f"the proxy refused: {reason}"
+    elif isinstance(error, httpx.ConnectError):
+        reason = f"cannot reach `{host}`: {reason or 'no details'}"
+    else:
+        reason = reason or f"`{host}` closed the connection"
+    return ProviderError(
+        f"Connection error: {shown(reason)}", retryable=not isinstance(error, httpx.LocalProtocolError)
+    )
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a provider asks to be left alone for; None when it does not say, or nothing sensible."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return _sensible(float(milliseconds) / 1000)
+        if (value := headers.get("retry-after")) is None:
+            return None
+        try:
+            return _sensible(float(value))
+        except ValueError:
+            return _sensible(_until(value))
+    except (ValueError, TypeError):
+        return None
+
+
+def shown(text: str) -> str:
+    """Somebody else's words as part of ours: in one line, not too long."""
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "..."
+
+
+def _until(date: str) -> float:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    then = parsedate_to_datetime(date)
+    return (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+
+
+def _sensible(seconds: float) -> float | None:
+    # Not-a-number compares false to everything.
+    return seconds if 0 < seconds < float("inf") else None
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        data = jsontext.loads(body)
+    except ValueError:
+        return None
+    # Google's services put one error in a list.
+    return data[0] if isinstance(data, list) and data else data
+
+
+def _words(data: Any) -> str:
+    """What a provider says about an error, wherever it puts it."""
+    if isinstance(data, str):
+        return data
+    if not isinstance(data, dict):
+        return ""
+    for member in ("error", "message", "Message", "detail", "msg", "error_description"):
+        value = data.get(member)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if words := _words(value):
+            return words
+    return ""
+
+
+def _names(data: Any) -> frozenset[str]:
+    """What a provider calls an error."""
+    error = data.get("error") if isinstance(data, dict) else None
+    if not isinstance(error, dict):
+        return frozenset()
+    return frozenset(str(error[member]) for member in ("type", "code") if isinstance(error.get(member), str))
+
+
+def _plain(body: bytes) -> str:
+    """A body that is no JSON, for people: the title of a page, else its text."""
+    text = body.decode("utf-8", "replace").strip()
+    if text.startswith("<"):
+        lower = text.lower()
+        start, end = lower.find("<title>"), lower.find("</title>")
+        return text[start + len("<title>") : end] if 0 <= start < end else "a web page"
+    return text

@@ -1,0 +1,273 @@
+"""A language model in this process, without any service: `xllamacpp`, and a GGUF file.
+
+The model is a name of the catalog, pulled before, or the path of a `.gguf` file. It is loaded with the first request.
+One request is answered at a time; others wait for it. Tool calls are held to their schemas by a grammar.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trunkline.core.faults import ConfigError, Fault, ProviderError
+from trunkline.core.usage import Usage
+from trunkline.models import catalog, grammar, local_gguf, local_prompt
+from trunkline.models.local_engine import Engine, default_threads
+from trunkline.models.messages import Block, Thinking, ToolUse
+from trunkline.models.model import Answer, Chunk, Request, Stop, TextChunk, ThinkingChunk, ToolSpec
+from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+#: The longest answer, unless somebody says so. A small model that repeats itself would go on to the end of its window.
+DEFAULT_MAX_TOKENS = 1024
+#: The largest window that is made without being asked for: memory for it is taken at once.
+DEFAULT_WINDOW = 8192
+#: Small models wander at the temperatures that large ones are used with.
+TEMPERATURE = 0.2
+TOP_P = 0.9
+
+_ENGINE = "xllamacpp"
+
+#: The settings under `compat` that have an effect. `force_tool`: each answer is a tool call.
+COMPAT_KEYS = frozenset({"force_tool", "n_ctx", "temperature", "threads"})
+
+
+class LocalModel:
+    """A `Model` in this process."""
+
+    provider = "local"
+    images = False
+    #: A hint to agents: each token of the prompt takes milliseconds, so leave out what can be left out.
+    compact_prompt = True
+
+    def __init__(self, settings: ModelSettings) -> None:
+        """Costs little: nothing is loaded yet.
+
+        Raises:
+            ConfigError: the engine is not installed, or the model is not there. The text says how to get it.
+        """
+        self.name = settings.model or DEFAULT_MODELS[self.provider]
+        self._path, trained = _find(self.name)
+        _require_engine()
+        compat = settings.compat
+        self.context_window = _count(compat, "n_ctx") or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW)
+        self._threads = _count(compat, "threads") or default_threads()
+        self._temperature = compat.get("temperature", TEMPERATURE)
+        self._max_tokens = settings.max_tokens or DEFAULT_MAX_TOKENS
+        self._force_tool = bool(compat.get("force_tool"))
+        self._engine: Engine | None = None
+        # One thread: to load, to answer and to unload are never done at once.
+        self._thread: ThreadPoolExecutor | None = None
+        self._runs: set[_Run] = set()
+        self._grammar: tuple[object, str] | None = None
+
+    async def load(self) -> None:
+        """Load the model now, rather than with the first request.
+
+        Raises:
+            ProviderError: it cannot be loaded.
+        """
+        await asyncio.wrap_future(self._executor().submit(self._loaded))
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Ask. Leaving the iterator gives the request up: at once for us, after some tokens more for the engine."""
+        run = _Run(asyncio.get_running_loop())
+        self._runs.add(run)
+        job = self._executor().submit(self._work, run, self._body(request))
+        answer = _Answer(request.tools)
+        try:
+            while (piece := await run.pieces.get()) is not None:
+                for chunk in answer.feed(piece):
+                    yield chunk
+            for chunk in answer.finish():
+                yield chunk
+        finally:
+            run.give_up()
+            job.cancel()
+            self._runs.discard(run)
+
+    async def close(self) -> None:
+        """Give up all requests and free the memory. Idempotent; a later request loads the model again."""
+        for run in self._runs:
+            run.give_up()
+        if self._thread is not None:
+            thread, self._thread = self._thread, None
+            await asyncio.wrap_future(thread.submit(self._unload))
+            thread.shutdown()
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="trunkline-local-model")
+        return self._thread
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "messages": local_prompt.messages(request),
+            "max_tokens": request.max_tokens or self._max_tokens,
+            "temperature": self._temperature,
+            "top_p": TOP_P,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "cache_prompt": True,
+            # A piece for each batch of the prompt, in answer to which the request can be given up.
+            "return_progress": True,
+        }
+        if request.tools:
+            body["grammar"] = self._grammar_of(request)
+        return body
+
+    def _grammar_of(self, request: Request) -> str:
+        """The grammar of a request's tools; mostly that of the request before."""
+        if self._grammar is None or self._grammar[0] is not request.tools:
+            self._grammar = request.tools, grammar.answer(request.tools, must_call=self._force_tool)
+        return self._grammar[1]
+
+    # In the engine's thread.
+
+    def _work(self, run: _Run, body: dict[str, Any]) -> None:
+        try:
+            if not run.given_up:
+                self._loaded().chat(body, run.take)
+        except Fault as fault:
+            run.tell(fault)
+        except Exception as error:
+            run.tell(ProviderError(f"The local model failed: {type(error).__name__}: {error}"))
+        finally:
+            run.tell(None)
+
+    def _loaded(self) -> Engine:
+        if self._engine is None:
+            self._engine = Engine(self._path, self.context_window, self._threads)
+        return self._engine
+
+    def _unload(self) -> None:
+        self._engine = None
+
+
+class _Run:
+    """A request on its way through the engine's thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.pieces: asyncio.Queue[dict[str, Any] | Fault | None] = asyncio.Queue()
+        self.given_up = False
+        self._loop = loop
+
+    def give_up(self) -> None:
+        self.given_up = True
+
+    def take(self, piece: dict[str, Any]) -> bool:
+        """Hand a piece over to the event loop, from another thread; gives whether it was the last one wanted."""
+        if not self.given_up:
+            self.tell(piece)
+        return self.given_up
+
+    def tell(self, piece: dict[str, Any] | Fault | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self.pieces.put_nowait, piece)
+        except RuntimeError:  # the loop is closed: nobody listens any more
+            self.given_up = True
+
+
+class _Answer:
+    """The engine's pieces on their way to chunks. Sans-IO."""
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        self._text = local_prompt.Answering(tools)
+        self._thinking: list[str] = []
+        self._finish: str | None = None
+        self._usage: Usage | None = None
+
+    def feed(self, piece: dict[str, Any] | Fault) -> list[Chunk]:
+        if isinstance(piece, Fault):
+            raise piece
+        if "error" in piece:
+            raise _fault(piece["error"])
+        if usage := piece.get("usage"):
+            self._usage = _usage(usage)
+        chunks: list[Chunk] = []
+        for choice in piece.get("choices", ()):
+            delta = choice.get("delta", {})
+            if thought := delta.get("reasoning_content"):
+                self._thinking.append(thought)
+                chunks.append(ThinkingChunk(thought))
+            if (written := delta.get("content")) and (text := self._text.feed(written)):
+                chunks.append(TextChunk(text))
+            self._finish = choice.get("finish_reason") or self._finish
+        return chunks
+
+    def finish(self) -> list[Chunk]:
+        if self._finish is None:
+            raise ProviderError("The local model was stopped in the middle of its answer.", retryable=True)
+        rest, blocks = self._text.finish()
+        content: tuple[Block, ...] = (Thinking("".join(self._thinking)), *blocks) if self._thinking else blocks
+        answer = Answer(content, self._stop(blocks), self._usage)
+        return [TextChunk(rest), answer] if rest else [answer]
+
+    def _stop(self, blocks: tuple[Block, ...]) -> Stop:
+        if self._finish == "length":
+            return "max_tokens"
+        return "tool_use" if blocks and isinstance(blocks[-1], ToolUse) else "end"
+
+
+def _find(name: str) -> tuple[str, int | None]:
+    """The file of a model, and the tokens that it was made for."""
+    if name.endswith(".gguf") or os.sep in name:
+        path = os.path.expanduser(name)
+        try:
+            return path, local_gguf.context_length(path)
+        except OSError as error:
+            raise ConfigError(f"The model `{path}` cannot be read: {error.strerror}.") from None
+        except ValueError as error:
+            raise ConfigError(f"The model `{path}` cannot be used: {error}.") from None
+    entry = catalog.find(name)
+    if entry.kind != "llm":
+        raise ConfigError(f"`{name}` is no language model.", hint="`trunkline models list` shows those there are.")
+    installed = catalog.installed(name)
+    if installed is None:
+        raise ConfigError(f"The model `{name}` is not here yet.", hint=f"Get it with `trunkline models pull {name}`.")
+    return installed, entry.context
+
+
+def _require_engine() -> None:
+    from importlib.util import find_spec
+
+    if find_spec(_ENGINE) is None:
+        raise ConfigError(
+            "The engine for local models is not installed.", hint="Get it with `pip install 'trunkline[local]'`."
+        )
+
+
+def _count(compat: Mapping[str, Any], key: str) -> int | None:
+    value = compat.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"`{key}` must be a whole number from 1 on, not `{value}`.")
+    return value
+
+
+def _fault(error: Any) -> ProviderError:
+    """What the engine says is wrong."""
+    if not isinstance(error, dict):
+        return ProviderError(f"The local model failed: {error}")
+    if error.get("type") == "exceed_context_size_error":
+        return ProviderError(
+            f"The prompt is too long: {error.get('n_prompt_tokens')} tokens > {error.get('n_ctx')} maximum.",
+            hint="Use `/compact`, begin another session, or choose a model with a larger window.",
+        )
+    return ProviderError(f"The local model failed: {error.get('message', error)}", retryable=error.get("code") == 503)
+
+
+def _usage(reported: Mapping[str, Any]) -> Usage:
+    details = reported.get("prompt_tokens_details") or {}
+    return Usage(
+        input_tokens=reported.get("prompt_tokens"),
+        output_tokens=reported.get("completion_tokens"),
+        cache_read_tokens=details.get("cached_tokens"),
+    )

@@ -1,0 +1,89 @@
+"""llama.cpp in this process. Everything here blocks, and is for one thread at a time.
+
+The engine brings an HTTP server of its own, which cannot be left out. It listens on the loopback interface at a port of
+the system's choice, and without a key that nobody is told it answers no question.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trunkline.core.faults import ProviderError
+
+#: Called with each piece of an answer; True ends it.
+Take = Callable[[dict[str, Any]], bool]
+
+#: Tokens of a prompt that are read at once. Between two batches a request can be given up: this many take about 0.2 s
+#: on two slow cores. Larger batches would read a long prompt 10 % faster there.
+BATCH_TOKENS = 64
+#: What the engine may keep of conversations that are not its current one, so that to go on with them costs nothing.
+CACHE_MIB = 256
+#: More threads than this wait for each other more than they compute.
+MAX_THREADS = 8
+
+
+class Engine:
+    """A model that is loaded."""
+
+    def __init__(self, path: str, window: int, threads: int) -> None:
+        """Load it, which takes from half a second to many.
+
+        Raises:
+            ProviderError: it cannot be loaded.
+        """
+        import xllamacpp  # type: ignore[import-untyped]  # it has no stubs
+
+        params = xllamacpp.CommonParams()
+        params.model.path = path
+        # One conversation at a time: the window is divided by the number of those that go on at once.
+        params.n_parallel = 1
+        params.n_ctx = window
+        params.n_batch = params.n_ubatch = BATCH_TOKENS
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.cache_ram_mib = CACHE_MIB
+        # Nothing may be printed: standard output may be a protocol's.
+        params.verbosity = 0
+        params.warmup = False
+        params.fit_params = False
+        params.api_keys = [os.urandom(32).hex()]
+        params.ui = params.endpoint_slots = False
+        params.n_threads_http = 1
+        try:
+            self._server = xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise ProviderError(
+                f"The model `{path}` cannot be loaded: {error}.",
+                hint="Is it a GGUF file of a language model, and whole?",
+            ) from None
+
+    def chat(self, request: Mapping[str, Any], take: Take) -> None:
+        """Answer, piece by piece. The pieces are those of OpenAI's streams; a failure is a piece with an `error`."""
+        self._server.handle_chat_completions(dict(request), take)
+
+
+def default_threads() -> int:
+    """All cores but one.
+
+    The threads wait for each other after each layer of the model. When one of them shares its core with any other
+    program, all of them stand still most of the time: two threads on two busy cores are 15 times as slow as one.
+    """
+    return max(1, min(_cores() - 1, _quota() - 1, MAX_THREADS))
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _quota() -> int:
+    """The cores that a container may use at most."""
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()
+        return max(1, int(quota) // int(period))
+    except (OSError, ValueError):
+        return MAX_THREADS + 1

@@ -1,0 +1,72 @@
+"""A model that needs neither a network nor a key: it says what it was told, always the same.
+
+hello there                     it says `hello there`, word by word
+tool: Read {"file_path": "x"}   it calls that tool, then says `Result: ` and the first line of what came back
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from trunkline.core.usage import Usage
+from trunkline.models.answers import tool_input
+from trunkline.models.messages import Message, Text, ToolResult, ToolUse
+from trunkline.models.model import Answer, Chunk, Request, TextChunk
+from trunkline.models.providers import ModelSettings
+
+_DIRECTIVE = "tool:"
+
+#: A plausible one, so that conversations with it are compacted like others.
+CONTEXT_WINDOW = 200_000
+
+
+class MockModel:
+    """The `Model` of provider `mock`."""
+
+    provider = "mock"
+    context_window = CONTEXT_WINDOW
+    images = True
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self.name = settings.model or "mock"
+
+    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        """Say it. `usage` counts words."""
+        read = sum(_words(message) for message in request.messages)
+        last = request.messages[-1] if request.messages else Message("user", ())
+        call = _call(last, len(request.messages))
+        if call is not None:
+            yield Answer((call,), "tool_use", Usage(read, 1))
+            return
+        text = _reply(last)
+        pieces = text.split(" ")
+        for number, piece in enumerate(pieces):
+            yield TextChunk(piece if number == 0 else " " + piece)
+        yield Answer((Text(text),), "end", Usage(read, len(pieces)))
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def _said(message: Message) -> str:
+    return "\n".join(block.text for block in message.content if isinstance(block, Text))
+
+
+def _words(message: Message) -> int:
+    return len(_said(message).split())
+
+
+def _call(message: Message, number: int) -> ToolUse | None:
+    text = _said(message).strip()
+    if message.role != "user" or not text.startswith(_DIRECTIVE) or "\n" in text:
+        return None
+    name, _, arguments = text.removeprefix(_DIRECTIVE).strip().partition(" ")
+    given, raw = tool_input(arguments)
+    return ToolUse(f"call_{number}", name, given, raw)
+
+
+def _reply(message: Message) -> str:
+    results = [block.text for block in message.content if isinstance(block, ToolResult)]
+    if results:
+        return f"Result: {(results[0].splitlines() or [''])[0]}"
+    return _said(message) or "(nothing)"

@@ -1,0 +1,96 @@
+"""What every model looks like to an agent: a request goes in, chunks come out, an `Answer` last."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from trunkline.base.values import Value
+from trunkline.core.usage import Usage
+from trunkline.models.messages import Block, Message
+
+#: Why a model stopped. `refusal`: it will not answer. `max_tokens`: it was cut off.
+Stop = Literal["end", "tool_use", "max_tokens", "refusal"]
+
+
+class ToolSpec(Value):
+    """A tool as a model sees it. `schema` is the JSON Schema of its input."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+class Request(Value):
+    """One question to a model: the whole conversation so far."""
+
+    messages: Sequence[Message]
+    system: str = ""
+    tools: Sequence[ToolSpec] = ()
+    max_tokens: int | None = None
+    thinking_budget: int | None = None
+    """Tokens that the model may think; None: it is not asked to."""
+    effort: str | None = None
+    """`low`, `medium` or `high`, for models that know it."""
+
+
+class Chunk(Value):
+    """Base of what a model says."""
+
+
+class TextChunk(Chunk, hot=True):
+    """A piece of the answer."""
+
+    text: str
+
+
+class ThinkingChunk(Chunk, hot=True):
+    """A piece of the reasoning."""
+
+    text: str
+
+
+class Retrying(Chunk):
+    """The request failed in a way that may pass, and is made again after some seconds. Never after text was shown."""
+
+    reason: str
+    seconds: float
+
+
+class Answer(Chunk):
+    """The whole of it, once and last. Joined, its blocks say what the chunks said."""
+
+    content: tuple[Block, ...]
+    stop: Stop
+    usage: Usage | None = None
+    """`input_tokens` includes what was read from and written to the provider's cache."""
+
+
+class Model(Protocol):
+    """One model of one provider. Safe for several streams at once."""
+
+    @property
+    def provider(self) -> str:
+        """Such as `anthropic`."""
+
+    @property
+    def name(self) -> str:
+        """The provider's id of the model."""
+
+    @property
+    def context_window(self) -> int:
+        """Tokens that request and answer may have together, as far as is known."""
+
+    @property
+    def images(self) -> bool:
+        """Whether it can see pictures; when not known, yes."""
+
+    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+        """Ask. Leaving the iterator cancels the request at once.
+
+        Raises:
+            ProviderError: it did not work; `retryable` says whether it may the next time.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections and memory. Idempotent."""

@@ -1,0 +1,195 @@
+"""OpenAI's Chat Completions format, and the model that speaks it over HTTP: OpenAI's own and the many that follow it.
+
+They follow it more or less; what a configuration says about one of them (`compat`) is honoured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes, tool
+from trunkline.models.endpoint import endpoint, host_of
+from trunkline.models.history import FILLER, History
+from trunkline.models.http_model import HttpModel
+from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
+from trunkline.models.model import Request, ToolSpec
+from trunkline.models.openai_decoder import OpenAIDecoder
+from trunkline.models.providers import ModelSettings
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+#: The one host that knows every part of the format, and refuses what is not part of it.
+OFFICIAL_HOST = "api.openai.com"
+
+#: Keys of a profile's `compat` that have an effect here.
+COMPAT_KEYS = COMMON_KEYS | {"auto_tool_id", "include_stream_options", "max_tokens_field"}
+
+_TOOL_PICTURES = "The pictures of the tool's result:"
+
+
+class OpenAIFormat:
+    """Writes requests. One per model: it remembers the bytes of the messages that it has written.
+
+    `official`: what reads them is OpenAI itself.
+    """
+
+    def __init__(self, *, official: bool = False, compat: Mapping[str, Any] = {}) -> None:
+        profile = Compat(compat)
+        self._official = official
+        default_field = "max_completion_tokens" if official else "max_tokens"
+        self._max_tokens_field = profile.text("max_tokens_field") or default_field
+        self._usage_wanted = profile.flag("include_stream_options", True)
+        self._auto_id = profile.flag("auto_tool_id", True)
+        self._thinking = profile.flag("supports_thinking", False)
+        self._effort = profile.flag("supports_effort", True)
+        self._effort_levels = profile.texts("effort_levels")
+        self._images = profile.images
+        self._strip = profile.texts("strip_patterns")
+        self._shape = profile.shape("openai_function")
+        self._sanitize = profile.flag("sanitize_schema", False)
+        self._tools = profile.flag("emit_tools", True)
+        self._max_tools = profile.number("max_tool_count")
+        self._history = History(self._message)
+        self._preamble: tuple[str, tuple[ToolSpec, ...], bytes] = ("", (), b',"messages":[')
+
+    def body(self, request: Request, *, model: str, max_tokens: int | None, stream: bool = True) -> bytes:
+        """The body of a request. `max_tokens` is the longest answer, unless the request says it; None: no limit."""
+        head: dict[str, Any] = {"model": model}
+        tokens = request.max_tokens or max_tokens
+        if tokens is not None:
+            head[self._max_tokens_field] = tokens
+        known = not self._effort_levels or request.effort in self._effort_levels
+        if request.effort is not None and self._effort and known:
+            head["reasoning_effort"] = request.effort
+        if request.thinking_budget is not None and self._thinking:
+            head["thinking"] = {"type": "enabled"}
+        if stream:
+            head["stream"] = True
+            if self._usage_wanted:
+                head["stream_options"] = {"include_usage": True}
+        messages = b",".join([sent.data for sent in self._history.sent(request.messages)])
+        return b"".join((to_bytes(head)[:-1], self._preamble_of(request), messages, b"]}"))
+
+    def decoder(self) -> OpenAIDecoder:
+        """Reads one answer."""
+        return OpenAIDecoder(auto_id=self._auto_id)
+
+    def _preamble_of(self, request: Request) -> bytes:
+        """The tools and the system prompt, which are the same from one request to the next."""
+        system, tools, written = self._preamble
+        if system != request.system or len(tools) != len(request.tools) or any(map(_differ, tools, request.tools)):
+            tools = tuple(request.tools)
+            written = self._described(tools) + b',"messages":['
+            if request.system.strip():
+                written += to_bytes({"role": "system", "content": request.system}) + b","
+            self._preamble = (request.system, tools, written)
+        return written
+
+    def _described(self, tools: Sequence[ToolSpec]) -> bytes:
+        tools = tools[: self._max_tools] if self._tools else ()
+        if not tools:
+            return b""
+        return b',"tools":' + to_bytes([tool(spec, self._shape, sanitize=self._sanitize) for spec in tools])
+
+    def _message(self, message: Message) -> bytes:
+        """A message as it is sent: one, or one for each result and one for the rest, separated by commas."""
+        written = self._assistant(message) if message.role == "assistant" else self._user(message)
+        return to_bytes(written)[1:-1]
+
+    def _user(self, message: Message) -> list[dict[str, Any]]:
+        results = [block for block in message.content if isinstance(block, ToolResult)]
+        written: list[dict[str, Any]] = [
+            {"role": "tool", "tool_call_id": result.id, "content": self._stripped(result.text)} for result in results
+        ]
+        # A result is text alone; its pictures come as if the user showed them.
+        pictures = [picture for result in results for picture in result.images]
+        shown: list[Block] = [Text(_TOOL_PICTURES), *pictures] if pictures else []
+        parts = [part for block in (*shown, *message.content) if (part := self._part(block)) is not None]
+        if parts or not written:
+            written.append({"role": "user", "content": _joined(parts) or FILLER})
+        return written
+
+    def _part(self, block: Block) -> dict[str, Any] | None:
+        match block:
+            case Text(text):
+                text = self._stripped(text)
+                return {"type": "text", "text": text} if text.strip() else None
+            case Image() if self._images:
+                return {"type": "image_url", "image_url": {"url": _data_url(block.media_type, block.data)}}
+            case Image():
+                return {"type": "text", "text": f"[A picture ({block.media_type}), which this model cannot see.]"}
+            case Document() if self._official and block.media_type == "application/pdf" and block.data:
+                file = {"filename": block.name, "file_data": _data_url(block.media_type, block.data)}
+                return {"type": "file", "file": file}
+            case Document():
+                return {"type": "text", "text": f"{block.name}:\n{block.text}"}
+        return None
+
+    def _assistant(self, message: Message) -> list[dict[str, Any]]:
+        text = "".join(self._stripped(block.text) for block in message.content if isinstance(block, Text))
+        calls = [_call(block) for block in message.content if isinstance(block, ToolUse)]
+        if not calls and not text.strip():
+            return []
+        written: dict[str, Any] = {"role": "assistant", "content": text or None}
+        thoughts = "".join(block.text for block in message.content if isinstance(block, Thinking))
+        # OpenAI never shows its models' thoughts, and refuses others'.
+        if thoughts and not self._official:
+            written["reasoning_content"] = thoughts
+        if calls:
+            written["tool_calls"] = calls
+        return [written]
+
+    def _stripped(self, text: str) -> str:
+        for pattern in self._strip:
+            text = text.replace(pattern, "")
+        return text
+
+
+class OpenAIModel(HttpModel):
+    """A model at OpenAI, or at whoever offers the same interface."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        base = settings.base_url or DEFAULT_BASE_URL
+        path = Compat(settings.compat).text("api_path")
+        super().__init__(
+            settings,
+            url=endpoint(base, "/chat/completions", api_path=path, deep=True),
+            headers={
+                "content-type": "application/json",
+                **({"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}),
+            },
+            variable="OPENAI_API_KEY",
+        )
+        self._format = OpenAIFormat(official=host_of(base) == OFFICIAL_HOST, compat=settings.compat)
+
+    def body(self, request: Request) -> bytes:
+        """What is sent for a request."""
+        return self._format.body(request, model=self.name, max_tokens=self.max_tokens)
+
+    def decoder(self) -> OpenAIDecoder:
+        """Reads one answer."""
+        return self._format.decoder()
+
+
+def _call(block: ToolUse) -> dict[str, Any]:
+    # What was no object cannot be sent back as one: servers that fill templates parse it.
+    arguments = to_bytes(block.input or {}).decode("utf-8")
+    function = {"name": identifier(block.name, "unknown"), "arguments": arguments}
+    written = {"id": block.id, "type": "function", "function": function}
+    return written if block.extra is None else {**written, "extra_content": block.extra}
+
+
+def _joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Text as one string, which every server takes; a list only where there is more than text."""
+    if all(part["type"] == "text" for part in parts):
+        return "\n\n".join(part["text"] for part in parts)
+    return parts
+
+
+def _data_url(media_type: str, data: str) -> str:
+    return f"data:{media_type};base64,{data}"
+
+
+def _differ(left: object, right: object) -> bool:
+    return left is not right

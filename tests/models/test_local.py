@@ -1,0 +1,87 @@
+"""A language model in this process: what is found out before it is loaded."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from trunkline.core.faults import ConfigError
+from trunkline.models import local, local_gguf
+from trunkline.models.local import LocalModel
+from trunkline.models.providers import ModelSettings
+
+
+def settings(model: str | None = None, **compat: Any) -> ModelSettings:
+    return ModelSettings("local", model=model, compat=compat)
+
+
+def gguf_file(path: Path, *members: tuple[str, int, bytes]) -> Path:
+    body = b"".join(
+        struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", kind) + value for key, kind, value in members
+    )
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(members)) + body)
+    return path
+
+
+def a_string(text: bytes) -> bytes:
+    return struct.pack("<Q", len(text)) + text
+
+
+def test_a_model_that_was_not_pulled_is_an_error_that_says_how_to_get_it() -> None:
+    with pytest.raises(ConfigError, match="Get it with `trunkline models pull smollm2-135m`"):
+        LocalModel(settings())
+
+
+def test_an_unknown_model_is_an_error_that_suggests_another() -> None:
+    with pytest.raises(ConfigError, match="Did you mean `smollm2-135m`"):
+        LocalModel(settings("smollm2-135"))
+
+
+def test_a_file_that_is_not_there_or_no_model_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        LocalModel(settings(str(tmp_path / "a.gguf")))
+    (tmp_path / "a.gguf").write_bytes(b"something else")
+    with pytest.raises(ConfigError, match="does not begin like a GGUF file"):
+        LocalModel(settings(str(tmp_path / "a.gguf")))
+    (tmp_path / "a.gguf").write_bytes(b"GGUF\x03")
+    with pytest.raises(ConfigError, match="ends too soon"):
+        LocalModel(settings(str(tmp_path / "a.gguf")))
+
+
+def test_without_the_engine_the_error_says_how_to_get_it(tmp_path: Path) -> None:
+    path = gguf_file(tmp_path / "a.gguf")
+    with mock.patch.object(local, "_ENGINE", "no_such_package"):
+        with pytest.raises(ConfigError, match=re.escape("pip install 'trunkline[local]'")):
+            LocalModel(settings(str(path)))
+
+
+@pytest.mark.parametrize("value", [0, -1, "many", True, 1.5])
+def test_a_setting_that_is_no_count_is_an_error(tmp_path: Path, value: Any) -> None:
+    path = gguf_file(tmp_path / "a.gguf")
+    with pytest.raises(ConfigError, match="`threads` must be a whole number"):
+        LocalModel(settings(str(path), threads=value))
+
+
+def test_the_window_is_read_from_the_file(tmp_path: Path) -> None:
+    path = gguf_file(
+        tmp_path / "a.gguf",
+        ("general.name", 8, a_string(b"x")),
+        ("general.languages", 9, struct.pack("<IQ", 8, 1) + a_string(b"en")),
+        ("llama.context_length", 4, struct.pack("<I", 512)),
+        ("llama.block_count", 4, struct.pack("<I", 3)),
+    )
+    assert local_gguf.context_length(str(path)) == 512
+
+
+def test_a_file_that_tells_its_window_late_or_never_has_none(tmp_path: Path) -> None:
+    words = struct.pack("<IQ", 8, 10**12)
+    late = ("tokens", 9, words), ("llama.context_length", 4, struct.pack("<I", 512))
+    assert local_gguf.context_length(str(gguf_file(tmp_path / "late.gguf", *late))) is None
+    assert local_gguf.context_length(str(gguf_file(tmp_path / "never.gguf"))) is None
+    nested = ("x", 9, struct.pack("<IQ", 9, 10) * 1000)
+    assert local_gguf.context_length(str(gguf_file(tmp_path / "nested.gguf", nested))) is None
