@@ -1,0 +1,213 @@
+"""The Bash tool: runs a shell command and gives back its exit code and its output.
+
+A command has no terminal and no input, leads a process group of its own and never sees a file of ours. It ends as a
+tree: when its time is over, when the turn is stopped, and with the agent. What it starts with `&` outlives the call,
+but not the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base.process import SpawnError, child_env
+from trunkline.base.process_tree import SIGNAL_EXIT
+from trunkline.core.events import Category
+from trunkline.tools.bash_process import GRACE_SECONDS, Command
+from trunkline.tools.tool import Report, ToolOutput
+
+#: How long a command may run when the model does not say, and how long at most.
+DEFAULT_TIMEOUT_MS = 120_000
+MAX_TIMEOUT_MS = 600_000
+#: Between two signs of life. Hosts give up after 15 seconds of silence.
+PROGRESS_SECONDS = 5.0
+#: Commands with something in the background, at once. Then the oldest is ended: each holds a process and two pipes.
+MAX_BACKGROUND = 16
+
+#: The shells whose `-c` means what a model expects.
+_SHELLS = ("bash", "zsh", "sh")
+_LONGEST_RESULT = 50_000
+_DESCRIBED_BYTES = 80
+_PROGRESS_CHARS = 200
+#: So many process numbers are named in a result.
+_NAMED_PIDS = 5
+
+#: There is no terminal, so nothing may page, colour its output or wait for an editor to be left.
+_ENVIRONMENT = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_EDITOR": "true", "NO_COLOR": "1"}
+_DROPPED = ("FORCE_COLOR", "CLICOLOR_FORCE", "COLORTERM", "MANPAGER")
+
+
+class BashTool:
+    """Runs commands in `cwd`, with the environment `env` (ours unless given). Call `close` at the end."""
+
+    name = "Bash"
+    category: Category = "exec"
+    limit = _LONGEST_RESULT
+    concurrent = False
+
+    #: Other names under which models send a parameter.
+    aliases: Mapping[str, str] = {"cmd": "command"}
+
+    def __init__(self, cwd: str, *, shell: str | None = None, env: Mapping[str, str] | None = None) -> None:
+        environment = child_env(env, extra=_ENVIRONMENT)
+        self._env = {name: value for name, value in environment.items() if name not in _DROPPED}
+        self._cwd = cwd
+        self._shell = shell or find_shell(self._env)
+        self._running: set[Command] = set()
+        self._background: list[Command] = []
+
+    @property
+    def description(self) -> str:
+        return (
+            f"Runs a command with `{os.path.basename(self._shell)} -c` in the workspace and returns its exit code, "
+            "standard output and standard error. Each call starts a new shell: directory and variables are not kept. "
+            "There is no terminal and no input, so use flags that make programs not ask. "
+            "To leave a server running, start it with `&` and redirect its output to a file; it ends with the session. "
+            "Prefer Read, Write, Edit, Glob and Grep for files."
+        )
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "description": "The command line to run"},
+                "timeout": {
+                    "type": "integer",
+                    "description": f"Milliseconds after which the command is ended; {DEFAULT_TIMEOUT_MS} unless given, "
+                    f"at most {MAX_TIMEOUT_MS}",
+                },
+            },
+            "required": ["command"],
+        }
+
+    def describe(self, args: Mapping[str, Any]) -> str:
+        line = " ".join(_command(args).splitlines())
+        beginning = line.encode("utf-8", "replace")[:_DESCRIBED_BYTES]
+        return f"Execute: {beginning.decode('utf-8', 'ignore')}"
+
+    def outside(self, args: Mapping[str, Any]) -> bool:
+        # A command can reach anything; that is why each one needs approval.
+        return False
+
+    async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
+        text = _command(args)
+        if not text.strip():
+            return ToolOutput("Missing required parameter: command", "error")
+        await self._forget_ended()
+        try:
+            command = Command([self._shell, "-c", text], self._cwd, self._env)
+        except SpawnError as error:
+            return ToolOutput(f"The command could not be started: {error}", "error")
+        self._running.add(command)
+        try:
+            return await self._finish(command, _timeout_ms(args), report)
+        finally:
+            if command not in self._background:
+                await command.end()
+            # Not when that was cancelled: then `close` has to wait for it.
+            self._running.discard(command)
+
+    async def close(self) -> None:
+        """End everything that still runs. May be called again."""
+        commands = [*self._running, *self._background]
+        self._background.clear()
+        await asyncio.gather(*(command.end() for command in commands))
+
+    async def _finish(self, command: Command, timeout_ms: int, report: Report) -> ToolOutput:
+        code = await _wait(command, timeout_ms / 1000, report)
+        if code is None:
+            await command.stop(GRACE_SECONDS)
+            await command.drain()
+            return ToolOutput(_text(f"Command timed out after {timeout_ms}ms", command, []), "error")
+        notes = []
+        left = await command.left_behind()
+        if left:
+            await self._keep(command)
+            notes.append(_about_background(left))
+        if code > SIGNAL_EXIT and code - SIGNAL_EXIT in signal.valid_signals():
+            notes.append(f"[exit code {code} means that {_signal_name(code - SIGNAL_EXIT)} ended the command]")
+        return ToolOutput(_text(f"Exit code: {code}", command, notes), "error" if code else "success")
+
+    async def _keep(self, command: Command) -> None:
+        self._background.append(command)
+        if len(self._background) > MAX_BACKGROUND:
+            await self._background.pop(0).end()
+
+    async def _forget_ended(self) -> None:
+        """Let go of commands whose background has ended by itself."""
+        self._running -= {command for command in self._running if command.ended}
+        for command in list(self._background):
+            if not await command.left_behind() and command in self._background:
+                self._background.remove(command)
+                await command.end()
+
+
+def find_shell(environ: Mapping[str, str]) -> str:
+    """The user's own shell where its `-c` can be relied on, else `bash`, else `sh`."""
+    own = environ.get("SHELL", "")
+    if os.path.basename(own) in _SHELLS and os.access(own, os.X_OK):
+        return own
+    # Not `shutil.which`: its import costs more than all of this module.
+    candidates = (os.path.join(folder, "bash") for folder in os.get_exec_path(environ))
+    return next((path for path in candidates if os.access(path, os.X_OK)), "/bin/sh")
+
+
+async def _wait(command: Command, seconds: float, report: Report) -> int | None:
+    """The exit code, or `None` when the time is over. Reports from time to time."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    ended = asyncio.create_task(command.wait(), name=f"command-{command.pid}")
+    try:
+        while True:
+            elapsed = loop.time() - begun
+            done, _ = await asyncio.wait({ended}, timeout=min(PROGRESS_SECONDS, max(seconds - elapsed, 0)))
+            if done:
+                return ended.result()
+            elapsed = loop.time() - begun
+            if elapsed >= seconds:
+                return None
+            line = command.last_line()[:_PROGRESS_CHARS]
+            report(f"still running after {elapsed:.0f} s" + (f": {line}" if line else ""))
+    finally:
+        ended.cancel()
+
+
+def _text(headline: str, command: Command, notes: list[str]) -> str:
+    # At the end, where it is still seen when the middle of a long result is cut out.
+    for name, kept in (("standard output", command.stdout), ("standard error", command.stderr)):
+        if kept.dropped:
+            notes = [*notes, f"[{name} had {kept.size} bytes; its middle was not kept]"]
+    parts = [headline, "STDOUT:", command.stdout.text(), "STDERR:", command.stderr.text(), *notes]
+    return "\n".join(parts)
+
+
+def _command(args: Mapping[str, Any]) -> str:
+    for name in ("command", *BashTool.aliases):
+        value = args.get(name)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def _timeout_ms(args: Mapping[str, Any]) -> int:
+    value = args.get("timeout")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        return DEFAULT_TIMEOUT_MS
+    return int(min(max(value, 1), MAX_TIMEOUT_MS))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # The real-time signals have numbers only.
+        return f"signal {number}"
+
+
+def _about_background(pids: list[int]) -> str:
+    named = ", ".join(map(str, pids[:_NAMED_PIDS])) + (", ..." if len(pids) > _NAMED_PIDS else "")
+    return f"[still running in the background: process {named}; ends with the session]"

@@ -1,0 +1,131 @@
+"""One command of the Bash tool as a process: its output, its end, and what it leaves in the background.
+
+The command is over when its shell is. What the shell started with `&` goes on: its output is still read, though not
+faster than it is worth, and thrown away, so that it does not die of a closed pipe. It ends with `end`. Where there is
+no `/proc` nothing tells whether something was left, and a command takes its background with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+
+from trunkline.base.process import DRAIN_SECONDS, spawn
+from trunkline.base.process_async import AsyncChild
+from trunkline.base.process_streams import PipeReader
+from trunkline.base.watchdog import all_pids, read_file, read_stat
+from trunkline.tools.bash_output import HeadAndTail
+
+#: How long a command may take to obey SIGTERM: enough to remove a lock file, and people wait for it.
+GRACE_SECONDS = 0.5
+
+#: Between two looks at the output of what runs in the background: a flood of it must not keep us busy.
+_UNHURRIED_SECONDS = 0.05
+
+#: Carried by everything that a command starts, so that its background is found although it left the session.
+CALL_VARIABLE = "TRUNKLINE_BASH_CALL"
+
+
+class Command:
+    """A command that was started. Call `end` when it is not needed any more."""
+
+    def __init__(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
+        """Start it.
+
+        Raises:
+            SpawnError: it could not be started.
+        """
+        self.stdout = HeadAndTail()
+        self.stderr = HeadAndTail()
+        call = os.urandom(8).hex()
+        self._mark = f"{CALL_VARIABLE}={call}".encode()
+        self._child = spawn(argv, cwd=cwd, env={**env, CALL_VARIABLE: call})
+        # Taken from the child, whose own readers would close the pipes soon after the shell's end.
+        self._readers = [PipeReader(self._child.detach(name), _ignore) for name in ("stdout", "stderr")]
+        self._process = AsyncChild(self._child)
+        self._latest = self.stdout
+        self._listening = True
+        self._pumps = [
+            asyncio.create_task(self._pump(reader, kept), name=f"command-{self.pid}-output")
+            for reader, kept in zip(self._readers, (self.stdout, self.stderr), strict=True)
+        ]
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The shell's process number."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Whether `end` has done its work."""
+        return self._ending is not None and self._ending.done()
+
+    def last_line(self) -> str:
+        """The line that was written last, on either stream."""
+        return self._latest.last_line()
+
+    async def wait(self) -> int:
+        """Wait for the end of the command and for its output; returns the exit code, 128 + n for signal n."""
+        code = await self._process.wait()
+        await self.drain()
+        return code
+
+    async def drain(self) -> None:
+        """Read what the shell has written before its end. Somebody else may hold the pipes for ever, so: not long."""
+        await asyncio.wait(self._pumps, timeout=DRAIN_SECONDS)
+        self._listening = False
+
+    async def left_behind(self) -> list[int]:
+        """The processes of this command that still run, when its shell has ended."""
+        if self._child.finish_if_clear():
+            return []
+        # A look at every process of the machine: not in the loop's time.
+        return await asyncio.to_thread(_members, self.pid, self._mark)
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """End the whole tree. Its last words are still read."""
+        await self._process.stop(grace)
+
+    async def end(self, grace: float = GRACE_SECONDS) -> None:
+        """End the whole tree and let go of it. Goes on when the caller is cancelled; may be called again."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(grace), name=f"end-command-{self.pid}")
+        await asyncio.shield(self._ending)
+
+    async def _end(self, grace: float) -> None:
+        try:
+            if not self._child.finish_if_clear():
+                await self._process.stop(grace)
+        finally:
+            for reader in self._readers:
+                reader.close()
+            for pump in self._pumps:
+                pump.cancel()
+            await asyncio.wait(self._pumps)
+            await self._process.close()
+
+    async def _pump(self, reader: PipeReader, kept: HeadAndTail) -> None:
+        while data := await reader.read():
+            if self._listening:
+                kept.feed(data)
+                self._latest = kept
+            else:
+                await asyncio.sleep(_UNHURRIED_SECONDS)
+
+
+def _ignore() -> None:
+    """The end of a pipe is the end of its pump."""
+
+
+def _members(session: int, mark: bytes) -> list[int]:
+    """The live processes that are in the session (or group) or carry the mark."""
+    found = []
+    for pid in all_pids():
+        stat = read_stat(pid)
+        if stat is None or not stat.alive or pid == os.getpid():
+            continue
+        if session in (stat.session, stat.pgrp) or mark in (read_file(f"/proc/{pid}/environ") or b""):
+            found.append(pid)
+    return found

@@ -1,0 +1,177 @@
+"""All MCP servers of a conversation, and their tools.
+
+    servers = McpServers("/workspace", taken={"Read", "Bash"}, on_ready=..., on_problem=...)
+    await servers.connect(AddMcpServer("time", "stdio", command="mcp-server-time"))
+    servers.tools
+    await servers.close()
+
+A server's tools stay in the list while it is being started again, so that the list a model sees does not flicker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import urlsplit
+
+from trunkline.core.agent import AddMcpServer
+from trunkline.core.faults import ConfigError, Fault, ToolError
+from trunkline.tools.mcp import sdk
+from trunkline.tools.mcp.connection import Listed, Lost
+from trunkline.tools.mcp.http import HttpTransport
+from trunkline.tools.mcp.names import Names
+from trunkline.tools.mcp.server import Server
+from trunkline.tools.mcp.stdio import StdioTransport
+from trunkline.tools.mcp.tool import McpTool
+from trunkline.tools.mcp.transport import Transport
+
+#: How long a server may take from its start to its list of tools.
+STARTUP_SECONDS = 30.0
+
+#: Told of a server and the names of its tools, each time those are known (anew).
+OnReady = Callable[[str, tuple[str, ...]], None]
+#: Told of a server and what went wrong with it, in one sentence or two.
+OnProblem = Callable[[str, str], None]
+
+
+class McpServers:
+    """The servers of one conversation. Programs among them run in `cwd`. Call `close` at the end.
+
+    `taken` are the names that tools of servers must not have. `on_ready` is called before `connect` returns, and again
+    when a server was started again or has changed its tools; `on_problem` for what happens after that.
+    """
+
+    def __init__(
+        self,
+        cwd: str,
+        *,
+        taken: Iterable[str] = (),
+        env: Mapping[str, str] | None = None,
+        on_ready: OnReady | None = None,
+        on_problem: OnProblem | None = None,
+        startup_seconds: float = STARTUP_SECONDS,
+    ) -> None:
+        self._cwd = cwd
+        self._env = env
+        self._names = Names(taken)
+        self._on_ready = on_ready
+        self._on_problem = on_problem
+        self._startup_seconds = startup_seconds
+        self._servers: dict[str, Server] = {}
+        self._tools: dict[str, tuple[McpTool, ...]] = {}
+        self._closings: set[asyncio.Task[None]] = set()
+
+    @property
+    def tools(self) -> tuple[McpTool, ...]:
+        """The tools of all servers, in the order in which the servers came."""
+        return tuple(tool for name in self._servers for tool in self._tools.get(name, ()))
+
+    async def connect(self, spec: AddMcpServer) -> tuple[str, ...]:
+        """Connect a server, in place of another one of that name; returns the names of its tools.
+
+        One that is connected already, in the same way, is left as it is.
+
+        Raises:
+            ConfigError: it cannot be connected like that, or the SDK is missing.
+            ToolError: it did not work, or took too long; the text names the server and says why.
+        """
+        check(spec)
+        known = self._servers.get(spec.name)
+        if known is not None and known.spec == spec and not known.given_up:
+            return self._tool_names(spec.name)
+        await sdk.load()
+        server = self._make(spec)
+        if known is not None:
+            self._let_go(known)
+        self._servers[spec.name] = server
+        try:
+            await server.start()
+        except BaseException as error:
+            self._forget(server)
+            if isinstance(error, Lost):
+                raise ToolError(f"MCP server `{spec.name}` {error}.", hint=_HINT) from None
+            raise
+        return self._tool_names(spec.name)
+
+    async def connect_all(self, specs: Iterable[AddMcpServer]) -> None:
+        """Connect several at once. What goes wrong with one is told to `on_problem`, and stops no other."""
+        await asyncio.gather(*(self._try(spec) for spec in specs))
+
+    async def close(self) -> None:
+        """Let go of all servers. Bounded; may be called again."""
+        for server in list(self._servers.values()):
+            self._forget(server)
+        if self._closings:
+            await asyncio.wait(self._closings)
+
+    async def _try(self, spec: AddMcpServer) -> None:
+        try:
+            await self.connect(spec)
+        except Fault as fault:
+            self._tell_problem(spec.name, str(fault))
+
+    def _make(self, spec: AddMcpServer) -> Server:
+        def make_transport() -> Transport:
+            return StdioTransport(spec, self._cwd, self._env) if spec.transport == "stdio" else HttpTransport(spec)
+
+        def on_tools(tools: tuple[Listed, ...]) -> None:
+            if self._servers.get(spec.name) is server:
+                self._take_tools(server, tools)
+
+        def on_problem(text: str) -> None:
+            if self._servers.get(spec.name) is server:
+                self._tell_problem(spec.name, text)
+
+        server = Server(
+            spec, make_transport, on_tools=on_tools, on_problem=on_problem, startup_seconds=self._startup_seconds
+        )
+        return server
+
+    def _take_tools(self, server: Server, tools: tuple[Listed, ...]) -> None:
+        self._tools[server.name] = tuple(McpTool(self._names.of(server.name, t.name), server, t) for t in tools)
+        if self._on_ready is not None:
+            self._on_ready(server.name, self._tool_names(server.name))
+
+    def _tool_names(self, server: str) -> tuple[str, ...]:
+        return tuple(tool.name for tool in self._tools.get(server, ()))
+
+    def _tell_problem(self, name: str, text: str) -> None:
+        if self._on_problem is not None:
+            self._on_problem(name, text)
+
+    def _forget(self, server: Server) -> None:
+        if self._servers.get(server.name) is server:
+            del self._servers[server.name]
+            self._tools.pop(server.name, None)
+        self._let_go(server)
+
+    def _let_go(self, server: Server) -> None:
+        """Close it while others go on: a server may take seconds to end."""
+        closing = asyncio.create_task(server.close(), name=f"mcp-{server.name}-close")
+        self._closings.add(closing)
+        closing.add_done_callback(self._closings.discard)
+
+
+_HINT = "Check how it is configured, and whether it runs by itself."
+
+
+def check(spec: AddMcpServer) -> None:
+    """Refuse what cannot work before anything is started.
+
+    Raises:
+        ConfigError: naming the server and what is missing.
+    """
+    place = f"MCP server `{spec.name}`"
+    if not spec.name:
+        raise ConfigError("An MCP server has no name.", hint="Give it one: its tools may be named after it.")
+    if spec.transport == "stdio":
+        if not spec.command:
+            raise ConfigError(f"{place} has no `command`.", hint="Name the program that is the server.")
+    elif spec.transport in ("sse", "streamable-http", "streamable_http"):
+        if urlsplit(spec.url or "").scheme not in ("http", "https"):
+            raise ConfigError(f"{place} has no `url` that begins with `http://` or `https://`.")
+    else:
+        raise ConfigError(
+            f"{place} has the unknown transport `{spec.transport}`.",
+            hint="Use `stdio`, `sse` or `streamable-http`.",
+        )

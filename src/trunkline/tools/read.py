@@ -1,0 +1,244 @@
+"""The Read tool: text with line numbers, pictures as pictures, the text of PDF files."""
+
+from __future__ import annotations
+
+import os
+import time
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from trunkline.base.process_errors import SpawnError
+from trunkline.base.values import Value
+from trunkline.core.events import Category
+from trunkline.tools import pictures
+from trunkline.tools.files import (
+    BINARY_PROBE,
+    LARGEST_FILE,
+    FileMemory,
+    FileProblem,
+    FileState,
+    Part,
+    failure,
+    is_binary,
+    open_regular,
+    read_bytes,
+    state_of,
+    text_argument,
+)
+from trunkline.tools.pdf import is_pdf, pdf_text
+from trunkline.tools.threads import Stop, in_thread, reporting
+from trunkline.tools.tool import Report, ToolOutput
+from trunkline.tools.truncation import Clip, one_line
+from trunkline.tools.workspace import Workspace
+
+#: The longest result, in characters.
+READ_LIMIT = 100_000
+#: What stands for a part that the model has before its eyes already.
+UNCHANGED = "File unchanged since last read. Use what the earlier Read of it returned."
+EMPTY = "(empty file)"
+
+#: How long the way to a line may take in a file that is too large for memory: some 10 GB.
+_SEEK_SECONDS = 10.0
+_SEEK_CHUNK = 1024 * 1024
+#: Lines that are put together at once, so that neither many small pieces nor one large one is made.
+_LINES_AT_ONCE = 1000
+_CR = "\r"
+
+_Kind = Literal["text", "picture", "pdf", "binary"]
+
+
+class Read:
+    """Shows files to the model."""
+
+    name = "Read"
+    category: Category = "info"
+    limit = READ_LIMIT
+    concurrent = True
+    description = (
+        "Read a file. Text comes with line numbers, which are not part of the file: each line is its number, a tab, "
+        "and the line. Long files: give `offset` and `limit`. Pictures (PNG, JPEG, GIF, WebP) are shown to you as "
+        "pictures, PDF files as text."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "The file, absolute or from the workspace."},
+            "offset": {"type": "integer", "minimum": 0, "description": "How many lines to skip. Default 0."},
+            "limit": {"type": "integer", "minimum": 1, "description": "How many lines to read. Default: all."},
+        },
+        "required": ["file_path"],
+    }
+    aliases: Mapping[str, str] = {"path": "file_path"}
+
+    def __init__(self, workspace: Workspace, memory: FileMemory) -> None:
+        self._workspace = workspace
+        self._memory = memory
+
+    def describe(self, args: Mapping[str, Any]) -> str:
+        return one_line(f"Read {text_argument(args, 'file_path')}")
+
+    def outside(self, args: Mapping[str, Any]) -> bool:
+        return self._workspace.outside(text_argument(args, "file_path"))
+
+    async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
+        shown_path = args["file_path"]
+        path = self._workspace.resolve(shown_path)
+        part: Part = (args.get("offset", 0), args.get("limit"))
+        try:
+            found = await reporting(in_thread(lambda stop: _look(path, part, stop)), report, f"Reading {shown_path}")
+            if found.state and self._memory.was_shown(found.real_path, found.state, part):
+                return ToolOutput(UNCHANGED)
+            output = await self._show(found, shown_path, part, report)
+        except (OSError, ValueError) as error:
+            return failure("read", shown_path, error)
+        if found.state and output.status == "success":
+            self._memory.note(found.real_path, found.state, part)
+        return output
+
+    async def _show(self, found: _Found, path: str, part: Part, report: Report) -> ToolOutput:
+        if found.kind == "binary":
+            return ToolOutput(f"(binary file, {found.size} bytes)")
+        if found.kind == "picture":
+            return _show_picture(found.data, path)
+        if found.kind == "pdf":
+            try:
+                text = await reporting(pdf_text(found.real_path), report, f"Reading {path}")
+            except SpawnError as error:
+                raise FileProblem(str(error)) from None
+            return await in_thread(lambda stop: _number(text, part, path, stop))
+        return await in_thread(lambda stop: _show_text(found, part, path, stop))
+
+
+class _Found(Value):
+    """A file that can be shown. `data` is all of it, or for a file over `LARGEST_FILE` the lines asked for."""
+
+    kind: _Kind
+    real_path: str
+    size: int
+    data: bytes = b""
+    state: FileState | None = None
+    is_all: bool = True
+    cut: bool = False
+
+
+def _look(path: str, part: Part, stop: Stop) -> _Found:
+    """Open a file, see what it is, and read what is needed of it."""
+    fd, status = open_regular(path)
+    try:
+        real = os.path.realpath(path)
+        start = read_bytes(fd, BINARY_PROBE, stop)
+        kind = _kind(start)
+        if kind == "binary":
+            return _Found(kind, real, max(status.st_size, len(start)))
+        if kind == "pdf":
+            # Read by another program, which has limits of its own.
+            return _Found(kind, real, status.st_size, state=FileState(status.st_mtime_ns, status.st_size))
+        if status.st_size <= LARGEST_FILE:
+            # Files of the system say that they are empty, and some have no end.
+            data = read_bytes(fd, LARGEST_FILE + 1, stop, start)
+            if len(data) <= LARGEST_FILE:
+                return _Found(kind, real, len(data), data, state_of(data, status))
+        if kind != "text" or part[1] is None:
+            raise FileProblem(_too_large(kind, status.st_size))
+        os.lseek(fd, 0, os.SEEK_SET)
+        lines, cut = _read_part(fd, part[0], part[1], stop)
+        state = FileState(status.st_mtime_ns, status.st_size)
+        return _Found(kind, real, status.st_size, lines, state, is_all=False, cut=cut)
+    finally:
+        os.close(fd)
+
+
+def _kind(start: bytes) -> _Kind:
+    if pictures.media_type(start):
+        return "picture"
+    if is_pdf(start):
+        return "pdf"
+    return "binary" if is_binary(start) else "text"
+
+
+def _too_large(kind: str, size: int) -> str:
+    if kind == "text":
+        return (
+            f"it has {size} bytes, and no more than {LARGEST_FILE} are read at once. "
+            "Give `offset` and `limit`, or use Grep to find the lines that matter"
+        )
+    return f"it has {size} bytes; the limit for a {kind} is {LARGEST_FILE}. Make a smaller copy and read that"
+
+
+def _read_part(fd: int, offset: int, limit: int, stop: Stop) -> tuple[bytes, bool]:
+    """Some lines of a large file without the last one's ending, in bounded memory, and whether they were cut."""
+    data = read_bytes(fd, LARGEST_FILE, stop, _skip_lines(fd, offset, stop))
+    if not data:
+        raise FileProblem(f"there are no lines after offset {offset}")
+    lines = data.split(b"\n", limit)
+    cut = len(lines) <= limit and len(data) >= LARGEST_FILE
+    if len(lines) > limit or not lines[-1]:
+        # What is behind the last line feed is another line, or none.
+        lines.pop()
+    return b"\n".join(lines), cut
+
+
+def _skip_lines(fd: int, count: int, stop: Stop) -> bytes:
+    """Read past some lines, and give what was read behind them; nothing at the file's end."""
+    deadline = time.monotonic() + _SEEK_SECONDS
+    while count > 0:
+        stop.check()
+        if time.monotonic() > deadline:
+            raise FileProblem("these lines are too far from its beginning; use Bash, for instance `tail`")
+        chunk = os.read(fd, _SEEK_CHUNK)
+        breaks = chunk.count(b"\n")
+        if breaks >= count:
+            return chunk.split(b"\n", count)[-1]
+        if not chunk:
+            break
+        count -= breaks
+    return b""
+
+
+def _show_picture(data: bytes, path: str) -> ToolOutput:
+    picture = pictures.inspect(data)
+    if picture is None:
+        raise FileProblem("it was changed while it was read; try again")
+    if wrong := pictures.problem(picture, len(data)):
+        raise FileProblem(wrong)
+    image = (picture.media_type, b64encode(data).decode("ascii"))
+    return ToolOutput(
+        f"Image loaded from {path}",
+        shown=image[1],
+        output_type="image",
+        metadata={"file_path": path, "media_type": image[0]},
+        images=(image,),
+    )
+
+
+def _show_text(found: _Found, part: Part, path: str, stop: Stop) -> ToolOutput:
+    encoding = "utf-8-sig" if found.is_all or part[0] == 0 else "utf-8"
+    text = found.data.decode(encoding, "replace")
+    if found.is_all:
+        return _number(text, part, path, stop)
+    note = f"\n(cut: these lines have more than {LARGEST_FILE} bytes)" if found.cut else ""
+    return ToolOutput(_numbered(text.split("\n"), part[0], stop, note))
+
+
+def _number(text: str, part: Part, path: str, stop: Stop) -> ToolOutput:
+    """The lines asked for, each behind its number."""
+    if not text:
+        return ToolOutput(EMPTY)
+    lines = text.removesuffix("\n").split("\n")
+    offset, limit = part
+    if offset >= len(lines):
+        return ToolOutput(f"There is no line after offset {offset}: {path} has {len(lines)} lines.", status="error")
+    return ToolOutput(_numbered(lines[offset : None if limit is None else offset + limit], offset, stop))
+
+
+def _numbered(lines: Sequence[str], offset: int, stop: Stop, note: str = "") -> str:
+    clip = Clip(READ_LIMIT)
+    for begin in range(0, len(lines), _LINES_AT_ONCE):
+        stop.check()
+        some = lines[begin : begin + _LINES_AT_ONCE]
+        first = offset + begin + 1
+        numbered = "\n".join(f"{number:>6}\t{line.removesuffix(_CR)}" for number, line in enumerate(some, first))
+        clip.feed(f"\n{numbered}" if begin else numbered)
+    clip.feed(note)
+    return clip.text()

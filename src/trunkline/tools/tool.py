@@ -1,0 +1,64 @@
+"""What every tool looks like to an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+from trunkline.base.values import Value
+from trunkline.core.events import Category, OutputType
+
+#: Called by a tool that takes long, with one line for people; may be called from the tool's task only.
+Report = Callable[[str], None]
+
+
+class ToolOutput(Value):
+    """What a tool gave."""
+
+    text: str
+    """For the model."""
+    status: Literal["success", "error"] = "success"
+    shown: str | None = None
+    """For people, where that is something else, such as a diff."""
+    output_type: OutputType = "text"
+    """Of what people are shown."""
+    metadata: Mapping[str, Any] | None = None
+    images: tuple[tuple[str, str], ...] = ()
+    """Pictures for the model: media type and base64."""
+
+
+class Tool(Protocol):
+    """One tool. `run` gets arguments that have what `parameters` requires, of the types it names."""
+
+    @property
+    def name(self) -> str:
+        """What the model calls it."""
+
+    @property
+    def category(self) -> Category:
+        """What kind of approval it needs."""
+
+    @property
+    def description(self) -> str:
+        """For the model: what it does, and how to use it well."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """JSON Schema of its arguments."""
+
+    @property
+    def limit(self) -> int:
+        """The longest result, in characters; what is longer loses its middle."""
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether it may run beside other tools of the same round: it changes nothing."""
+
+    def describe(self, args: Mapping[str, Any]) -> str:
+        """One line for people about what a call would do. Must take any arguments."""
+
+    def outside(self, args: Mapping[str, Any]) -> bool:
+        """Whether a call would reach files outside the workspace. Must take any arguments."""
+
+    async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
+        """Do it. Cancelling ends it at once and leaves nothing running. A failure is an output, not an exception."""

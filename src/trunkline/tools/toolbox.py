@@ -1,0 +1,144 @@
+"""The tools that an agent has: found by name, called safely.
+
+Whatever a model asks for, `run` answers with an output: unknown tools, bad arguments and tools that raise are errors
+for the model to read. Only being cancelled passes through.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trunkline.core.events import Category
+from trunkline.tools.arguments import BadArguments, checked, renamed
+from trunkline.tools.edit import Edit
+from trunkline.tools.files import FileMemory
+from trunkline.tools.glob import Glob
+from trunkline.tools.grep import Grep
+from trunkline.tools.read import Read
+from trunkline.tools.tool import Report, Tool, ToolOutput
+from trunkline.tools.truncation import truncate
+from trunkline.tools.workspace import Workspace
+from trunkline.tools.write import Write
+
+NOT_AN_OBJECT = "The arguments were not a JSON object. Call the tool again with one."
+
+_log = logging.getLogger(__name__)
+
+
+def unknown_tool(name: str) -> str:
+    """What is said to a model that calls a tool that there is not."""
+    return f"Unknown tool: {name}"
+
+
+def standard_tools(workspace: Workspace, memory: FileMemory) -> list[Tool]:
+    """The tools for files: Read, Write, Edit, Glob, Grep."""
+    return [
+        Read(workspace, memory),
+        Write(workspace, memory),
+        Edit(workspace, memory),
+        Glob(workspace),
+        Grep(workspace),
+    ]
+
+
+class Toolbox:
+    """Some tools, each under its own name.
+
+    A tool may have `aliases`: other names that models use for its parameters, each with the right one.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            self.add(tool)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the order in which the tools were added."""
+        return tuple(self._tools)
+
+    def add(self, tool: Tool) -> None:
+        """Add a tool.
+
+        Raises:
+            ValueError: the name is taken.
+        """
+        if tool.name in self._tools:
+            raise ValueError(f"there is a tool `{tool.name}` already")
+        self._tools[tool.name] = tool
+
+    def remove(self, name: str) -> None:
+        """Take a tool away, if it is there. A call that is running goes on."""
+        self._tools.pop(name, None)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name."""
+        return self._tools.get(name)
+
+    def specs(self) -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
+        """What a model is told of each: name, description, schema of the arguments."""
+        return tuple((tool.name, tool.description, tool.parameters) for tool in self._tools.values())
+
+    def category(self, name: str) -> Category:
+        """What kind of approval a call needs; a tool that there is not counts as the most dangerous kind."""
+        tool = self.find(name)
+        return tool.category if tool else "exec"
+
+    def concurrent(self, name: str) -> bool:
+        """Whether a call may run beside others."""
+        tool = self.find(name)
+        return tool is not None and tool.concurrent
+
+    def describe(self, name: str, args: Mapping[str, Any] | None) -> str:
+        """One line for people about what a call would do; empty for a tool that there is not."""
+        tool = self.find(name)
+        if tool is None:
+            return ""
+        try:
+            return tool.describe(_named(tool, args))
+        except Exception:  # a description must not keep anybody from deciding about the call
+            _log.exception("Tool `%s` cannot describe a call", name)
+            return name
+
+    def outside(self, name: str, args: Mapping[str, Any] | None) -> bool:
+        """Whether a call would reach files outside the workspace."""
+        tool = self.find(name)
+        if tool is None:
+            return False
+        try:
+            return tool.outside(_named(tool, args))
+        except Exception:  # where nobody can tell, somebody must decide
+            _log.exception("Tool `%s` cannot tell where a call leads", name)
+            return True
+
+    async def run(self, name: str, args: Mapping[str, Any] | None, report: Report) -> ToolOutput:
+        """Call a tool. Always gives an output, of which nothing is longer than the tool's limit and a mark."""
+        tool = self.find(name)
+        if tool is None:
+            return ToolOutput(unknown_tool(name), status="error")
+        if args is None:
+            return ToolOutput(NOT_AN_OBJECT, status="error")
+        try:
+            output = await tool.run(checked(_named(tool, args), tool.parameters), report)
+        except BadArguments as error:
+            return ToolOutput(str(error), status="error")
+        except Exception as error:  # a tool's defect is the call's failure, and not the agent's
+            _log.exception("Tool `%s` raised", name)
+            return ToolOutput(f"{name} failed with {type(error).__name__}: {error}", status="error")
+        return _limited(output, tool.limit)
+
+
+def _named(tool: Tool, args: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    aliases: Mapping[str, str] | None = getattr(tool, "aliases", None)
+    return renamed(args or {}, aliases) if aliases else args or {}
+
+
+def _limited(output: ToolOutput, limit: int) -> ToolOutput:
+    text = truncate(output.text, limit)
+    # Half of a picture is none.
+    shown = output.shown if output.shown is None or output.output_type == "image" else truncate(output.shown, limit)
+    if text is output.text and shown is output.shown:
+        return output
+    return output.replace(text=text, shown=shown)

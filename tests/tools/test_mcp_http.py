@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.mcp_client import Watched, until, watched
+from tests.support.mcp_http_server import HttpTransport, free_port, mcp_server, refusing_server
+from trunkline.core.agent import AddMcpServer
+from trunkline.core.faults import ToolError
+from trunkline.tools.mcp import server
+from trunkline.tools.tool import ToolOutput
+
+pytestmark = pytest.mark.process
+
+both = pytest.mark.parametrize("transport", ["sse", "streamable-http"])
+
+
+@pytest.fixture
+async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
+    monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 0.05)
+    async with watched(tmp_path) as made:
+        yield made
+
+
+@both
+async def test_tools_are_listed_and_called(client: Watched, transport: HttpTransport) -> None:
+    with mcp_server(transport) as url:
+        assert await client.connect(AddMcpServer("s", transport, url=url)) == ("add", "header", "sleep")
+        assert (await client.call("add", a=2, b=3)).text == "5"
+        output = await client.call("add", a="x", b=3)
+        assert output.status == "error"
+        assert "a" in output.text
+        await client.servers.close()
+
+
+async def test_the_other_spelling_of_the_transport_is_understood(client: Watched) -> None:
+    with mcp_server("streamable-http") as url:
+        assert await client.connect(AddMcpServer("s", "streamable_http", url=url))
+        await client.servers.close()
+
+
+@both
+async def test_headers_are_sent(client: Watched, transport: HttpTransport) -> None:
+    with mcp_server(transport) as url:
+        await client.connect(AddMcpServer("s", transport, url=url, headers={"x-key": "mine"}))
+        assert (await client.call("header", name="x-key")).text == "mine"
+        await client.servers.close()
+
+
+@both
+async def test_a_server_that_comes_back_is_connected_to_again(client: Watched, transport: HttpTransport) -> None:
+    port = free_port()
+    with mcp_server(transport, port) as url:
+        await client.connect(AddMcpServer("s", transport, url=url))
+    with mcp_server(transport, port):
+        if transport == "sse":
+            await until(lambda: len(client.ready) == 2)
+        # Streamable HTTP learns of it from the first call, which the new server refuses: so it may be repeated.
+        assert await client.call("add", a=1, b=1) == ToolOutput("2")
+        assert [name for name, _ in client.ready] == ["s", "s"]
+        assert [name for name, _ in client.problems] == ["s"]
+        await client.servers.close()
+
+
+@both
+async def test_a_call_whose_server_goes_says_so(client: Watched, transport: HttpTransport) -> None:
+    with mcp_server(transport) as url:
+        await client.connect(AddMcpServer("s", transport, url=url))
+        call = asyncio.create_task(client.call("sleep", seconds=60))
+        await client.call("add", a=1, b=1)
+    output = await call
+    assert output.status == "error"
+    assert output.text.startswith("MCP server `s` ")
+    assert "Whether the call had an effect is not known" in output.text
+
+
+@both
+async def test_a_cancelled_call_returns_at_once(client: Watched, transport: HttpTransport) -> None:
+    with mcp_server(transport) as url:
+        await client.connect(AddMcpServer("s", transport, url=url))
+        call = asyncio.create_task(client.call("sleep", seconds=60))
+        await client.call("add", a=1, b=1)
+        begun = time.monotonic()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert time.monotonic() - begun < 3
+        assert (await client.call("add", a=1, b=1)).text == "2"
+        await client.servers.close()
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "says"), [(401, "wants credentials (HTTP status 401)"), (404, "HTTP status 404"), (503, "503")]
+)
+async def test_a_status_that_refuses_is_told(client: Watched, transport: HttpTransport, status: int, says: str) -> None:
+    with refusing_server(status) as url:
+        with pytest.raises(ToolError) as caught:
+            await client.connect(AddMcpServer("s", transport, url=url))
+    assert says in str(caught.value)
+    assert "`s`" in str(caught.value)
+
+
+@both
+async def test_nobody_there_is_told_without_the_secrets_of_the_url(client: Watched, transport: HttpTransport) -> None:
+    url = f"http://me:password@127.0.0.1:{free_port()}/mcp?token=hidden"
+    with pytest.raises(ToolError, match=r"`s` cannot be reached at http://127\.0\.0\.1:") as caught:
+        await client.connect(AddMcpServer("s", transport, url=url))
+    assert "password" not in str(caught.value)
+    assert "hidden" not in str(caught.value)

@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.base.processes import is_alive
+from tests.support.mcp_client import Watched, small, until, watched
+from trunkline.core.agent import AddMcpServer
+from trunkline.core.faults import ConfigError, ToolError
+from trunkline.tools.mcp import connection, messages, sdk, server, stdio, tool
+from trunkline.tools.tool import Tool, ToolOutput
+
+pytestmark = pytest.mark.process
+
+#: A test would notice if something took longer than this that should take no time at all.
+SOON_SECONDS = 3.0
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncIterator[Watched]:
+    async with watched(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def quick_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 0.01)
+
+
+class TestConnect:
+    async def test_the_tools_of_all_pages_are_offered_and_announced(self, client: Watched) -> None:
+        names = await client.connect(small())
+        assert {"echo", "die", "progress", "structured"} <= set(names)
+        assert client.ready == [("small", names)]
+        assert tuple(tool.name for tool in client.servers.tools) == names
+        echo: Tool = client.tool("echo")
+        assert (echo.category, echo.limit, echo.concurrent) == ("mcp", 50_000, False)
+        assert echo.description == "Shows echo."
+        assert echo.parameters == {"type": "object", "properties": {}}
+        assert not echo.outside({})
+
+    async def test_noise_and_warnings_do_no_harm_and_are_logged(
+        self, client: Watched, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        caplog.set_level(logging.INFO, "trunkline")
+        await client.connect(small("--noise"))
+        assert (await client.call("noise")).text == "through the noise"
+        assert "welcome to the server" in caplog.text
+        assert "a warning" in caplog.text
+        assert capfd.readouterr() == ("", "")
+
+    async def test_it_runs_where_and_with_what_it_was_told(self, client: Watched, tmp_path: Path) -> None:
+        await client.connect(small(env={"GIVEN": "this"}))
+        assert (await client.call("pid")).text.split(maxsplit=1)[1] == f"{tmp_path} this"
+
+    async def test_a_server_without_tools_is_a_server(self, client: Watched) -> None:
+        assert await client.connect(small("--no-tools")) == ()
+
+    async def test_several_connect_at_once_and_one_that_fails_stops_no_other(self, client: Watched) -> None:
+        specs = [small(name="a"), small("--die", name="b"), small(name="c"), AddMcpServer("d", "stdio")]
+        await client.servers.connect_all(specs)
+        assert {name for name, _ in client.ready} == {"a", "c"}
+        assert {name for name, _ in client.problems} == {"b", "d"}
+
+    async def test_connecting_the_same_again_changes_nothing(self, client: Watched) -> None:
+        await client.connect(small())
+        before = (await client.call("pid")).text
+        await client.connect(small())
+        assert (await client.call("pid")).text == before
+
+    async def test_another_server_of_that_name_takes_its_place(self, client: Watched) -> None:
+        await client.connect(small())
+        before = int((await client.call("pid")).text.split()[0])
+        await client.connect(small("--noise"))
+        await until(lambda: not is_alive(before))
+        assert int((await client.call("pid")).text.split()[0]) != before
+        assert len(client.servers.tools) == len({tool.name for tool in client.servers.tools})
+        assert client.problems == []
+
+
+class TestFailures:
+    async def test_one_that_hangs_is_given_up_in_time(self, tmp_path: Path) -> None:
+        async with watched(tmp_path, startup_seconds=0.5) as client:
+            with pytest.raises(ToolError, match=r"`small` did not answer within 0\.5 s\. Check"):
+                await client.connect(small("--hang"))
+            assert client.servers.tools == ()
+
+    async def test_one_that_dies_is_quoted(self, client: Watched) -> None:
+        with pytest.raises(ToolError, match="`small` ended with exit code 1; its last words: cannot start like this"):
+            await client.connect(small("--die"))
+
+    async def test_one_that_does_not_exist_is_named(self, client: Watched) -> None:
+        with pytest.raises(ToolError, match="`small` could not be started: there is no program `no-such-server`"):
+            await client.connect(AddMcpServer("small", "stdio", command="no-such-server"))
+
+    async def test_one_that_is_no_mcp_server_is_an_error(self, client: Watched) -> None:
+        with pytest.raises(ToolError, match="`true` ended with exit code 0"):
+            await client.connect(AddMcpServer("true", "stdio", command="true"))
+
+    @pytest.mark.parametrize(
+        ("spec", "says"),
+        [
+            (AddMcpServer("", "stdio", command="x"), "no name"),
+            (AddMcpServer("s", "stdio"), "no `command`"),
+            (AddMcpServer("s", "sse", command="x"), "no `url`"),
+            (AddMcpServer("s", "streamable-http", url="ftp://x"), "no `url`"),
+            (AddMcpServer("s", "smoke"), "unknown transport `smoke`"),  # type: ignore[arg-type]
+        ],
+    )
+    async def test_what_cannot_work_is_refused(self, client: Watched, spec: AddMcpServer, says: str) -> None:
+        with pytest.raises(ConfigError, match=says):
+            await client.connect(spec)
+
+    async def test_without_the_sdk_the_package_is_named(self, client: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sdk, "_MODULES", ("no_such_module",))
+        with pytest.raises(ConfigError, match=r"pip install 'trunkline\[coder\]'"):
+            await client.connect(small())
+
+    async def test_cancelling_leaves_no_server_behind(self, client: Watched, tmp_path: Path) -> None:
+        starts = tmp_path / "starts"
+        task = asyncio.create_task(client.connect(small("--hang", "--starts", str(starts))))
+        await until(starts.exists)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert client.servers.tools == ()
+
+
+class TestCalls:
+    async def test_arguments_arrive_and_text_comes_back(self, client: Watched) -> None:
+        await client.connect(small())
+        assert await client.call("echo", a=1, b=["é"]) == ToolOutput('{"a": 1, "b": ["\\u00e9"]}')
+
+    async def test_all_kinds_of_parts(self, client: Watched) -> None:
+        await client.connect(small())
+        output = await client.call("parts")
+        assert output.text.splitlines() == [
+            "one",
+            "[image: image/png]",
+            "[audio: audio/wav]",
+            "inside",
+            "[resource] file:///b.bin",
+            "[resource] file:///c.txt",
+        ]
+        assert output.images == (("image/png", "iVBORw0KGgo="),)
+
+    @pytest.mark.parametrize(
+        ("name", "output"),
+        [
+            ("fail", ToolOutput("it did not work", "error")),
+            ("structured", ToolOutput('{"answer":42}')),
+            ("empty", ToolOutput("(no output)")),
+            ("surrogate", ToolOutput("half � of a pair")),
+        ],
+    )
+    async def test_special_answers(self, client: Watched, name: str, output: ToolOutput) -> None:
+        await client.connect(small())
+        assert await client.call(name) == output
+
+    async def test_lone_surrogates_in_arguments_do_no_harm(self, client: Watched) -> None:
+        await client.connect(small())
+        assert await client.call("echo", a="\ud800") == ToolOutput('{"a": "\\ufffd"}')
+
+    async def test_an_answer_that_is_not_mcp_is_an_error(self, client: Watched) -> None:
+        await client.connect(small())
+        output = await client.call("nonsense")
+        assert output.status == "error"
+        assert output.text.startswith("MCP server `small` gave an answer that cannot be used: ")
+
+    async def test_an_error_of_the_protocol_is_an_error(self, client: Watched) -> None:
+        await client.connect(small())
+        await client.call("grow", name="ghost")
+        await until(lambda: "ghost" in client.ready[-1][1])
+        assert await client.call("ghost") == ToolOutput("MCP error -32602: no tool ghost", "error")
+
+    async def test_a_large_answer_arrives_whole(self, client: Watched) -> None:
+        await client.connect(small())
+        assert len((await client.call("huge", size=5_000_000)).text) == 5_000_000
+
+    @pytest.mark.usefixtures("quick_restart")
+    async def test_a_line_without_end_costs_the_connection_and_not_the_memory(
+        self, client: Watched, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(stdio, "MAX_LINE_BYTES", messages.MAX_LINE_BYTES >> 8)
+        await client.connect(small())
+        output = await client.call("huge", size=1_000_000)
+        assert "`small` sent a message of more than 131072 bytes" in output.text
+
+    async def test_a_call_is_described_in_one_line(self, client: Watched) -> None:
+        await client.connect(small())
+        echo = client.tool("echo")
+        assert echo.describe({"a": 1, "b": "x\ny"}) == 'MCP small/echo: {"a":1,"b":"x\\ny"}'
+        assert echo.describe({"a": object()}) == "MCP small/echo: ?"
+        assert len(echo.describe({"a": "x" * 10_000})) < 600
+
+
+class TestCancel:
+    async def test_the_server_is_told_and_nobody_waits(self, client: Watched, tmp_path: Path) -> None:
+        await client.connect(small())
+        started, cancelled = tmp_path / "started", tmp_path / "cancelled"
+        call = asyncio.create_task(client.call("hang", started=str(started), cancelled=str(cancelled)))
+        await until(started.exists)
+        begun = time.monotonic()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert time.monotonic() - begun < SOON_SECONDS
+        await until(cancelled.exists)
+        assert (await client.call("echo")).text == "{}"
+
+
+class TestReports:
+    async def test_a_long_call_says_that_it_lives_and_how_far_it_is(
+        self, client: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tool, "PROGRESS_SECONDS", 0.05)
+        await client.connect(small())
+        call = asyncio.create_task(client.call("progress", go=str(tmp_path / "go")))
+        await until(lambda: client.reports and client.reports[-1].endswith(" s: half"))
+        (tmp_path / "go").touch()
+        assert (await call).text == "done"
+        assert client.reports[-1].startswith("still waiting for small/progress after ")
+
+    def test_signs_of_life_come_before_a_host_gives_up(self) -> None:
+        assert tool.PROGRESS_SECONDS <= 10
+
+
+class TestRestart:
+    @pytest.mark.usefixtures("quick_restart")
+    async def test_a_call_during_which_the_server_dies_says_so_and_is_not_repeated(
+        self, client: Watched, tmp_path: Path
+    ) -> None:
+        await client.connect(small("--starts", str(tmp_path / "starts")))
+        output = await client.call("die")
+        assert output.status == "error"
+        assert output.text == (
+            "MCP server `small` ended with exit code 7; its last words: something is badly wrong, while `die` was "
+            "running. Whether the call had an effect is not known: check before you repeat it. Later calls wait until "
+            "the server is back."
+        )
+        await until(lambda: len(client.ready) == 2)
+        assert (tmp_path / "starts").read_text() == "start\n" * 2
+        assert [name for name, _ in client.problems] == ["small"]
+
+    @pytest.mark.usefixtures("quick_restart")
+    async def test_the_next_call_waits_for_the_new_server(self, client: Watched) -> None:
+        names = await client.connect(small())
+        first = (await client.call("pid")).text
+        await client.call("die")
+        assert (await client.call("echo", a=1)).text == '{"a": 1}'
+        assert (await client.call("pid")).text != first
+        assert client.ready == [("small", names)] * 2
+
+    @pytest.mark.usefixtures("quick_restart")
+    async def test_the_tools_are_listed_anew(self, client: Watched) -> None:
+        names = await client.connect(small())
+        await client.call("grow", name="extra")
+        await until(lambda: len(client.ready) == 2)
+        assert client.ready[-1] == ("small", (*names, "extra"))
+        await client.call("die")
+        await until(lambda: len(client.ready) == 3)
+        assert client.ready[-1] == ("small", names)
+
+    async def test_one_that_announces_new_tools_all_the_time_is_not_asked_all_the_time(self, client: Watched) -> None:
+        await client.connect(small("--restless"))
+        await until(lambda: len(client.ready) == 2)
+        for _ in range(20):
+            await client.call("echo")
+        assert len(client.ready) == 2
+
+    @pytest.mark.usefixtures("quick_restart")
+    async def test_one_that_dies_between_calls_is_started_again(self, client: Watched) -> None:
+        await client.connect(small())
+        os.kill(int((await client.call("pid")).text.split()[0]), 9)
+        await until(lambda: len(client.ready) == 2)
+        assert (await client.call("echo")).status == "success"
+        assert "ended with exit code 137" in client.problems[0][1]
+
+    async def test_one_that_always_fails_is_left_alone_and_its_tools_say_so(
+        self, client: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 0.001)
+        monkeypatch.setattr(server, "LONGEST_WAIT_SECONDS", 0.01)
+        starts = tmp_path / "starts"
+        await client.connect(small("--die-after-ready", "--starts", str(starts)))
+        await until(lambda: client.problems and "left alone" in client.problems[-1][1])
+        assert starts.read_text().count("start") == server.MAX_FAILURES
+        output = await client.call("echo")
+        assert output == ToolOutput(
+            "MCP server `small` failed 8 times in a row and is left alone. Tell the user to check it and to add it "
+            "again, and go on without it.",
+            "error",
+        )
+
+    async def test_one_that_was_left_alone_can_be_added_again(
+        self, client: Watched, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(server, "MAX_FAILURES", 1)
+        await client.connect(small())
+        await client.call("die")
+        await until(lambda: client.problems)
+        assert (await client.call("echo")).status == "error"
+        await client.connect(small())
+        assert (await client.call("echo")).status == "success"
+
+    async def test_a_call_does_not_wait_for_ever(self, client: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 20.0)
+        monkeypatch.setattr(server, "RETURN_SECONDS", 0.05)
+        await client.connect(small())
+        await client.call("die")
+        output = await client.call("echo")
+        assert output.text.startswith("MCP server `small` was lost and is not back yet.")
+
+    def test_the_waits_grow_from_half_a_second_to_half_a_minute(self) -> None:
+        assert (server.FIRST_WAIT_SECONDS, server.LONGEST_WAIT_SECONDS) == (0.5, 30.0)
+
+
+class TestCollisions:
+    async def test_a_name_that_is_taken_is_changed(self, tmp_path: Path) -> None:
+        async with watched(tmp_path, taken={"echo"}) as client:
+            assert "mcp__small__echo" in await client.connect(small())
+            names = await client.connect(small(name="other"))
+            assert "mcp__other__echo" in names
+            assert "mcp__other__pid" in names
+            assert (await client.call("mcp__small__echo", a=1)).text == '{"a": 1}'
+            assert (await client.call("pid")).text != (await client.call("mcp__other__pid")).text
+
+
+class TestClose:
+    async def test_no_server_is_left(self, client: Watched) -> None:
+        await client.connect(small(name="a"))
+        await client.connect(small(name="b"))
+        pids = [int((await client.call(name)).text.split()[0]) for name in ("pid", "mcp__b__pid")]
+        await client.servers.close()
+        assert not any(is_alive(pid) for pid in pids)
+        assert client.servers.tools == ()
+        assert client.problems == []
+
+    async def test_one_that_does_not_listen_is_killed(self, client: Watched) -> None:
+        await client.connect(small("--deaf"))
+        pid = int((await client.call("pid")).text.split()[0])
+        begun = time.monotonic()
+        await client.servers.close()
+        assert time.monotonic() - begun < connection.CLOSE_SECONDS
+        assert not is_alive(pid)
+
+    async def test_a_call_that_runs_meanwhile_ends(self, client: Watched, tmp_path: Path) -> None:
+        await client.connect(small())
+        started = tmp_path / "started"
+        call = asyncio.create_task(client.call("hang", started=str(started), cancelled=str(tmp_path / "c")))
+        await until(started.exists)
+        await client.servers.close()
+        assert (await call).status == "error"
+
+
+def test_nothing_is_imported_before_a_server_is_wanted() -> None:
+    script = "import sys, trunkline.tools.mcp.servers; print([m for m in sys.modules if m.split('.')[0] in {heavy!r}])"
+    heavy = ["mcp", "mcp_types", "anyio", "httpx", "httpx2", "pydantic"]
+    done = subprocess.run(
+        [sys.executable, "-c", script.format(heavy=heavy)], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,152 @@
+"""Tools are found by name and called safely."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trunkline.core.events import Category
+from trunkline.tools.files import FileMemory
+from trunkline.tools.tool import Report, Tool, ToolOutput
+from trunkline.tools.toolbox import NOT_AN_OBJECT, Toolbox, standard_tools
+from trunkline.tools.workspace import Workspace
+
+
+def ignore(line: str) -> None:
+    """Nobody listens."""
+
+
+class Fake:
+    """A tool that does what it is told."""
+
+    name = "Fake"
+    category: Category = "mcp"
+    description = "Does nothing."
+    parameters: Mapping[str, Any] = {"properties": {"word": {"type": "string"}}, "required": ["word"]}
+    limit = 20
+    concurrent = False
+    aliases: Mapping[str, str] = {"w": "word"}
+
+    def __init__(self, output: ToolOutput | BaseException | None = None) -> None:
+        self._output = output
+
+    def describe(self, args: Mapping[str, Any]) -> str:
+        return f"Say {args['word']}"
+
+    def outside(self, args: Mapping[str, Any]) -> bool:
+        return bool(args["word"] == "away")
+
+    async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
+        report("working")
+        if isinstance(self._output, BaseException):
+            raise self._output
+        return self._output or ToolOutput(args["word"])
+
+
+def test_a_tool_is_what_the_protocol_says(tmp_path: Path) -> None:
+    tools: list[Tool] = [Fake(), *standard_tools(Workspace(tmp_path), FileMemory())]
+    assert [tool.name for tool in tools] == ["Fake", "Read", "Write", "Edit", "Glob", "Grep"]
+
+
+async def test_a_call_gets_its_arguments_and_reports() -> None:
+    reports: list[str] = []
+    output = await Toolbox([Fake()]).run("Fake", {"w": "hello", "x": 1}, reports.append)
+    assert output == ToolOutput("hello")
+    assert reports == ["working"]
+
+
+async def test_what_cannot_be_called_is_an_error_for_the_model() -> None:
+    box = Toolbox([Fake()])
+    assert await box.run("Other", {}, ignore) == ToolOutput("Unknown tool: Other", status="error")
+    assert await box.run("Fake", None, ignore) == ToolOutput(NOT_AN_OBJECT, status="error")
+    assert await box.run("Fake", {}, ignore) == ToolOutput("Missing required parameter: word", status="error")
+    assert (await box.run("Fake", {"word": []}, ignore)).text == "Parameter `word` must be a string."
+
+
+async def test_a_tool_that_raises_is_an_error_for_the_model_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        output = await Toolbox([Fake(KeyError("lost"))]).run("Fake", {"word": "x"}, ignore)
+    assert output == ToolOutput("Fake failed with KeyError: 'lost'", status="error")
+    assert "Tool `Fake` raised" in caplog.text
+
+
+async def test_being_cancelled_passes_through() -> None:
+    with pytest.raises(asyncio.CancelledError):
+        await Toolbox([Fake(asyncio.CancelledError())]).run("Fake", {"word": "x"}, ignore)
+
+
+async def test_long_results_lose_their_middle_for_the_model_and_for_people() -> None:
+    long = "a" * 15 + "b" * 15
+    output = await Toolbox([Fake(ToolOutput(long, shown=long, output_type="diff"))]).run("Fake", {"word": "x"}, ignore)
+    assert output.text == output.shown == "a" * 10 + "\n\n... [truncated 10 chars] ...\n\n" + "b" * 10
+    assert output.output_type == "diff"
+
+
+async def test_pictures_for_people_are_not_cut() -> None:
+    picture = ToolOutput("ok", shown="x" * 100, output_type="image")
+    assert await Toolbox([Fake(picture)]).run("Fake", {"word": "x"}, ignore) == picture
+
+
+def test_two_tools_cannot_have_one_name_and_one_that_is_gone_leaves_it_free() -> None:
+    box = Toolbox([Fake()])
+    with pytest.raises(ValueError, match="`Fake`"):
+        box.add(Fake())
+    box.remove("Fake")
+    box.remove("Fake")
+    assert box.find("Fake") is None
+    again = Fake()
+    box.add(again)
+    assert box.names == ("Fake",)
+    assert box.find("Fake") is again
+
+
+def test_what_is_said_about_a_call() -> None:
+    box = Toolbox([Fake()])
+    assert box.specs() == (("Fake", "Does nothing.", Fake.parameters),)
+    assert box.describe("Fake", {"w": "hello"}) == "Say hello"
+    assert (box.outside("Fake", {"w": "away"}), box.outside("Fake", {"word": "here"})) == (True, False)
+    assert (box.category("Fake"), box.concurrent("Fake")) == ("mcp", False)
+
+
+def test_an_unknown_tool_counts_as_dangerous_and_has_no_description() -> None:
+    box = Toolbox()
+    assert (box.category("X"), box.describe("X", {}), box.outside("X", {}), box.concurrent("X")) == (
+        "exec", "", False, False,
+    )  # fmt: skip
+
+
+def test_where_a_tool_cannot_tell_somebody_must_decide() -> None:
+    box = Toolbox([Fake()])
+    assert box.describe("Fake", None) == "Fake"
+    assert box.outside("Fake", None) is True
+
+
+def test_every_standard_tool_takes_any_arguments_for_its_description(tmp_path: Path) -> None:
+    box = Toolbox(standard_tools(Workspace(tmp_path), FileMemory()))
+    strange: list[Any] = [
+        None,
+        {},
+        {"file_path": 1, "pattern": None},
+        {"file_path": "a\0b\ud800", "pattern": "[", "path": []},
+    ]
+    for name in box.names:
+        for args in strange:
+            assert "\n" not in box.describe(name, args)
+            assert box.outside(name, args) is False
+
+
+@pytest.mark.process
+def test_importing_the_tools_stays_cheap() -> None:
+    # What somebody else has imported before, such as a measurement of coverage, is not our doing.
+    code = "import sys; a = set(sys.modules); import trunkline.tools.toolbox; print(*set(sys.modules) - a)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"pypdf", "difflib", "hashlib", "tempfile", "fnmatch", "shutil", "glob", "zlib", "pathlib"}
+    assert "trunkline.tools.read" in ran.stdout.split()
+    assert not heavy & set(ran.stdout.split())
