@@ -38,9 +38,13 @@ async def test_the_scripted_agent_passes_every_check() -> None:
     assert {record.stderr for record in records if record.exit_code == 0} == {""}
 
 
+#: A key that opens nothing, for an agent that would not start without one.
+NOBODY = {"ANTHROPIC_API_KEY": "sk-ant-of-nobody"}
+
+
 @pytest.mark.process
 async def test_a_missing_key_is_told_before_ready() -> None:
-    target = Target((sys.executable, "-m", "trunkline", "agent", "--json-stream"), {}, timeout=20.0)
+    target = Target((sys.executable, "-m", "trunkline", "agent", "--json-stream"), NOBODY, timeout=20.0)
     checks = SUITE.select(["js.start.no-key"])
     (result,), _ = await SUITE.run(checks, lambda name: Stage(target, name), jobs=1)
     assert (result.verdict, result.reason) == ("passed", "")

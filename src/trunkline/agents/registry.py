@@ -62,6 +62,13 @@ def _echo(options: Mapping[str, Any]) -> Agent:
     return EchoAgent()
 
 
+def _coder(options: Mapping[str, Any]) -> Agent:
+    from trunkline.agents.coder.agent import Coder
+    from trunkline.agents.coder.settings import resolve
+
+    return Coder(resolve(options, str(options.get("workspace") or "."), os.environ))
+
+
 def _scripted(options: Mapping[str, Any]) -> Agent:
     from trunkline.agents import script
     from trunkline.agents.script_source import listed
@@ -76,7 +83,7 @@ def _scripted(options: Mapping[str, Any]) -> Agent:
     return ScriptedAgent(script.load(str(spec)))
 
 
-_FACTORIES: dict[str, Callable[[Mapping[str, Any]], Agent]] = {"echo": _echo, "scripted": _scripted}
+_FACTORIES: dict[str, Callable[[Mapping[str, Any]], Agent]] = {"coder": _coder, "echo": _echo, "scripted": _scripted}
 
 
 # Programs

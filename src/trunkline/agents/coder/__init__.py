@@ -1,0 +1,1 @@
+"""The coding agent: a language model with tools, approvals, sub-agents and MCP servers."""

@@ -1,0 +1,55 @@
+"""What a user can type instead of a message: `/compact`, `/context`, `/clear`, `/help`. Unknown ones are messages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.history import History
+from trunkline.agents.coder.mind import Mind
+
+HELP = {
+    "/compact": "summarise the conversation to make room",
+    "/context": "how full the model's window is",
+    "/clear": "forget the conversation so far",
+    "/help": "these commands",
+}
+
+
+class Commands:
+    """The commands of one conversation."""
+
+    def __init__(self, mind: Mind, history: History, compaction: Compaction) -> None:
+        self._mind = mind
+        self._history = history
+        self._compaction = compaction
+        self._known: dict[str, Callable[[], Awaitable[str]]] = {
+            "/compact": self._compact,
+            "/context": self._context,
+            "/clear": self._clear,
+            "/help": self._help,
+        }
+
+    def find(self, text: str) -> Callable[[], Awaitable[str]] | None:
+        """What a message asks for, if it is a command: something that does it and gives what to tell people."""
+        return self._known.get(text.strip())
+
+    async def _compact(self) -> str:
+        if len(self._history.messages) < 2:
+            return "There is nothing to compact yet."
+        return await self._compaction.summarise()
+
+    async def _context(self) -> str:
+        window, used = self._mind.context_window, self._history.tokens
+        model = self._mind.model
+        return (
+            f"{used:,} of {window:,} tokens ({used / window:.0%}) in {len(self._history.messages)} messages, "
+            f"model `{model.name}` of `{model.provider}`."
+        )
+
+    async def _clear(self) -> str:
+        self._history.replace([])
+        return "The conversation was cleared. The log keeps it."
+
+    async def _help(self) -> str:
+        return "\n".join(f"{name}  {what}" for name, what in HELP.items())

@@ -1,0 +1,177 @@
+"""Makes room before the model's window is full, in tiers: the cheap one first.
+
+1. Results of old tool calls are cleared; the newest stay.
+2. The model writes a summary, which takes the place of everything but the latest message of the user.
+3. Where even that fails, the oldest messages are dropped.
+
+The model is told each time. The log keeps everything: only what is sent changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from trunkline.agents.coder.history import History, estimate
+from trunkline.agents.coder.mind import Mind
+from trunkline.core.events import Event, Notice
+from trunkline.core.faults import ProviderError
+from trunkline.core.usage import Usage
+from trunkline.models.messages import Message, Text, ToolResult
+from trunkline.models.model import Answer, ToolSpec
+
+#: How full the window may get before the second and the third tier, as a part of it; and the first, as a part of that.
+SUMMARISE_AT, DROP_AT = 0.8, 0.95
+CLEAR_SHARE = 0.75
+#: Results that stay when old ones are cleared; shorter ones than this are not worth it.
+KEPT_RESULTS = 5
+WORTH_CLEARING_CHARS = 200
+#: After that many failed summaries in a session no more are tried; the third tier is left.
+MAX_FAILURES = 3
+
+CLEARED = "[Tool result cleared to save room. Use the tool again if it is needed.]"
+COMPACTED = "[Conversation compacted: what was said before is summarised here.]"
+DROPPED = "[The beginning of the conversation was dropped, because the model's window is full.]"
+
+ASK_FOR_SUMMARY = """Write a summary of our conversation so far that lets you go on without it. Use no tools.
+Be exact: it replaces everything above. Use these headings and leave out empty ones:
+1. What the user wants, in their own words where they matter
+2. Decisions and constraints
+3. Files read, written or changed, with what matters in them
+4. Commands run, and what they showed
+5. Errors met, and how they were solved
+6. What is done
+7. What is left, and what you were about to do"""
+
+
+class Compaction:
+    """Keeps one conversation within its model's window."""
+
+    def __init__(
+        self,
+        mind: Mind,
+        history: History,
+        tools: Callable[[], Sequence[ToolSpec]],
+        *,
+        enabled: bool = True,
+        summarise_at: float | None = None,
+    ) -> None:
+        self._mind = mind
+        self._history = history
+        self._tools = tools
+        self._failures = 0
+        self._summarise_at = summarise_at or SUMMARISE_AT
+        self.enabled = enabled
+        self.usage = Usage()
+        """What summaries have cost since somebody last asked."""
+
+    async def make_room(self, say: Callable[[Event], Awaitable[None]]) -> None:
+        """Before a request: do what is needed, and no more."""
+        window = self._mind.context_window
+        if self.enabled and self._history.tokens >= CLEAR_SHARE * self._summarise_at * window:
+            freed = self._clear_results()
+            if freed:
+                await say(Notice(f"Old tool results were cleared to make room (about {freed} tokens)."))
+        if self.enabled and self._history.tokens >= self._summarise_at * window and self._may_summarise:
+            await say(Notice(await self.summarise()))
+        if self._history.tokens >= DROP_AT * window:
+            dropped = self.drop()
+            if dropped is not None:
+                await say(Notice(dropped))
+
+    @property
+    def _may_summarise(self) -> bool:
+        """Whether there is something before the latest message, and summaries have not failed too often."""
+        return len(self._history.messages) > 1 and self._failures < MAX_FAILURES
+
+    async def summarise(self) -> str:
+        """Let the model write a summary and go on with that; gives what to tell people."""
+        history = self._history
+        before = history.tokens
+        kept = _latest_words(history.messages)
+        request = [*history.messages, Message("user", (Text(ASK_FOR_SUMMARY),))]
+        try:
+            summary = await self._ask(request)
+        except ProviderError as fault:
+            self._failures += 1
+            return f"The conversation could not be summarised: {fault}"
+        if not summary:
+            self._failures += 1
+            return "The conversation could not be summarised: the model wrote no summary."
+        self._failures = 0
+        history.replace([Message("user", (Text(f"{COMPACTED}\n\n{summary}"), *kept))])
+        return f"The conversation was compacted: about {before} tokens became {history.tokens}."
+
+    def drop(self) -> str | None:
+        """Without the model: leave out the oldest messages, so that half of the room they take is free, or half of the
+        window if that is smaller. Gives what to tell people; None if there is nothing to leave out.
+        """
+        messages = self._history.messages
+        room = min(self._mind.context_window, sum(map(estimate, messages))) // 2
+        kept: list[Message] = []
+        tokens = 0
+        for message in reversed(messages):
+            tokens += estimate(message)
+            if kept and tokens > room:
+                break
+            kept.append(message)
+        kept.reverse()
+        if kept and isinstance(kept[0].content[0], ToolResult):
+            # A result whose call is gone would be refused.
+            kept.pop(0)
+        dropped = [message for message in messages[: len(messages) - len(kept)] if not _is_mark(message)]
+        if not dropped:
+            return None
+        words = () if _latest_words(kept) else _latest_words(messages)
+        self._history.replace([Message("user", (Text(DROPPED), *words)), *kept])
+        return f"The model's window is full: the oldest {len(dropped)} messages are no longer sent."
+
+    def _clear_results(self) -> int:
+        """Clear old results; gives the tokens that are free now."""
+        before = self._history.tokens
+        left = KEPT_RESULTS
+        messages: list[Message] = []
+        for message in reversed(self._history.messages):
+            blocks = []
+            for block in reversed(message.content):
+                if isinstance(block, ToolResult):
+                    left -= 1
+                    if left < 0 and (len(block.text) > WORTH_CLEARING_CHARS or block.images):
+                        block = ToolResult(block.id, CLEARED, block.is_error)
+                blocks.append(block)
+            content = tuple(reversed(blocks))
+            messages.append(message if content == message.content else message.replace(content=content))
+        messages.reverse()
+        if all(old is new for old, new in zip(self._history.messages, messages, strict=True)):
+            return 0
+        self._history.replace(messages)
+        return max(0, before - self._history.tokens)
+
+    async def _ask(self, messages: Sequence[Message]) -> str:
+        # The tools are named because their calls are in the conversation; providers insist.
+        async for chunk in self._mind.ask(messages, self._tools()):
+            if isinstance(chunk, Answer):
+                self.usage += chunk.usage or Usage()
+                return "".join(block.text for block in chunk.content if isinstance(block, Text)).strip()
+        return ""
+
+
+def _latest_words(messages: Sequence[Message]) -> tuple[Text, ...]:
+    """What the user said last: a summary may lose its edge."""
+    for message in reversed(messages):
+        words = tuple(block for block in message.content if isinstance(block, Text))
+        if message.role == "user" and words:
+            return (Text("[The user's latest message:]"), *words)
+    return ()
+
+
+def _is_mark(message: Message) -> bool:
+    """Whether a message stands for those that were dropped before."""
+    return message.content == (Text(DROPPED),)
+
+
+def is_overflow(fault: ProviderError) -> bool:
+    """Whether a provider refused a request because it is too long. They have no common code for it."""
+    text = str(fault).lower()
+    return any(
+        sign in text for sign in ("context length", "context_length", "too long", "exceed_context", "context size")
+    )

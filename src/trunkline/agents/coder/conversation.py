@@ -1,0 +1,161 @@
+"""One dialogue with the coding agent: its history, its model, its tools, and the turns on them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
+
+from trunkline.agents.coder import options
+from trunkline.agents.coder.briefing import Briefing
+from trunkline.agents.coder.calls import Calls
+from trunkline.agents.coder.commands import Commands
+from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.files import attach
+from trunkline.agents.coder.history import History
+from trunkline.agents.coder.kit import Kit
+from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.settings import CoderSettings
+from trunkline.agents.coder.subagents import Subagents
+from trunkline.agents.coder.work import Work
+from trunkline.agents.telling import Telling
+from trunkline.base.redact import Redactor
+from trunkline.core.agent import AddHistory, AddMcpServer, Change, Decision, OpenRequest, SetOptions
+from trunkline.core.approvals import Decisions
+from trunkline.core.events import Event, Notice, TurnEnded, UserMessage
+from trunkline.core.faults import Fault, Unsupported
+from trunkline.core.turns import STOPPED
+from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.models.model import Model
+from trunkline.models.providers import ModelSettings
+
+#: How long a turn that was stopped may take to let go of its tools before the conversation closes without it.
+CLOSE_SECONDS = 0.3
+
+
+class CoderConversation:
+    """See `core.agent.Conversation`."""
+
+    session_id: str | None = None
+
+    def __init__(
+        self,
+        settings: CoderSettings,
+        request: OpenRequest,
+        make_model: Callable[[ModelSettings], Model],
+        redactor: Redactor,
+    ) -> None:
+        self._settings = settings
+        self._make_model = make_model
+        self._workspace = request.workspace
+        self._kit = Kit(request.workspace, request.announce or _to_nobody, dict(os.environ))
+        own = (settings.instructions, request.instructions)
+        self._briefing = Briefing(request.workspace, own, request.history, self._kit.shell)
+        self._notes = [*settings.warnings, *self._briefing.notices]
+        self._mind = Mind(
+            make_model(settings.model),
+            self._system,
+            max_tokens=settings.model.max_tokens,
+            max_rounds=settings.max_turns,
+            thinking_budget=settings.thinking_budget,
+            effort=settings.effort,
+            context_window=settings.context_window,
+        )
+        self._decisions = Decisions()
+        self._history = History(request.journal)
+        self._history.on_replaced = self._kit.forget_shown
+        calls = partial(Calls, decisions=self._decisions, redactor=redactor)
+        self._subagents = Subagents(self._mind, lambda prefix: calls(self._kit.for_subagents(), prefix=prefix))
+        self._kit.add_spawn(self._subagents)
+        self._calls = calls(self._kit.toolbox)
+        self._compaction = Compaction(
+            self._mind,
+            self._history,
+            self._calls.specs,
+            enabled=settings.compaction,
+            summarise_at=settings.compact_at,
+        )
+        self._commands = Commands(self._mind, self._history, self._compaction)
+        self._telling: Telling | None = None
+        self._warming: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        """Begin what may take a while and needs no message: while the host still thinks, nobody waits for it."""
+        self._kit.start(self._settings.mcp_servers)
+        warm = getattr(self._mind.model, "warm", None)
+        if warm is not None:
+            self._warming = asyncio.get_running_loop().run_in_executor(None, _quietly, warm)
+
+    def turn(self, message: UserMessage) -> AsyncIterator[Event]:
+        self._telling = Telling(partial(self._answer, message, self._telling))
+        return self._telling
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        self._decisions.resolve(call_id, decision)
+
+    async def configure(self, change: Change) -> None:
+        match change:
+            case AddHistory(text=text):
+                self._briefing.add_history(text)
+            case SetOptions():
+                await self._set(change)
+            case AddMcpServer():
+                await self._kit.connect(change)
+            case _:
+                raise Unsupported(f"The coding agent knows no `{type(change).__name__}`.")
+
+    async def cancel(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+        self._decisions.deny_all(STOPPED)
+
+    async def close(self) -> None:
+        await self.cancel()
+        if self._telling is not None:
+            await asyncio.wait({asyncio.ensure_future(self._telling.finished())}, timeout=CLOSE_SECONDS)
+        await asyncio.gather(self._kit.close(), self._mind.model.close())
+
+    def _system(self) -> str:
+        return self._briefing.text(self._mind.model, self._kit.toolbox.names)
+
+    async def _set(self, change: SetOptions) -> None:
+        old = self._mind.model
+        self._settings = options.applied(change.options, self._settings, self._mind, self._compaction, self._make_model)
+        if self._mind.model is not old:
+            self._history.forget_thoughts()
+            await old.close()
+
+    async def _answer(self, message: UserMessage, before: Telling | None, tell: Telling) -> TurnEnded:
+        if before is not None:
+            # One that was stopped may still be putting its things in order, which must come first in the history.
+            await before.finished()
+        while self._notes:
+            await tell.say(Notice(self._notes.pop(0)))
+        command = self._commands.find(message.text)
+        if command is not None:
+            await tell.say(Notice(await command()))
+            used, self._compaction.usage = self._compaction.usage, Usage()
+            return TurnEnded("success", used if used.known else NOTHING_USED)
+        await self._kit.ready()
+        if self._warming is not None:
+            # In a thread, so that a stop and a ping are heard meanwhile.
+            await self._warming
+            self._warming = None
+        blocks, notices = await attach(message, self._workspace, images=self._mind.model.images)
+        for notice in notices:
+            await tell.say(Notice(notice))
+        self._history.user(blocks)
+        self._subagents.tell = tell
+        return await Work(self._mind, self._history, self._calls, self._compaction).run(tell)
+
+
+def _quietly(warm: Callable[[], None]) -> None:
+    """What goes wrong here goes wrong again with the first question, and is told then."""
+    with suppress(Fault):
+        warm()
+
+
+def _to_nobody(event: Event) -> None:
+    """Where nobody listens between turns."""

@@ -1,0 +1,150 @@
+"""What was said between the agent and its model, kept in the session's journal and always fit to be sent.
+
+Providers refuse a conversation in which a tool call has no result, whatever the reason: a denial, a stop, a crash. So
+every way to end a round goes through here, and what a crash cut off is mended when the session is resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from trunkline.core.agent import Journal
+from trunkline.models.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, from_json, to_json
+
+#: What the model is told of a call whose end nobody saw.
+CUT_OFF = "The process ended before this tool did. It may or may not have had its effect."
+#: What the model is told of a turn that the user stopped.
+STOPPED = "[The user stopped the answer here.]"
+
+#: Characters per token, as a rule of thumb for English and code, where no provider has counted.
+CHARS_PER_TOKEN = 4
+#: What a picture is taken to cost; providers count between 1,000 and 1,600 for a large one.
+IMAGE_TOKENS = 1500
+
+
+class NoJournal:
+    """For conversations that are not kept: those of sub-agents."""
+
+    records: Sequence[Any] = ()
+
+    def append(self, record: Any) -> None:
+        pass
+
+    def replace(self, records: Sequence[Any]) -> None:
+        pass
+
+
+class History:
+    """The messages of one conversation, oldest first."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.messages: list[Message] = [from_json(record) for record in journal.records]
+        self._tokens = sum(map(estimate, self.messages))
+        self._used_ids = {
+            block.id for message in self.messages for block in message.content if isinstance(block, ToolUse)
+        }
+        self.on_replaced: Callable[[], None] = lambda: None
+        """Told when the model no longer has some of what it was shown."""
+        self._mend()
+
+    @property
+    def tokens(self) -> int:
+        """How full the model's window is: as the provider counted last, and an estimate of what came since."""
+        return self._tokens
+
+    def counted(self, tokens: int | None) -> None:
+        """The provider has counted all that was said so far, its latest answer included."""
+        if tokens:
+            self._tokens = tokens
+
+    def user(self, content: Iterable[Block]) -> None:
+        """The user's side said something."""
+        self._add(Message("user", tuple(content)))
+
+    def assistant(self, content: Iterable[Block]) -> tuple[ToolUse, ...]:
+        """The model said something; gives its calls, each with an id of its own.
+
+        Small models and some servers use one id for every call. An answer could then belong to any of them.
+        """
+        blocks = tuple(self._renamed(block) for block in content if not _is_empty(block))
+        if blocks:
+            self._add(Message("assistant", blocks))
+        return tuple(block for block in blocks if isinstance(block, ToolUse))
+
+    def results(self, results: Sequence[ToolResult]) -> None:
+        """The calls of the latest answer have their results, in the order of the calls."""
+        self._add(Message("user", tuple(results)))
+
+    def stopped(self, said: str, calls: Sequence[ToolUse], results: Sequence[ToolResult], reason: str) -> None:
+        """The turn was cut off: by then the model had `said` something, or some of its `calls` had `results`."""
+        if said:
+            self._add(Message("assistant", (Text(said),)))
+        have = {result.id: result for result in results}
+        ends = [have.get(call.id) or ToolResult(call.id, reason, is_error=True) for call in calls]
+        self._add(Message("user", (*ends, Text(STOPPED))))
+
+    def forget_thoughts(self) -> None:
+        """Another model answers from now on: reasoning is signed for the model that it came from, and for no other."""
+        if any(isinstance(block, Thinking) for message in self.messages for block in message.content):
+            spoken = [
+                message.replace(content=tuple(block for block in message.content if not isinstance(block, Thinking)))
+                for message in self.messages
+            ]
+            self.replace([message for message in spoken if message.content])
+
+    def replace(self, messages: Sequence[Message]) -> None:
+        """Go on with other messages instead, as after a compaction."""
+        self.messages = list(messages)
+        self._tokens = sum(map(estimate, self.messages))
+        self._journal.replace([to_json(message) for message in self.messages])
+        self.on_replaced()
+
+    def _add(self, message: Message) -> None:
+        self._journal.append(to_json(message))
+        self.messages.append(message)
+        self._tokens += estimate(message)
+
+    def _renamed(self, block: Block) -> Block:
+        if not isinstance(block, ToolUse):
+            return block
+        call_id, count = block.id or "call", 1
+        while call_id in self._used_ids or not call_id:
+            count += 1
+            call_id = f"{block.id or 'call'}-{count}"
+        self._used_ids.add(call_id)
+        return block if call_id == block.id else block.replace(id=call_id)
+
+    def _mend(self) -> None:
+        """The process may have ended between a call and its result."""
+        if not self.messages or self.messages[-1].role != "assistant":
+            return
+        calls = [block for block in self.messages[-1].content if isinstance(block, ToolUse)]
+        if calls:
+            self.results([ToolResult(call.id, CUT_OFF, is_error=True) for call in calls])
+
+
+def estimate(message: Message) -> int:
+    """About how many tokens a message has."""
+    return sum(map(_block_tokens, message.content))
+
+
+def _block_tokens(block: Block) -> int:
+    match block:
+        case Text(text=text):
+            chars = len(text)
+        case Thinking(text=text, redacted=redacted):
+            chars = len(text) + len(redacted or "")
+        case ToolUse(name=name, input=args, raw=raw):
+            chars = len(name) + len(raw or "") + len(repr(args))
+        case ToolResult(text=text, images=images):
+            chars = len(text) + CHARS_PER_TOKEN * IMAGE_TOKENS * len(images)
+        case _:
+            chars = CHARS_PER_TOKEN * IMAGE_TOKENS
+    return chars // CHARS_PER_TOKEN + 1
+
+
+def _is_empty(block: Block) -> bool:
+    """Whether a block says nothing; providers refuse such blocks when they come back."""
+    return isinstance(block, Text) and not block.text.strip()

@@ -1,0 +1,188 @@
+"""AGENTS.md: what the user and the project tell every agent.
+
+The user's own comes first (`AGENTS.md` beside the configuration file), then each one from the root of the repository
+down to the workspace, so that the nearest has the last word. Without a repository only the workspace's counts.
+
+A line that is nothing but `@path` stands for that file, seen from the file that has the line. What is included must be
+text by its name, and lie in the repository, or beside the user's own file: a repository that somebody else wrote does
+not get to show the model, and whoever runs it, the rest of the disk. A line in a code fence stands for itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from trunkline.base import paths
+from trunkline.base.regular import NotRegular, read_regular
+from trunkline.base.values import Value
+
+NAME = "AGENTS.md"
+
+#: How deep includes may stand in one another.
+MAX_DEPTH = 5
+#: A file of instructions that a model can keep in mind is far smaller.
+MAX_FILE_BYTES = 64 * 1024
+#: All of them together: a tenth of a large model's window.
+MAX_CHARS = 80_000
+#: Files in all, includes counted as often as they stand there: ten that each include ten more are soon a million.
+MAX_FILES = 50
+#: Directories between a repository's root and the workspace; no real one is so deep.
+MAX_LEVELS = 64
+
+SUFFIXES = (".md", ".txt", ".json", ".yaml", ".yml", ".toml")
+
+_PREAMBLE = (
+    "# Instructions\n\n"
+    "The user and the project give these instructions. Follow them; where they contradict each other, the later ones "
+    "count, and what the user says in the conversation counts most."
+)
+
+
+class Instructions(Value):
+    """The section for the system prompt, empty if there is none; the files it was made of; and what went wrong."""
+
+    text: str = ""
+    files: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def load(workspace: str, environ: Mapping[str, str] = os.environ) -> Instructions:
+    """Read all that applies to a workspace. Blocks for as long as the disk needs; it is little."""
+    reader = _Reader()
+    own = paths.config_dir(environ)
+    reader.add(os.path.join(own, NAME), "the user's own", ())
+    directories = project_directories(workspace)
+    for directory in directories:
+        reader.add(os.path.join(directory, NAME), "project instructions", directories[:1])
+    return reader.result()
+
+
+def project_directories(workspace: str) -> tuple[str, ...]:
+    """The directories whose instructions count, the outermost first."""
+    here = os.path.realpath(workspace)
+    found = [here]
+    while len(found) < MAX_LEVELS:
+        # A worktree or a submodule has a file of that name.
+        if os.path.lexists(os.path.join(found[-1], ".git")):
+            return tuple(reversed(found))
+        parent = os.path.dirname(found[-1])
+        if parent == found[-1]:
+            break
+        found.append(parent)
+    return (here,)
+
+
+class _Reader:
+    """Collects files and their includes, within the bounds."""
+
+    def __init__(self) -> None:
+        self._sections: list[str] = []
+        self._files: list[str] = []
+        self._notices: list[str] = []
+        self._room = MAX_CHARS
+
+    def add(self, path: str, what: str, roots: Sequence[str]) -> None:
+        """One AGENTS.md, if it is there. Without `roots` it is the user's own, and may lie anywhere."""
+        if not os.path.lexists(path):
+            return
+        real = os.path.realpath(path)
+        if roots and not _inside(real, roots):
+            self._notices.append(f"`{path}` is a link that leaves the repository. Going on without it.")
+            return
+        allowed = tuple(roots) or (os.path.realpath(os.path.dirname(path)), os.path.dirname(real))
+        text = "\n".join(self._lines(path, real, allowed, ())).strip()
+        if text:
+            self._append(f"Contents of {path} ({what}):\n\n{text}")
+
+    def result(self) -> Instructions:
+        """The whole section."""
+        text = "\n\n".join([_PREAMBLE, *self._sections]) if self._sections else ""
+        return Instructions(text, tuple(self._files), tuple(self._notices))
+
+    def _append(self, section: str) -> None:
+        if not self._room:
+            return
+        if len(section) > self._room:
+            self._notices.append(
+                f"The instructions in {NAME} files are longer than {MAX_CHARS} characters. The rest is left out."
+            )
+            section = section[: self._room] + "\n[... the rest is left out: it is too long]"
+        self._room = max(0, self._room - len(section))
+        self._sections.append(section)
+
+    def _lines(self, path: str, real: str, roots: tuple[str, ...], within: tuple[str, ...]) -> list[str]:
+        """A file's lines, those of its includes in their places."""
+        text = self._read(real)
+        if text is None:
+            return []
+        self._files.append(path)
+        lines: list[str] = []
+        fence = ""
+        for line in text.splitlines():
+            fence = _fence_after(line, fence)
+            included = None if fence else _included(line)
+            if included is None:
+                lines.append(line)
+            else:
+                lines += self._include(included, real, roots, (*within, real))
+        return lines
+
+    def _include(self, name: str, includer: str, roots: tuple[str, ...], within: tuple[str, ...]) -> list[str]:
+        path = os.path.join(os.path.dirname(includer), os.path.expanduser(name))
+        real = os.path.realpath(path)
+        problem = None
+        if not real.lower().endswith(SUFFIXES):
+            problem = f"only {', '.join(SUFFIXES)} files can be included"
+        elif not _inside(real, roots):
+            problem = "it is outside of the repository" if len(roots) == 1 else "it is not beside the user's file"
+        elif real in within:
+            problem = "it would include itself"
+        elif len(self._files) >= MAX_FILES:
+            problem = f"there are more than {MAX_FILES} files of instructions"
+        elif len(within) > MAX_DEPTH:
+            problem = f"includes stand in one another more than {MAX_DEPTH} deep"
+        elif not os.path.exists(real):
+            problem = "there is no such file"
+        if problem is None:
+            return self._lines(path, real, roots, within)
+        self._notices.append(f"`@{name}` in `{includer}` is left out: {problem}.")
+        return []
+
+    def _read(self, path: str) -> str | None:
+        try:
+            contents = read_regular(path, MAX_FILE_BYTES)
+        except NotRegular:
+            self._notices.append(f"`{path}` is not a file. Going on without it.")
+            return None
+        except OSError as error:
+            self._notices.append(f"`{path}` cannot be read: {os.strerror(error.errno or 0)}. Going on without it.")
+            return None
+        if contents.cut:
+            self._notices.append(f"`{path}` is longer than {MAX_FILE_BYTES} bytes. The rest is left out.")
+        return contents.data.decode("utf-8-sig", "replace")
+
+
+def _inside(real: str, roots: Sequence[str]) -> bool:
+    return any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+
+
+def _included(line: str) -> str | None:
+    """The path of a line that is an include."""
+    path = line.strip()
+    if len(path) < 2 or not path.startswith("@") or "\0" in path or any(map(str.isspace, path)):
+        return None
+    # `@someone` is a person; a path has a directory or an ending.
+    return path[1:] if "/" in path or "." in path else None
+
+
+def _fence_after(line: str, fence: str) -> str:
+    """The fence that is open after a line; empty if none is."""
+    stripped = line.strip()
+    mark = stripped[:3]
+    if fence:
+        closing = stripped.startswith(fence) and not stripped.strip(fence[0])
+        return "" if closing else fence
+    if mark not in ("```", "~~~"):
+        return ""
+    return mark[0] * (len(stripped) - len(stripped.lstrip(mark[0])))

@@ -1,0 +1,375 @@
+"""What the coding agent works with: flags, variables and files, resolved into one record.
+
+    flags, and the `TRUNKLINE_*` variables that stand for them
+    the profile that was asked for
+    the provider's own variables, such as `ANTHROPIC_API_KEY`
+    the files, `[providers.NAME]` and `[default]`
+    defaults
+
+The upper beats the lower. Two rules keep keys where they belong: an address and a key that stand together in a file are
+used together, and a model, key or address that was set for one provider is never used with another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.agents.coder.settings_mcp import Servers, mcp_servers
+from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, profile
+from trunkline.agents.coder.settings_values import Reference, expanded, names, secrets_in
+from trunkline.base.config import Config, ConfigFileError, load, user_file
+from trunkline.base.config_schema import suggestion
+from trunkline.base.environ_secrets import FEWEST_CHARS
+from trunkline.base.values import Value
+from trunkline.core.agent import AddMcpServer
+from trunkline.core.events import Mode
+from trunkline.core.faults import ConfigError, NoModel
+from trunkline.models.endpoint import is_own_machine
+from trunkline.models.prices import Price
+from trunkline.models.providers import DEFAULT_MODELS, VARIABLES, ModelSettings, check
+
+#: What a command line may say, or a `TRUNKLINE_*` variable in its place.
+OPTIONS = (
+    "provider",
+    "model",
+    "max_tokens",
+    "max_turns",
+    "base_url",
+    "api_key",
+    "profile",
+    "thinking_budget",
+    "effort",
+)
+_NUMBERS = frozenset({"max_tokens", "max_turns", "thinking_budget"})
+
+#: Whose variables are looked for when nobody names a provider, in this order; all of a group must be set.
+_TELLING = (
+    ("anthropic", ("ANTHROPIC_API_KEY",)),
+    ("openai", ("OPENAI_API_KEY",)),
+    ("bedrock", ("AWS_REGION", "AWS_ACCESS_KEY_ID")),
+    ("bedrock", ("AWS_REGION", "AWS_PROFILE")),
+    ("vertex", ("VERTEX_PROJECT_ID",)),
+)
+
+
+class CoderSettings(Value):
+    """Everything that the coding agent needs to know."""
+
+    model: ModelSettings
+    why: str
+    """How the provider was chosen, for people."""
+    max_turns: int | None = None
+    instructions: str | None = None
+    """What the files add to the system prompt. What the command line adds comes with the `OpenRequest`."""
+    thinking_budget: int | None = None
+    effort: str | None = None
+    context_window: int | None = None
+    """If the model's own is not to be believed."""
+    compaction: bool = True
+    compact_at: float | None = None
+    """The share of the window at which compaction begins, between 0 and 1."""
+    mode: Mode | None = None
+    auto_approve: bool = False
+    allow: tuple[str, ...] | None = None
+    mcp_servers: tuple[AddMcpServer, ...] = ()
+    prices: Mapping[str, Price] = {}
+    """Of models whose price the user knows better."""
+    secrets: tuple[str, ...] = ()
+    """Values from the files that must not be shown; those of the environment are known already."""
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        # Servers and secrets are nobody's to read in a log.
+        return f"CoderSettings(model={self.model!r})"
+
+
+def load_config(workspace: str, environ: Mapping[str, str] = os.environ) -> Config:
+    """The configuration files.
+
+    Raises:
+        ConfigError: one of them cannot be used.
+    """
+    try:
+        return load(workspace, environ)
+    except ConfigFileError as error:
+        raise ConfigError(f"{error}.") from None
+
+
+def resolve(
+    options: Mapping[str, Any],
+    workspace: str,
+    environ: Mapping[str, str] = os.environ,
+    config: Config | None = None,
+) -> CoderSettings:
+    """Decide what to work with. `options` holds what the command line said; what is absent or None was not said.
+
+    Raises:
+        ConfigError: something is missing or contradictory; the text says what to do.
+    """
+    return _Resolver(options, environ, config or load_config(workspace, environ)).resolve()
+
+
+class _Resolver:
+    """One resolution: the sources, and what is found out about them on the way."""
+
+    def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str], config: Config) -> None:
+        self._environ = environ
+        self._config = config
+        self._flags = _flags(options, environ)
+        self._profile_name = self._flags.get("profile")
+        self._profile = profile(config, self._profile_name, environ)
+        self._default: Table = config.get("default", default={})
+        self._name, self._why = self._provider()
+        self._table: Table = config.get("providers", self._name, default={})
+        self._kind = self._provider_kind()
+        if self._profile.get("provider", self._name) != self._name:
+            # It was made for another provider: what it says of that one is of no use with this one.
+            self._profile = {key: value for key, value in self._profile.items() if key in OF_NO_PROVIDER}
+
+    def resolve(self) -> CoderSettings:
+        model = self._model_settings()
+        self._check(model)
+        compact: Table = self._config.get("compact", default={})
+        percent = compact.get("threshold_pct")
+        servers = self._servers()
+        self._note_unknown_compat()
+        allow = self._config.get("tools", "allow_list")
+        return CoderSettings(
+            model=model,
+            why=self._why,
+            max_turns=self._first("max_turns", self._flags, self._profile, self._default) or None,
+            instructions=self._first("system_prompt", self._profile, self._default),
+            thinking_budget=self._asked("thinking_budget") or None,
+            effort=self._asked("effort"),
+            context_window=compact.get("context_window"),
+            compaction=compact.get("enabled", True),
+            compact_at=None if percent is None else percent / 100,
+            mode=self._first("mode", self._profile, self._default),
+            auto_approve=self._config.get("tools", "auto_approve", default=False),
+            allow=None if allow is None else tuple(allow),
+            mcp_servers=servers.servers,
+            prices=_prices(self._config),
+            secrets=tuple(sorted({*_secrets(model), *servers.secrets})),
+            warnings=(*self._config.all_warnings(), *self._exposed(), *servers.warnings),
+        )
+
+    # Which provider
+
+    def _provider(self) -> tuple[str, str]:
+        """Its name, and how it was found."""
+        if name := self._flags.get("provider"):
+            return name, f"The provider is `{name}`, as asked for."
+        if name := self._profile.get("provider"):
+            return name, f"The provider is `{name}`: the profile `{self._profile_name}` says so."
+        if name := self._default.get("provider"):
+            origin = self._config.origin("default", "provider")
+            return name, f"The provider is `{name}`: `{origin.file if origin else ''}` says so."
+        for name, variables in _TELLING:
+            if all(self._environ.get(variable) for variable in variables):
+                return name, f"The provider is `{name}`: {' and '.join(f'`{each}`' for each in variables)} is set."
+        for name, table in self._config.get("providers", default={}).items():
+            if table.get("api_key") or self._environ.get(table.get("api_key_env", "")):
+                return name, f"The provider is `{name}`: the configuration has a key for it."
+        raise NoModel(
+            "No model is configured.",
+            hint=f"Set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, name a provider with `--provider` "
+            f"({names(VARIABLES)}), "
+            f'or write `[default]` and `provider = "..."` into `{user_file(self._environ)}`.',
+        )
+
+    def _provider_kind(self) -> str:
+        """What the provider speaks."""
+        kind: str = self._table.get("provider", self._name)
+        if kind in VARIABLES:
+            return kind
+        if kind != self._name:
+            error = self._config.error(
+                f"must be one of {names(VARIABLES)}, not `{kind}`", "providers", self._name, "provider"
+            )
+            raise ConfigError(f"{error}.")
+        own = [name for name in self._config.get("providers", default={}) if name not in VARIABLES]
+        known = [*VARIABLES, *own]
+        if self._name in own:
+            raise ConfigError(
+                f"`[providers.{self._name}]` does not say what it speaks.",
+                hint='Add `provider = "openai"` or `provider = "anthropic"` to it.',
+            )
+        raise ConfigError(
+            f"There is no provider `{self._name}`.{suggestion(self._name, known)}", hint=f"There are {names(known)}."
+        )
+
+    # The model
+
+    def _model_settings(self) -> ModelSettings:
+        base_url, api_key = self._address_and_key()
+        account = {option: self._reached(option) for option in ACCOUNT}
+        if account["credentials"] is not None:
+            account["credentials"] = os.path.expanduser(account["credentials"])
+        return ModelSettings(
+            provider=self._kind,
+            model=self._model(),
+            api_key=api_key,
+            base_url=base_url,
+            max_tokens=self._asked("max_tokens"),
+            compat={**self._table.get("compat", {}), **self._profile.get("compat", {})},
+            **account,
+        )
+
+    def _check(self, model: ModelSettings) -> None:
+        """Like `check`; but a provider that the user named does not go by the variables of its kind."""
+        keyless = not model.api_key and "api_key" in VARIABLES[self._kind]
+        if self._name != self._kind and keyless and not is_own_machine(model.base_url or ""):
+            raise ConfigError(
+                f"The provider `{self._name}` has no key.",
+                hint=f"Write `api_key_env` or `api_key` into `[providers.{self._name}]`.",
+            )
+        check(model)
+
+    def _model(self) -> str | None:
+        meant_for = self._default.get("provider")
+        default = self._default if meant_for in (self._name, None) else {}
+        # A model that was set for this very provider beats one that was set for whichever it is.
+        order = (default, self._table) if meant_for == self._name else (self._table, default)
+        found: str | None = self._first("model", self._flags, self._profile, *order)
+        return found or DEFAULT_MODELS.get(self._kind)
+
+    def _asked(self, option: str) -> Any:
+        return self._first(option, self._flags, self._profile, self._table, self._default)
+
+    def _sources(self) -> tuple[Table, ...]:
+        """Who may say where the model is, the one who counts most first."""
+        variables = VARIABLES[self._kind] if self._name == self._kind else {}
+        ambient = {option: value for option, name in variables.items() if (value := self._environ.get(name))}
+        flags: Table = {option: self._flags[option] for option in ("base_url", "api_key") if option in self._flags}
+        return flags, self._profile, ambient, self._table
+
+    def _reached(self, option: str) -> str | None:
+        value = self._first(option, *self._sources())
+        return None if value is None else self._expanded(value, option)
+
+    def _address_and_key(self) -> tuple[str | None, str | None]:
+        sources = self._sources()
+        flags = sources[0]
+        addressed = next((source for source in sources if source.get("base_url")), {})
+        base_url: str | None = addressed.get("base_url")
+        for source in (flags, addressed, *sources):
+            if variable := source.get("api_key_env"):
+                if not self._environ.get(variable):
+                    raise ConfigError(f"{variable} not set", hint=f"The configuration names it for `{self._name}`.")
+                return base_url, self._environ[variable]
+            if key := source.get("api_key"):
+                return base_url, self._expanded(key, "api_key")
+        return base_url, None
+
+    def _expanded(self, text: str, option: str) -> str:
+        try:
+            return expanded(text, self._environ)
+        except Reference as missing:
+            raise ConfigError(
+                f"{missing.variable} not set", hint=f"The `{option}` of `{self._name}` refers to it."
+            ) from None
+
+    @staticmethod
+    def _first(option: str, *sources: Table) -> Any:
+        return next((source[option] for source in sources if source.get(option) is not None), None)
+
+    # The rest
+
+    def _servers(self) -> Servers:
+        configured: Table = self._config.get("mcp", "servers", default={})
+        return mcp_servers(configured, self._environ, only=self._profile.get("mcp_servers"))
+
+    def _note_unknown_compat(self) -> None:
+        """Compatibility keys that change nothing are mentioned where the other keys without effect are."""
+        from trunkline.models.encoding import ALWAYS_ON
+
+        places = [("providers", self._name, "compat")]
+        if self._profile.get("compat"):
+            places.append(("profiles", str(self._profile_name), "compat"))
+        for place in places:
+            for key in self._config.get(*place, default={}):
+                done_anyway = key in ALWAYS_ON and self._config.get(*place, key) is True
+                if key not in _compat_keys(self._kind) and not done_anyway:
+                    self._note_without_effect((*place, key))
+
+    def _note_without_effect(self, path: tuple[str, ...]) -> None:
+        origin = self._config.origin(*path)
+        if origin is None:
+            return
+        if origin.file in self._config.unused:
+            self._config.unused[origin.file].append(origin.key)
+        else:
+            line = f", line {origin.line}" if origin.line else ""
+            advice = suggestion(path[-1], _compat_keys(self._kind))
+            self._config.warnings.append(f"`{origin.file}`{line}: `{origin.key}` has no effect.{advice}")
+
+    def _exposed(self) -> tuple[str, ...]:
+        """A warning if a file with a key in it can be read by others."""
+        if not secrets_in(self._table):
+            return ()
+        files = {origin.file for key in self._table if (origin := self._config.origin("providers", self._name, key))}
+        return tuple(
+            f"`{file}` holds a key and can be read by others: `chmod 600` it, or use `api_key_env`."
+            for file in sorted(files)
+            if os.path.exists(file) and os.stat(file).st_mode & 0o077
+        )
+
+
+def _flags(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for option in OPTIONS:
+        value = options.get(option)
+        if value is None:
+            variable = f"TRUNKLINE_{option.upper()}"
+            value = environ.get(variable) or None
+            if value is not None and option in _NUMBERS:
+                value = _number(variable, value)
+        if value is not None:
+            found[option] = value
+    return found
+
+
+def _number(variable: str, text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ConfigError(f"{variable}: `{text}` is not a whole number")
+    return int(text)
+
+
+def _secrets(model: ModelSettings) -> set[str]:
+    """Those that a file may have given, or a variable whose name does not tell."""
+    found = (model.api_key, model.secret_access_key, model.session_token)
+    return {secret for secret in found if secret and len(secret) >= FEWEST_CHARS}
+
+
+def _compat_keys(kind: str) -> frozenset[str]:
+    if kind == "openai":
+        from trunkline.models.openai import COMPAT_KEYS as OPENAI_KEYS
+
+        return OPENAI_KEYS
+    if kind in ("anthropic", "bedrock", "vertex"):
+        from trunkline.models.anthropic import COMPAT_KEYS as ANTHROPIC_KEYS
+
+        return ANTHROPIC_KEYS
+    if kind == "local":
+        from trunkline.models.local import COMPAT_KEYS as LOCAL_KEYS
+
+        return LOCAL_KEYS
+    return frozenset()
+
+
+def _prices(config: Config) -> dict[str, Price]:
+    """What the user pays.
+
+    Raises:
+        ConfigError: a price is not complete.
+    """
+    found = {}
+    for model, table in config.get("prices", default={}).items():
+        if not {"input", "output"} <= table.keys():
+            error = config.error("must have `input` and `output`, in dollars per million tokens", "prices", model)
+            raise ConfigError(f"{error}.")
+        price = table["input"]
+        found[model] = Price(price, table["output"], table.get("cache_read", price), table.get("cache_write", price))
+    return found

@@ -1,0 +1,75 @@
+"""The MCP servers of the configuration files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+from trunkline.agents.coder.settings_values import Reference, expanded, secrets_in
+from trunkline.base.config_schema import suggestion
+from trunkline.base.values import Value
+from trunkline.core.agent import AddMcpServer
+
+Transport = Literal["stdio", "sse", "streamable-http", "streamable_http"]
+
+
+class Servers(Value):
+    """What is to be connected; why something is not; and what must not be shown of it."""
+
+    servers: tuple[AddMcpServer, ...]
+    warnings: tuple[str, ...]
+    secrets: frozenset[str]
+
+
+def mcp_servers(
+    configured: Mapping[str, Mapping[str, Any]],
+    environ: Mapping[str, str],
+    only: Collection[str] | None = None,
+) -> Servers:
+    """Servers from their tables. One that cannot work is left out with a warning: the others are of use without it."""
+    servers: list[AddMcpServer] = []
+    secrets: set[str] = set()
+    warnings = [
+        f"There is no MCP server `{name}` in the configuration.{suggestion(name, configured)}"
+        for name in only or ()
+        if name not in configured
+    ]
+    for name, table in configured.items():
+        if (only is not None and name not in only) or not table.get("enabled", True):
+            continue
+        try:
+            server = _server(name, table, environ)
+        except (Reference, ValueError) as problem:
+            warnings.append(f"The MCP server `{name}` is left out: {problem}.")
+            continue
+        servers.append(server)
+        secrets |= secrets_in(server.env or {}) | secrets_in(server.headers or {})
+    return Servers(tuple(servers), tuple(warnings), frozenset(secrets))
+
+
+def _server(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> AddMcpServer:
+    """One server.
+
+    Raises:
+        Reference: it refers to a variable that is not set.
+        ValueError: something is missing.
+    """
+    # The schema has let only these pass.
+    transport: Transport = table.get("transport") or ("stdio" if "command" in table else "streamable-http")
+    needed = "command" if transport == "stdio" else "url"
+    if not table.get(needed):
+        raise ValueError(f"it has no `{needed}`")
+    command, url = table.get("command"), table.get("url")
+    return AddMcpServer(
+        name=name,
+        transport=transport,
+        command=command if command is None else expanded(command, environ),
+        args=tuple(expanded(argument, environ) for argument in table.get("args", ())),
+        env=_expanded(table.get("env"), environ),
+        url=url if url is None else expanded(url, environ),
+        headers=_expanded(table.get("headers"), environ),
+    )
+
+
+def _expanded(pairs: Mapping[str, str] | None, environ: Mapping[str, str]) -> dict[str, str] | None:
+    return None if pairs is None else {name: expanded(value, environ) for name, value in pairs.items()}

@@ -1,0 +1,87 @@
+"""Sub-agents: the same work on a task of its own, with an empty context. People see their tools, not their words.
+
+They stand under the same approvals: their calls are requested like the agent's own, under ids of their own. What they
+use counts as the turn's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from trunkline.agents.coder.calls import Calls
+from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.history import History, NoJournal
+from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.work import Work
+from trunkline.agents.telling import Telling
+from trunkline.core.events import Event, Failed, Notice, Progress
+from trunkline.core.usage import Usage
+from trunkline.models.messages import Text
+from trunkline.tools.spawn import Outcome, Task
+from trunkline.tools.tool import Report
+
+
+class Subagents:
+    """Runs tasks for the turn under way."""
+
+    def __init__(self, mind: Mind, calls: Callable[[str], Calls]) -> None:
+        self._mind = mind
+        self._calls = calls
+        """Makes the calls of a sub-agent, whose ids begin with the given prefix."""
+        self._count = 0
+        self.tell: Telling | None = None
+        """The turn under way."""
+
+    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[Outcome]:
+        async with asyncio.TaskGroup() as group:
+            working = [group.create_task(self._work(task), name=f"sub-agent {task.name}") for task in tasks]
+        return [work.result() for work in working]
+
+    async def _work(self, task: Task) -> Outcome:
+        tell = self.tell
+        if tell is None:
+            raise RuntimeError("a sub-agent works for a turn")
+        self._count += 1
+        aside = _Aside(tell, task.name)
+        calls = self._calls(f"sub{self._count}.")
+        history = History(NoJournal())
+        history.user((Text(task.prompt),))
+        work = Work(self._mind, history, calls, Compaction(self._mind, history, calls.specs), aloud=False)
+        try:
+            ended = await work.run(aside)
+        finally:
+            # A stop does not make it cheaper.
+            used = aside.usage or Usage()
+            tell.usage = (tell.usage or Usage()) + used
+        ok = ended.outcome == "success"
+        return Outcome(task.name, ok, work.answer if ok else aside.failure or "It ended badly.", work.rounds, used)
+
+
+class _Aside(Telling):
+    """What a sub-agent says reaches the same ears, except that its failure is not the turn's."""
+
+    def __init__(self, aloud: Telling, name: str) -> None:
+        super().__init__(_nothing)
+        self._aloud = aloud
+        self._name = name
+        self.failure = ""
+
+    async def say(self, event: Event) -> None:
+        if isinstance(event, Failed):
+            self.failure = event.message
+        else:
+            await self._aloud.say(self._named(event))
+
+    def say_now(self, event: Event) -> None:
+        self._aloud.say_now(self._named(event))
+
+    def _named(self, event: Event) -> Event:
+        if isinstance(event, Notice | Progress):
+            return event.replace(message=f"{self._name}: {event.message}")
+        return event
+
+
+async def _nothing(tell: Telling) -> NoReturn:
+    raise RuntimeError("a sub-agent's words are told by the turn's own `Telling`")

@@ -1,0 +1,179 @@
+"""The work on one message: ask the model, use the tools it calls, and ask again, until it has an answer.
+
+The same work is done for a user's message and for a sub-agent's task; they differ in who hears of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from trunkline.agents.coder.calls import Calls
+from trunkline.agents.coder.compaction import Compaction, is_overflow
+from trunkline.agents.coder.guards import Guards
+from trunkline.agents.coder.history import History
+from trunkline.agents.coder.mind import Mind
+from trunkline.agents.telling import Telling
+from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, TurnEnded
+from trunkline.core.faults import Fault, ProviderError
+from trunkline.core.turns import STOPPED
+from trunkline.core.usage import Usage
+from trunkline.models.messages import Text, Thinking, ToolResult, ToolUse
+from trunkline.models.model import Answer, Retrying, TextChunk, ThinkingChunk
+
+NO_MORE_TOOLS = "[You have used all the tool rounds that this message may have. Answer now, without tools.]"
+NOT_RUN = "Not run: all tool rounds of this message are used."
+NO_ANSWER = "[You gave no answer. Answer now, in words.]"
+CUT_OFF = "[Your answer was cut off by its length limit. Go on exactly where it ended.]"
+
+
+class Work:
+    """One message being worked on."""
+
+    def __init__(
+        self, mind: Mind, history: History, calls: Calls, compaction: Compaction, *, aloud: bool = True
+    ) -> None:
+        self._mind = mind
+        self._history = history
+        self._calls = calls
+        self._compaction = compaction
+        self._aloud = aloud
+        """Whether the model's words are told; a sub-agent's are not."""
+        self._said = ""
+        self._asked: tuple[ToolUse, ...] = ()
+        self.rounds = 0
+        self.answer = ""
+        """The words of the latest answer."""
+
+    async def run(self, tell: Telling) -> TurnEnded:
+        """Work until there is an answer. History is in order afterwards, whatever happens."""
+        tell.usage = tell.usage or Usage()
+        try:
+            return await self._run(tell)
+        except asyncio.CancelledError:
+            if self._said or self._asked:
+                self._history.stopped(self._said, self._asked, tuple(self._calls.done.values()), STOPPED)
+            else:
+                self._history.stopped("", (), (), STOPPED)
+            raise
+        except Fault as fault:
+            if self._said:
+                self._history.assistant((Text(self._said),))
+            await tell.say(Failed(fault.kind, str(fault), fault.retryable))
+            return TurnEnded("error", tell.usage)
+
+    async def _run(self, tell: Telling) -> TurnEnded:
+        guards = Guards()
+        nudged = continued = False
+        while True:
+            answer = await self._ask(tell)
+            calls = self._history.assistant(answer.content)
+            self._history.counted(_total(answer.usage))
+            self._said = ""
+            if calls:
+                reason = await self._use(calls, guards, tell)
+                if reason is not None:
+                    await tell.say(Failed("tool", f"{reason} The turn was ended."))
+                    return TurnEnded("error", tell.usage)
+            elif answer.stop == "max_tokens" and not continued:
+                continued = True
+                await tell.say(Notice("The answer reached its length limit; the model was asked to go on."))
+                self._history.user((Text(CUT_OFF),))
+            elif self.answer.strip() or answer.stop == "refusal":
+                return await self._ended(answer, tell)
+            elif not nudged:
+                nudged = True
+                self._history.user((Text(NO_ANSWER),))
+            else:
+                return await self._without_words(answer, tell)
+
+    async def _ended(self, answer: Answer, tell: Telling) -> TurnEnded:
+        if answer.stop == "refusal":
+            await tell.say(Failed("provider", "The model refused to answer."))
+            return TurnEnded("error", tell.usage)
+        if answer.stop == "max_tokens":
+            await tell.say(Notice("The answer was cut off at its length limit."))
+        return TurnEnded("success", tell.usage)
+
+    async def _without_words(self, answer: Answer, tell: Telling) -> TurnEnded:
+        """Some models put their answer into their reasoning: better that than nothing."""
+        thoughts = "".join(block.text for block in answer.content if isinstance(block, Thinking))
+        if not thoughts:
+            await tell.say(Failed("provider", "The model finished without an answer.", retryable=True))
+            return TurnEnded("error", tell.usage)
+        self.answer = thoughts
+        if self._aloud:
+            await tell.say(TextDelta(thoughts))
+        return TurnEnded("success", tell.usage)
+
+    # Asking
+
+    async def _ask(self, tell: Telling) -> Answer:
+        await self._compaction.make_room(tell.say)
+        self._spend(self._compaction.usage, tell)
+        self._compaction.usage = Usage()
+        try:
+            return await self._listen(tell)
+        except ProviderError as fault:
+            # The window is smaller than we believed.
+            dropped = None if self._said or not is_overflow(fault) else self._compaction.drop()
+            if dropped is None:
+                raise
+            await tell.say(Notice(dropped))
+            return await self._listen(tell)
+
+    async def _listen(self, tell: Telling) -> Answer:
+        self._said = self.answer = ""
+        answer: Answer | None = None
+        stream = self._mind.ask(self._history.messages, self._calls.specs())
+        try:
+            # To the very end, which comes right after the answer: a connection that was read to its end is kept.
+            async for chunk in stream:
+                kind = type(chunk)
+                if kind is TextChunk:
+                    self._said += chunk.text  # type: ignore[attr-defined]
+                    if self._aloud:
+                        await tell.say(TextDelta(chunk.text))  # type: ignore[attr-defined]
+                elif kind is ThinkingChunk:
+                    if self._aloud:
+                        await tell.say(ThinkingDelta(chunk.text))  # type: ignore[attr-defined]
+                elif isinstance(chunk, Retrying):
+                    await tell.say(Notice(f"{chunk.reason}. Trying again in {chunk.seconds:.1f} s."))
+                elif isinstance(chunk, Answer):
+                    answer = chunk
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+        if answer is None:
+            raise ProviderError("The model's answer ended without an end.", retryable=True)
+        self._spend(answer.usage, tell)
+        self.answer = "".join(block.text for block in answer.content if isinstance(block, Text))
+        return answer
+
+    @staticmethod
+    def _spend(usage: Usage | None, tell: Telling) -> None:
+        if usage is not None:
+            tell.usage = (tell.usage or Usage()) + usage
+
+    # Using tools
+
+    async def _use(self, calls: tuple[ToolUse, ...], guards: Guards, tell: Telling) -> str | None:
+        """One round of tools; gives the reason to end the turn, if there is one."""
+        most = self._mind.max_rounds
+        self.rounds += 1
+        if most is not None and self.rounds > most:
+            self._history.results([ToolResult(call.id, NOT_RUN, is_error=True) for call in calls])
+            return f"Stopped after reaching the turn budget (max_turns={most})."
+        self._asked = calls
+        results = await self._calls.run(calls, tell)
+        self._history.results(results)
+        self._asked = ()
+        if most is not None and self.rounds == most:
+            await tell.say(Notice(f"All {most} tool rounds are used; the model was asked for its answer."))
+            self._history.user((Text(NO_MORE_TOOLS),))
+        return guards.saw(calls, results)
+
+
+def _total(usage: Usage | None) -> int | None:
+    """The tokens of a conversation up to and with an answer, as its provider counted them."""
+    if usage is None or usage.input_tokens is None:
+        return None
+    return usage.input_tokens + (usage.output_tokens or 0)

@@ -1,0 +1,123 @@
+"""Room is made before the window is full: cheaply first, and the conversation stays fit to be sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.agents.coder.test_history import Notebook
+from tests.support.loop import run
+from tests.support.thinker import Reply, Thinker, words
+from trunkline.agents.coder import compaction
+from trunkline.agents.coder.compaction import ASK_FOR_SUMMARY, CLEARED, COMPACTED, DROPPED, Compaction, is_overflow
+from trunkline.agents.coder.history import History
+from trunkline.agents.coder.mind import Mind
+from trunkline.core.events import Event, Notice
+from trunkline.core.faults import ProviderError
+from trunkline.core.usage import Usage
+from trunkline.models.messages import Message, Text, ToolResult, ToolUse, from_json
+
+WINDOW = 10_000
+
+
+class Room:
+    """A conversation of a few rounds, and a model to summarise it."""
+
+    def __init__(self, *replies: Reply, rounds: int = 0, chars: int = 400, **options: Any) -> None:
+        self.model = Thinker(*replies)
+        self.notebook = Notebook()
+        self.history = History(self.notebook)
+        self.history.user((Text("Find the bug."),))
+        for number in range(rounds):
+            self.history.assistant((ToolUse(f"t{number}", "Read", {"file_path": "a"}),))
+            self.history.results([ToolResult(f"t{number}", "x" * chars)])
+        self.said: list[Event] = []
+        mind = Mind(self.model, lambda: "", context_window=WINDOW)
+        self.compaction = Compaction(mind, self.history, lambda: (), **options)
+
+    async def say(self, event: Event) -> None:
+        self.said.append(event)
+
+    def make(self) -> list[str]:
+        run(self.compaction.make_room(self.say))
+        return [event.message for event in self.said if isinstance(event, Notice)]
+
+    @property
+    def texts(self) -> list[str]:
+        return [
+            block.text
+            for message in self.history.messages
+            for block in message.content
+            if isinstance(block, ToolResult)
+        ]
+
+
+def test_while_there_is_room_nothing_changes() -> None:
+    room = Room(rounds=10, chars=400)
+    before = list(room.history.messages)
+    assert room.make() == []
+    assert room.history.messages == before
+
+
+def test_old_results_are_cleared_first_and_the_newest_stay() -> None:
+    room = Room(rounds=10, chars=2600)
+    notices = room.make()
+    assert len(notices) == 1
+    assert room.texts == [CLEARED] * 5 + ["x" * 2600] * compaction.KEPT_RESULTS
+    assert room.history.tokens < compaction.CLEAR_SHARE * compaction.SUMMARISE_AT * WINDOW
+    assert [from_json(record) for record in room.notebook.kept] == room.history.messages
+
+
+def test_then_a_summary_takes_the_place_of_everything_but_the_latest_words() -> None:
+    room = Room(words("They look for a bug in a.py."), rounds=5, chars=8000)
+    notices = room.make()
+    assert "compacted" in notices[-1]
+    assert room.model.asked[-1] == Message("user", (Text(ASK_FOR_SUMMARY),))
+    (message,) = room.history.messages
+    texts = [block.text for block in message.content if isinstance(block, Text)]
+    assert texts[0] == f"{COMPACTED}\n\nThey look for a bug in a.py."
+    assert texts[-1] == "Find the bug."
+    assert room.compaction.usage == Usage(10, 5)
+
+
+def test_a_summary_that_fails_is_told_and_the_oldest_go_when_the_window_is_full() -> None:
+    fault = ProviderError("API error 500", retryable=True)
+    room = Room([fault], rounds=5, chars=8000)
+    notices = room.make()
+    assert "could not be summarised: API error 500" in notices[0]
+    assert "the oldest" in notices[1]
+    first = room.history.messages[0]
+    assert first.content[0] == Text(DROPPED)
+    assert room.history.tokens <= WINDOW // 2 + 2100
+    kept = [block.id for message in room.history.messages for block in message.content if isinstance(block, ToolUse)]
+    answered = [
+        block.id for message in room.history.messages for block in message.content if isinstance(block, ToolResult)
+    ]
+    assert kept == answered
+
+
+def test_when_all_that_is_left_would_go_the_latest_words_stay() -> None:
+    room = Room([ProviderError("no")], rounds=1, chars=80_000)
+    room.make()
+    assert [block for message in room.history.messages for block in message.content][-1] == Text("Find the bug.")
+
+
+def test_after_three_failures_no_more_summaries_are_tried() -> None:
+    room = Room(*([ProviderError("no")] for _ in range(3)), rounds=5, chars=7000)
+    for _ in range(5):
+        room.make()
+    assert len(room.model.requests) == compaction.MAX_FAILURES
+
+
+def test_switched_off_it_only_does_what_cannot_be_left_undone() -> None:
+    room = Room(rounds=5, chars=8000, enabled=False)
+    assert ["the oldest" in notice for notice in room.make()] == [True]
+
+
+def test_an_overflow_is_recognised_in_the_words_of_different_providers() -> None:
+    for text in (
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "This model's maximum context length is 128000 tokens.",
+        "exceed_context_size_error",
+    ):
+        assert is_overflow(ProviderError(text))
+    assert not is_overflow(ProviderError("API error 401: bad key"))

@@ -1,0 +1,332 @@
+"""A conversation with the coding agent: its model is a puppet, its tools are real."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.coder.test_history import Notebook
+from tests.support.loop import until
+from tests.support.thinker import USED, Reply, Thinker, call, calls, words
+from trunkline.agents.coder.agent import Coder
+from trunkline.agents.coder.compaction import COMPACTED
+from trunkline.agents.coder.settings import CoderSettings
+from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Conversation, Deny, OpenRequest, SetOptions
+from trunkline.core.events import (
+    Event,
+    Failed,
+    Notice,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    TurnEnded,
+    UserMessage,
+)
+from trunkline.core.faults import ConfigError, Fault, ProviderError, Unsupported
+from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.models.messages import Message, Text, ToolResult
+from trunkline.models.model import Request, TextChunk
+from trunkline.models.providers import ModelSettings
+
+
+class Talk:
+    """What a test holds in its hands."""
+
+    def __init__(self, conversation: Conversation, models: list[Thinker], notebook: Notebook) -> None:
+        self.conversation = conversation
+        self.models = models
+        self.notebook = notebook
+        self.events: list[Event] = []
+
+    @property
+    def model(self) -> Thinker:
+        return self.models[-1]
+
+    async def say(self, text: str, decide: Callable[[ToolRequested], Any] = lambda request: Approve()) -> list[Event]:
+        self.events = []
+        async for event in self.conversation.turn(UserMessage(text)):
+            self.events.append(event)
+            if isinstance(event, ToolRequested):
+                await self.conversation.decide(event.call_id, decide(event))
+        return self.events
+
+
+@asynccontextmanager
+async def talking(
+    workspace: Path,
+    *replies: Reply,
+    notebook: Notebook | None = None,
+    history: tuple[str, ...] = (),
+    announce: Callable[[Event], None] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Talk]:
+    notebook = notebook or Notebook()
+    models: list[Thinker] = []
+
+    def make_model(wanted: ModelSettings) -> Thinker:
+        models.append(Thinker(*(replies if not models else models[0].replies)))
+        models[-1].name = wanted.model or "thinker"
+        return models[-1]
+
+    coder = Coder(CoderSettings(ModelSettings("mock"), "a test", **settings), make_model)
+    request = OpenRequest(
+        "s1", notebook, workspace=str(workspace), history=history, instructions="Speak plainly.", announce=announce
+    )
+    conversation = await coder.open(request)
+    try:
+        yield Talk(conversation, models, notebook)
+    finally:
+        await conversation.close()
+        assert all(model.closed for model in models)
+
+
+def notices(events: list[Event]) -> list[str]:
+    return [event.message for event in events if isinstance(event, Notice)]
+
+
+async def test_the_system_prompt_knows_the_place_the_model_the_user_and_the_project(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Use tabs.")
+    async with talking(tmp_path, words("ok"), instructions="Be kind.") as talk:
+        await talk.say("hi")
+        system = talk.model.requests[0].system
+        for part in (str(tmp_path), "thinker", "Be kind.", "Speak plainly.", "Use tabs."):
+            assert part in system
+        names = [tool.name for tool in talk.model.requests[0].tools]
+        assert names == ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "Spawn"]
+
+
+async def test_the_system_prompt_stays_the_same_from_request_to_request(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("ok"), words("ok")) as talk:
+        await talk.say("one")
+        await talk.say("two")
+        assert talk.model.requests[0].system == talk.model.requests[1].system
+        assert talk.model.asked[0] == Message("user", (Text("one"),))
+
+
+async def test_an_edit_is_a_diff_for_people_and_a_sentence_for_the_model(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x\n")
+    replies = [
+        calls(call("Read", file_path="a.txt")),
+        calls(call("Edit", "t2", file_path="a.txt", old_string="x", new_string="y")),
+        words("Done."),
+    ]
+    async with talking(tmp_path, *replies) as talk:
+        events = await talk.say("make it y")
+        edited = [event for event in events if isinstance(event, ToolFinished)][-1]
+        assert edited.output_type == "diff"
+        assert "-x\n+y" in edited.output
+        assert edited.metadata is not None
+        assert edited.metadata["file_path"].endswith("a.txt")
+        (result,) = talk.model.asked[-1].content
+        assert isinstance(result, ToolResult)
+        assert "replaced 1 occurrence" in result.text
+        assert (tmp_path / "a.txt").read_text() == "y\n"
+
+
+async def test_what_came_before_is_told_to_the_model_now_and_after_resuming(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("ok"), history=("Rule one.",)) as talk:
+        await talk.conversation.configure(AddHistory("Rule two."))
+        await talk.say("hi")
+        system = talk.model.requests[0].system
+        assert system.index("Rule one.") < system.index("Rule two.")
+
+
+async def test_a_resumed_conversation_goes_on_where_it_was(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("I am Bob.")) as talk:
+        await talk.say("Who are you?")
+        notebook = Notebook(*talk.notebook.kept)
+    async with talking(tmp_path, words("Bob."), notebook=notebook) as talk:
+        await talk.say("Again?")
+        assert talk.model.asked == (
+            Message("user", (Text("Who are you?"),)),
+            Message("assistant", (Text("I am Bob."),)),
+            Message("user", (Text("Again?"),)),
+        )
+
+
+async def test_a_stopped_turn_is_in_order_before_the_next_begins(tmp_path: Path) -> None:
+    async with talking(tmp_path, calls(call("Bash", command="sleep 30")), words("Yes?")) as talk:
+        started = asyncio.Event()
+
+        async def first() -> None:
+            async for event in talk.conversation.turn(UserMessage("sleep")):
+                talk.events.append(event)
+                if isinstance(event, ToolRequested):
+                    await talk.conversation.decide(event.call_id, Approve())
+                    started.set()
+
+        running = asyncio.ensure_future(first())
+        await started.wait()
+        await talk.conversation.cancel()
+        await running
+        assert talk.events[-1] == TurnEnded("cancelled", USED)
+        await talk.say("and now?")
+        results = [block for message in talk.model.asked for block in message.content if isinstance(block, ToolResult)]
+        assert [result.id for result in results] == ["t1"]
+        assert talk.model.asked[-1] == Message("user", (Text("and now?"),))
+
+
+async def test_warnings_of_the_configuration_are_told_once(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("a"), words("b"), warnings=("`colour` has no effect.",)) as talk:
+        assert notices(await talk.say("one")) == ["`colour` has no effect."]
+        assert notices(await talk.say("two")) == []
+
+
+# Commands
+
+
+async def test_compact_summarises_and_the_model_goes_on_from_the_summary(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("Hi Ann."), words("The user is Ann."), words("Ann.")) as talk:
+        await talk.say("I am Ann")
+        events = await talk.say("/compact")
+        assert "compacted" in notices(events)[0]
+        assert events[-1] == TurnEnded("success", USED)
+        await talk.say("Who am I?")
+        first = talk.model.asked[0].content[0]
+        assert isinstance(first, Text)
+        assert first.text == f"{COMPACTED}\n\nThe user is Ann."
+
+
+async def test_a_file_that_was_compacted_away_is_shown_again(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha\n")
+    read = calls(call("Read", file_path="a.txt"))
+    async with talking(tmp_path, read, words("ok"), read, words("ok"), words("summary"), read, words("ok")) as talk:
+        shown = []
+        for text in ("read", "read again", "/compact", "read once more"):
+            events = await talk.say(text)
+            shown += [event.output for event in events if isinstance(event, ToolFinished)]
+        assert ["alpha" in output for output in shown] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("command", "says"), [("/context", "of 100,000 tokens"), ("/clear", "cleared"), ("/help", "/compact")]
+)
+async def test_commands_are_answered_without_the_model(tmp_path: Path, command: str, says: str) -> None:
+    async with talking(tmp_path) as talk:
+        events = await talk.say(command)
+        assert says in notices(events)[0]
+        assert events[-1] == TurnEnded("success", NOTHING_USED)
+
+
+async def test_an_unknown_command_is_a_message(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("What is that?")) as talk:
+        await talk.say("/frobnicate")
+        assert talk.model.asked[-1] == Message("user", (Text("/frobnicate"),))
+
+
+# Changes
+
+
+async def test_another_model_answers_from_the_next_message_on(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("one"), words("two")) as talk:
+        await talk.say("hi")
+        first = talk.model
+        await talk.conversation.configure(SetOptions({"model": "better", "effort": "high", "thinking": "enabled"}))
+        assert first.closed
+        await talk.say("hi again")
+        request = talk.model.requests[0]
+        assert talk.model.name == "better"
+        assert "better" in request.system
+        assert (request.effort, request.thinking_budget) == ("high", 10_000)
+        assert len(request.messages) == 3
+
+
+@pytest.mark.parametrize("options", [{"effort": "enormous"}, {"thinking": "maybe"}])
+async def test_a_value_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+    async with talking(tmp_path) as talk:
+        with pytest.raises(ConfigError):
+            await talk.conversation.configure(SetOptions({"model": "other", **options}))
+        assert len(talk.models) == 1
+
+
+async def test_a_server_that_cannot_be_started_is_named(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        with pytest.raises(Fault, match="`clock`"):
+            await talk.conversation.configure(AddMcpServer("clock", "stdio", command="/no/such/program"))
+
+
+async def test_a_change_that_nobody_knows_is_unsupported(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        with pytest.raises(Unsupported):
+            await talk.conversation.configure(Change())
+
+
+# Sub-agents
+
+
+def spawn(*names: str) -> Reply:
+    return calls(call("Spawn", tasks=[{"name": name, "prompt": f"Do {name}."} for name in names]))
+
+
+def by_task(**replies: list[Any]) -> Callable[[Request], list[Any]]:
+    """Sub-agents ask in no fixed order: answer by what each was told."""
+
+    def answer(request: Request) -> list[Any]:
+        first = request.messages[0].content[0]
+        assert isinstance(first, Text)
+        return replies[first.text.removeprefix("Do ").removesuffix(".")].pop(0)  # type: ignore[no-any-return]
+
+    return answer
+
+
+async def test_sub_agents_work_on_their_own_and_only_their_answers_come_back(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha\n")
+    answer = by_task(
+        one=[calls(call("Read", "t1", file_path="a.txt")), words("It is alpha.")],
+        two=[calls(call("Read", "t1", file_path="a.txt")), words("Alpha, too.")],
+    )
+    async with talking(tmp_path, spawn("one", "two"), *[answer] * 4, words("Both agree.")) as talk:
+        events = await talk.say("ask two")
+        assert [event.text for event in events if isinstance(event, TextDelta)] == ["Both", "agree."]
+        requested = {event.call_id: event.name for event in events if isinstance(event, ToolRequested)}
+        assert requested == {"t1": "Spawn", "sub1.t1": "Read", "sub2.t1": "Read"}
+        (result,) = talk.model.asked[-1].content
+        assert isinstance(result, ToolResult)
+        assert "## one [OK]\nIt is alpha.\n[turns: 1 | tokens: 20 in / 10 out]" in result.text
+        assert "## two [OK]\nAlpha, too." in result.text
+        assert events[-1] == TurnEnded("success", Usage(60, 30))
+        subs = [request for request in talk.model.requests if "Do one." in str(request.messages[0])]
+        assert "Spawn" not in [tool.name for tool in subs[0].tools]
+
+
+async def test_a_sub_agent_that_fails_does_not_fail_the_turn(tmp_path: Path) -> None:
+    answer = by_task(one=[[ProviderError("Overloaded")]], two=[words("Fine.")])
+    async with talking(tmp_path, spawn("one", "two"), answer, answer, words("One failed.")) as talk:
+        events = await talk.say("ask two")
+        assert not any(isinstance(event, Failed) for event in events)
+        (result,) = talk.model.asked[-1].content
+        assert isinstance(result, ToolResult)
+        assert not result.is_error
+        assert "## one [ERROR]\nOverloaded" in result.text
+
+
+async def test_a_denial_reaches_the_sub_agent_that_asked(tmp_path: Path) -> None:
+    answer = by_task(one=[calls(call("Bash", command="true")), words("Not allowed.")])
+    async with talking(tmp_path, spawn("one"), answer, answer, words("ok")) as talk:
+        events = await talk.say("go", lambda request: Deny("no") if request.name == "Bash" else Approve())
+        assert ToolCancelled("sub1.t1", "no") in events
+        assert "Tool denied: no" in str(talk.model.requests[2].messages)
+
+
+async def test_too_many_sub_agents_are_refused(tmp_path: Path) -> None:
+    async with talking(tmp_path, spawn(*"abcdef"), words("Then not.")) as talk:
+        events = await talk.say("ask six")
+        finished = next(event for event in events if isinstance(event, ToolFinished))
+        assert finished.status == "error"
+        assert "at most 5" in finished.output
+
+
+async def test_a_stop_ends_the_sub_agents_too(tmp_path: Path) -> None:
+    answer = by_task(one=[[TextChunk("hm"), asyncio.Event()]])
+    async with talking(tmp_path, spawn("one"), answer) as talk:
+        saying = asyncio.ensure_future(talk.say("go"))
+        await until(lambda: talk.model.open_streams and len(talk.model.requests) == 2)
+        await talk.conversation.cancel()
+        assert (await saying)[-1].outcome == "cancelled"  # type: ignore[attr-defined]
+        assert talk.model.open_streams == 0

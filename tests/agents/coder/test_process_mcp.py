@@ -1,0 +1,48 @@
+"""MCP servers of the coding agent, as its host adds them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.coding import PROVIDERS, Coder, calls, coding, of, says, text_of
+
+pytestmark = pytest.mark.process
+
+SERVER = Path(__file__).parents[2] / "support" / "mcp_server.py"
+
+
+def add(agent: Coder, name: str, *flags: str) -> None:
+    arguments = ["-S", "-E", str(SERVER), *flags]
+    agent.send(type="add_mcp_server", name=name, transport="stdio", command=sys.executable, args=arguments)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_server_that_is_added_is_announced_and_its_tools_work(tmp_path: Path, provider: str) -> None:
+    with coding(tmp_path, calls(("echo", {"word": "quokka"})), says("Done."), provider=provider) as agent:
+        add(agent, "small", "--noise")
+        ready = agent.until("mcp_ready")[-1]
+        assert ready["name"] == "small"
+        assert "echo" in ready["tools"]
+        agent.message("Use it.")
+        wanted = agent.request()
+        assert (wanted["tool"]["name"], wanted["tool"]["category"]) == ("echo", "mcp")
+        agent.approve(wanted)
+        (result,) = of(agent.see_out(), "tool_result")
+        assert result["output"] == '{"word": "quokka"}'
+        assert agent.asked.results == [result["output"]]
+        assert "echo" in agent.asked.tools
+        assert agent.end() == 0
+        assert "welcome to the server" not in "".join(map(str, agent.lines))
+
+
+def test_a_server_that_fails_is_named_and_the_agent_goes_on(tmp_path: Path) -> None:
+    with coding(tmp_path, says("Hello.")) as agent:
+        add(agent, "broken", "--die")
+        (error,) = agent.until("error")
+        assert error["msg_id"] is None
+        assert "`broken`" in error["error"]["message"]
+        assert text_of(agent.ask("Hello?")) == "Hello."
+        assert agent.asked.mcp_tools == []

@@ -1,0 +1,130 @@
+"""A turn in a task: in order, with back-pressure, and ended in time whatever the work does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.loop import run
+from trunkline.agents.telling import AHEAD, Telling
+from trunkline.core.events import Event, TextDelta, TurnEnded
+from trunkline.core.usage import Usage
+
+
+async def taken(tell: Telling) -> list[Event]:
+    return [event async for event in tell]
+
+
+def test_what_is_said_comes_out_in_order_and_the_end_last() -> None:
+    async def work(tell: Telling) -> TurnEnded:
+        for number in range(100):
+            await tell.say(TextDelta(str(number)))
+        tell.say_now(TextDelta("!"))
+        return TurnEnded("success", Usage(1, 2))
+
+    async def main() -> None:
+        events = await taken(Telling(work))
+        assert events == [*(TextDelta(str(n)) for n in range(100)), TextDelta("!"), TurnEnded("success", Usage(1, 2))]
+
+    run(main())
+
+
+def test_the_work_does_not_run_far_ahead_of_its_reader() -> None:
+    async def main() -> None:
+        said = 0
+
+        async def work(tell: Telling) -> TurnEnded:
+            nonlocal said
+            while True:
+                await tell.say(TextDelta("x"))
+                said += 1
+
+        tell = Telling(work)
+        await anext(tell)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert said <= AHEAD + 1
+        await tell.aclose()
+
+    run(main())
+
+
+def test_a_cancelled_turn_gives_what_was_said_and_then_its_end_with_what_was_used() -> None:
+    async def main() -> None:
+        tidied = asyncio.Event()
+
+        async def work(tell: Telling) -> TurnEnded:
+            tell.usage = Usage(7, 3)
+            await tell.say(TextDelta("a"))
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.1)
+                tidied.set()
+            raise AssertionError
+
+        tell = Telling(work)
+        assert await anext(tell) == TextDelta("a")
+        waiting = asyncio.ensure_future(anext(tell))
+        await asyncio.sleep(0)
+        tell.cancel()
+        assert await waiting == TurnEnded("cancelled", Usage(7, 3))
+        assert tidied.is_set()
+        with pytest.raises(StopAsyncIteration):
+            await anext(tell)
+
+    run(main())
+
+
+def test_work_that_does_not_let_go_ends_in_time_all_the_same() -> None:
+    async def main() -> None:
+        released = asyncio.Event()
+
+        async def work(tell: Telling) -> TurnEnded:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await released.wait()
+            raise AssertionError
+
+        tell = Telling(work)
+        waiting = asyncio.ensure_future(anext(tell))
+        await asyncio.sleep(0)
+        begun = asyncio.get_running_loop().time()
+        tell.cancel()
+        assert await waiting == TurnEnded("cancelled", None)
+        assert asyncio.get_running_loop().time() - begun <= 0.6
+        finished = asyncio.ensure_future(tell.finished())
+        await asyncio.sleep(0)
+        assert not finished.done()
+        released.set()
+        await finished
+
+    run(main())
+
+
+def test_one_that_is_cancelled_before_it_began_never_works() -> None:
+    async def main() -> None:
+        async def work(tell: Telling) -> TurnEnded:
+            raise AssertionError("it works")
+
+        tell = Telling(work)
+        tell.cancel()
+        assert await taken(tell) == [TurnEnded("cancelled", None)]
+
+    run(main())
+
+
+def test_what_the_work_raises_is_raised_to_the_reader_after_what_it_said() -> None:
+    async def main() -> None:
+        async def work(tell: Telling) -> TurnEnded:
+            await tell.say(TextDelta("a"))
+            raise ValueError("broken")
+
+        tell = Telling(work)
+        assert await anext(tell) == TextDelta("a")
+        with pytest.raises(ValueError, match="broken"):
+            await anext(tell)
+
+    run(main())
