@@ -16,42 +16,18 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from trunkline.agents import registry
-from trunkline.base import paths, stdio
+from trunkline.base import stdio
 from trunkline.base.redact import RedactingFilter, Redactor
-from trunkline.core.agent import Agent
-from trunkline.core.approvals import DEFAULT_ALLOW, Policy
-from trunkline.core.faults import ConfigError, Fault
-from trunkline.core.ids import new_id
-from trunkline.core.log import EventLog, MemoryLog
+from trunkline.cli import opening
+from trunkline.core.approvals import DEFAULT_ALLOW
+from trunkline.core.faults import Fault
 from trunkline.core.redaction import redacting
 from trunkline.core.session import Session
-from trunkline.store.files import FileStore
+from trunkline.models.providers import VARIABLES
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.stdio import StdioServer
 
 logger = logging.getLogger(__name__)
-
-#: The variables that a host sets for each provider, by the option that they stand for. The first is needed.
-PROVIDERS: dict[str, dict[str, str]] = {
-    "anthropic": {"api_key": "ANTHROPIC_API_KEY", "base_url": "ANTHROPIC_BASE_URL"},
-    "openai": {"api_key": "OPENAI_API_KEY", "base_url": "OPENAI_BASE_URL"},
-    "bedrock": {
-        "region": "AWS_REGION",
-        "access_key_id": "AWS_ACCESS_KEY_ID",
-        "secret_access_key": "AWS_SECRET_ACCESS_KEY",
-        "profile": "AWS_PROFILE",
-    },
-    "vertex": {
-        "project": "VERTEX_PROJECT_ID",
-        "region": "VERTEX_REGION",
-        "credentials": "GOOGLE_APPLICATION_CREDENTIALS",
-    },
-    "local": {},
-    "mock": {},
-}
-
-#: What only an agent with a model understands.
-_MODEL_OPTIONS = ("provider", "model", "max_tokens", "max_turns", "base_url")
 
 #: No variable stands for these. A session is one process's own: its name must not reach children by accident.
 FLAGS_ONLY = ("help", "json_stream", "session_id", "resume")
@@ -98,11 +74,17 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _count_or_none(text: str) -> int:
+    """A number from 0 on."""
+    return 0 if text.strip() == "0" else _count(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="trunkline agent",
         description="Be an agent for a host program: JSON lines on standard input and output.",
         epilog="""examples:
+  trunkline agent --json-stream --provider anthropic --model claude-sonnet-5-5
   trunkline agent --json-stream --agent echo
   trunkline agent --json-stream --script tour --session-id my-conv-123
   trunkline agent --json-stream --resume latest
@@ -115,13 +97,22 @@ TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
     )
     add = parser.add_argument
     add("--json-stream", action="store_true", help="speak the JSON stream protocol (the only way, for now)")
-    add("--agent", metavar="NAME", help=f"who answers: {', '.join((*registry.names(), *registry.FORMS))}")
+    agents = ", ".join((*registry.names(), *registry.FORMS))
+    add("--agent", metavar="NAME", help=f"who answers: {agents} (default: coder)")
     add("--script", metavar="FILE", help="what the scripted agent plays: a file, or the name of a bundled script")
-    add("--provider", choices=sorted(PROVIDERS), help="whose model answers; `mock` needs neither model nor key")
+    add(
+        "--provider",
+        metavar="NAME",
+        help="whose model answers: anthropic, openai, bedrock, vertex, local, mock (which needs neither model nor "
+        "key), or one of the configuration file",
+    )
     add("--model", metavar="ID", help="the model")
     add("--max-tokens", type=_count, metavar="N", help="the longest answer of the model, in tokens")
     add("--max-turns", type=_count, metavar="N", help="how often the model may use tools for one message")
     add("--base-url", metavar="URL", help="where the provider is reached")
+    add("--profile", metavar="NAME", help="a profile of the configuration file")
+    add("--thinking-budget", type=_count_or_none, metavar="N", help="tokens that the model may think; 0 for none")
+    add("--effort", choices=("low", "medium", "high"), help="how hard the model is to think, where it knows that")
     add("--system-prompt", metavar="TEXT", help="instructions for the agent")
     add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
     add("--session-id", metavar="ID", help="begin a session under this id; an error if it exists")
@@ -190,11 +181,11 @@ def main(arguments: list[str]) -> NoReturn:
         reading, writing = stdio.claim() if streaming else (0, 1)
     except OSError:
         _fail(1, streaming, "Standard input and output must both be open.", EXIT_FAILED)
-    redactor = Redactor.from_environ(os.environ)
+    redactor = opening.redactor()
     _log_to_stderr(redactor)
     try:
         options = _parse(arguments)
-        sys.exit(_run(options, reading, writing, redactor))
+        sys.exit(_run(options, reading, writing))
     except _Usage as error:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
     except Fault as fault:
@@ -234,9 +225,9 @@ def _fail(writing: int, streaming: bool, text: str, code: int, *, retryable: boo
     sys.exit(code)
 
 
-def _run(options: argparse.Namespace, reading: int, writing: int, redactor: Redactor) -> int:
+def _run(options: argparse.Namespace, reading: int, writing: int) -> int:
     loop = asyncio.new_event_loop()
-    code = loop.run_until_complete(_serve(options, reading, writing, redactor))
+    code = loop.run_until_complete(_serve(options, reading, writing))
     # The exit code is decided: a signal that comes now must not change it.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
     if any(not task.done() for task in asyncio.all_tasks(loop)):
@@ -247,22 +238,24 @@ def _run(options: argparse.Namespace, reading: int, writing: int, redactor: Reda
     return code
 
 
-async def _serve(options: argparse.Namespace, reading: int, writing: int, redactor: Redactor) -> int:
-    workspace = _workspace(options)
-    agent = _agent(options)
-    allow = DEFAULT_ALLOW if options.allow is None else tuple(filter(None, options.allow.split(",")))
-    policy = Policy(auto_approve=options.auto_approve, allow=allow)
-    log = _session_log(options, workspace)
+async def _serve(options: argparse.Namespace, reading: int, writing: int) -> int:
+    workspace = opening.directory(options.workspace)
+    log = opening.session_log(
+        workspace, session_id=options.session_id, resume=options.resume, kept=not options.no_session
+    )
     try:
+        model_options = {name: getattr(options, name) for name in opening.MODEL_OPTIONS}
+        agent = opening.make_agent(options.agent, options.script, workspace, model_options)
+        redactor = opening.redactor(agent)
         session = await Session.open(
             agent,
             log,
-            policy,
+            opening.policy(options.allow, auto_approve=options.auto_approve, agent=agent),
             resume=options.resume is not None,
             mode=options.mode,
             workspace=workspace,
             instructions=options.system_prompt,
-            options=_model_options(options),
+            options=_with_variables(model_options),
             redact=redacting(redactor) if redactor else None,
         )
     except BaseException:
@@ -279,46 +272,9 @@ async def _serve(options: argparse.Namespace, reading: int, writing: int, redact
     return await server.run()
 
 
-def _workspace(options: argparse.Namespace) -> str:
-    workspace = os.path.realpath(options.workspace or ".")
-    if not os.path.isdir(workspace):
-        raise ConfigError(f"`--workspace`: `{workspace}` is not a directory.")
-    return workspace
-
-
-def _agent(options: argparse.Namespace) -> Agent:
-    """Who answers.
-
-    Raises:
-        ConfigError: nobody can, as configured.
-    """
-    if options.agent is not None or options.script is not None:
-        return registry.make(options.agent or "scripted", {"script": options.script})
-    if options.provider in (None, "mock"):
-        return registry.make("echo", {})
-    needed = next(iter(PROVIDERS[options.provider].values()), None)
-    if needed is not None and not os.environ.get(needed):
-        raise ConfigError(f"{needed} not set")
-    raise ConfigError(
-        f"Provider `{options.provider}` needs the coding agent, which this version does not have yet.",
-        hint="Use `--provider mock`, `--agent echo` or `--agent scripted`.",
-    )
-
-
-def _model_options(options: argparse.Namespace) -> dict[str, Any]:
-    """What only an agent with a model understands: from flags, else from the provider's own variables."""
-    found = {name: getattr(options, name) for name in _MODEL_OPTIONS}
-    for name, variable in PROVIDERS.get(options.provider or "", {}).items():
-        if found.get(name) is None:
-            found[name] = os.environ.get(variable) or None
-    return found
-
-
-def _session_log(options: argparse.Namespace, workspace: str) -> EventLog:
-    """The log to write, held by this process from here on."""
-    if options.no_session:
-        return MemoryLog(new_id(), keep=0)
-    store = FileStore(paths.sessions_dir())
-    if options.resume is not None:
-        return store.open(store.latest(workspace) if options.resume == "latest" else options.resume)
-    return store.create(new_id() if options.session_id is None else options.session_id, workspace)
+def _with_variables(options: dict[str, Any]) -> dict[str, Any]:
+    """For agents that have no configuration of their own: what no flag said, as the provider's own variables say it."""
+    for name, variable in VARIABLES.get(options["provider"] or "", {}).items():
+        if options.get(name) is None:
+            options[name] = os.environ.get(variable) or None
+    return options

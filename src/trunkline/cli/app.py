@@ -11,10 +11,13 @@ from trunkline import __version__
 #: Command name -> module in this folder; each has a `click` command named `command`.
 COMMANDS = {
     "up": "up",
+    "chat": "chat",
     "conform": "conform",
     "ledger": "ledger",
+    "models": "models",
     "schema": "schema",
     "sessions": "sessions",
+    "shim": "shim",
 }
 
 
@@ -51,6 +54,7 @@ def app() -> None:
 
     \b
     trunkline up                                          see it work
+    trunkline chat                                        talk to a coding agent
     trunkline agent --json-stream --agent echo            an agent for a host program
     trunkline conform jsonstream -- CMD ...               certify anybody's agent
     """

@@ -34,7 +34,7 @@ Main = Callable[[asyncio.Event], Awaitable[int]]
 TRIALS = (
     Trial(
         "an agent that echoes, as a host would spawn it",
-        """echo '{"type":"message","msg_id":"m1","input":"Is anybody there?"}' | trunkline agent --json-stream""",
+        """echo '{"type":"message","msg_id":"m1","input":"Anybody?"}' | trunkline agent --json-stream --agent echo""",
     ),
     Trial(
         "the agent of this conversation, with you as its host: type a line such as the ones above",

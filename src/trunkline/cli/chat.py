@@ -1,0 +1,174 @@
+"""`trunkline chat`: talk to an agent in the terminal, or ask it one thing from a script.
+
+Exit codes: 0 when the answer came (or they left the conversation), 1 when it failed, 2 for wrong usage, 3 when it
+failed and a tool had been refused because nobody could be asked, 130 after Ctrl-C, 143 after SIGTERM, 141 when nobody
+reads the answer any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from trunkline.agents import registry
+from trunkline.cli.chat_files import mentioned
+from trunkline.cli.chat_session import ChatOptions
+from trunkline.cli.opening import LATEST
+from trunkline.cli.transcript import printable
+from trunkline.core.approvals import DEFAULT_ALLOW
+from trunkline.core.events import UserMessage
+from trunkline.core.faults import Fault
+
+#: After so long without the end of the input, we say what we are waiting for.
+PATIENCE_SECONDS = 3.0
+#: More than any model reads; less than would trouble this machine.
+LONGEST_INPUT = 16 * 1024 * 1024
+
+EXIT_INTERRUPTED = 130
+
+
+def _variable(name: str) -> str:
+    return f"TRUNKLINE_{name.upper().replace('-', '_')}"
+
+
+def _option(name: str, **how: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option that `trunkline agent` has, too, with the variable that stands for it."""
+    return click.option(f"--{name}", envvar=_variable(name), **how)
+
+
+def _complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in registry.names() if name.startswith(incomplete)]
+
+
+@click.command("chat")
+@click.argument("agent", required=False, metavar="[AGENT]", shell_complete=_complete_agent)
+@click.option("-p", "--print", "text", metavar="TEXT", help="Ask this, print the answer, and end.")
+@click.option("--json", "as_json", is_flag=True, help="With -p: print one JSON object at the end.")
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="With -p: print every event as one line of JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong.")
+@_option("script", metavar="FILE", help="What the scripted agent plays: a file, or the name of a bundled script.")
+@_option("provider", metavar="NAME", help="Whose model answers.")
+@_option("model", metavar="ID", help="The model.")
+@_option("base-url", metavar="URL", help="Where the provider is reached.")
+@_option("profile", metavar="NAME", help="A profile of the configuration file.")
+@_option("max-tokens", type=click.IntRange(1), metavar="N", help="The longest answer of the model, in tokens.")
+@_option("max-turns", type=click.IntRange(1), metavar="N", help="How often the model may use tools for one message.")
+@_option("thinking-budget", type=click.IntRange(1), metavar="N", help="Tokens that the model may think.")
+@_option(
+    "effort",
+    type=click.Choice(["low", "medium", "high"]),
+    help="How hard the model is to think, where it knows that.",
+)
+@_option("system-prompt", metavar="TEXT", help="Instructions for the agent.")
+@_option("workspace", metavar="PATH", help="The directory to work in; the default is the current one.")
+@click.option("--session-id", metavar="ID", help="Begin a session under this id; an error if it exists.")
+@click.option(
+    "--resume",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value=LATEST,
+    help="Go on with a session; without an id, or with `latest`, with the one used last in this workspace.",
+)
+@_option("no-session", is_flag=True, help="Keep nothing.")
+@_option("mode", type=click.Choice(["default", "auto_edit", "yolo"]), help="The approval mode to begin with.")
+@_option(
+    "allow",
+    metavar="TOOLS",
+    help=f"Tools that need no approval, separated by commas; the default is {','.join(DEFAULT_ALLOW)}.",
+)
+@_option("auto-approve", is_flag=True, help="Approve every tool, whatever the mode.")
+def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
+    """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME or
+    jsonstream:COMMAND.
+
+    With -p, or with something piped into it, it answers once, on standard output, and needs no terminal.
+
+    \b
+    Examples:
+      trunkline chat
+      trunkline chat echo
+      trunkline chat --resume
+      trunkline chat -p "what does this project do?"
+      git diff | trunkline chat -p "write a commit message" > message
+    """
+    options = ChatOptions(**given)
+    _check(options, as_json, as_jsonl)
+    try:
+        if text is None and sys.stdin.isatty():
+            if as_json or as_jsonl or not sys.stdout.isatty():
+                raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
+            from trunkline.cli.terminal.conversation import converse
+
+            sys.exit(_run(converse(options)))
+        from trunkline.cli.chat_once import once
+
+        message = _message(text, options)
+        sys.exit(_run(once(options, message, "json" if as_json else "jsonl" if as_jsonl else "text")))
+    except Fault as fault:
+        raise click.ClickException(printable(str(fault))) from fault
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _check(options: ChatOptions, as_json: bool, as_jsonl: bool) -> None:
+    if options.session_id is not None and options.resume is not None:
+        raise click.UsageError("Cannot use --resume and --session-id together")
+    if options.no_session and (options.session_id is not None or options.resume is not None):
+        raise click.UsageError("Cannot use --no-session with --session-id or --resume")
+    if as_json and as_jsonl:
+        raise click.UsageError("Cannot use --json and --jsonl together")
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    loop = asyncio.new_event_loop()
+    code = loop.run_until_complete(work)
+    if any(not task.done() for task in asyncio.all_tasks(loop)):
+        # An agent that ignores even its cancellation does not keep us here.
+        os._exit(code)
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    return code
+
+
+def _message(text: str | None, options: ChatOptions) -> UserMessage:
+    """What to ask: the text, and behind it what was piped in."""
+    piped = _piped(waiting_for_text=text is None)
+    files = mentioned(text, options.directory) if text else ()
+    asked = "\n\n".join(part for part in (text, piped) if part and part.strip())
+    if not asked:
+        raise click.UsageError("There is nothing to ask. Say it with `-p TEXT`, or pipe it in.")
+    return UserMessage(asked, files)
+
+
+def _piped(*, waiting_for_text: bool) -> str:
+    """Standard input, if there is one that is not a terminal."""
+    try:
+        if sys.stdin is None or sys.stdin.isatty() or not _is_source(sys.stdin.fileno()):
+            return ""
+    except (OSError, ValueError):
+        return ""
+    hint = "Waiting for the end of standard input" + ("" if waiting_for_text else "; `< /dev/null` says there is none")
+    waiting = threading.Timer(PATIENCE_SECONDS, click.echo, (f"{hint} ...",), {"err": True})
+    waiting.daemon = True
+    waiting.start()
+    try:
+        data = sys.stdin.buffer.read(LONGEST_INPUT + 1)
+    finally:
+        waiting.cancel()
+    if len(data) > LONGEST_INPUT:
+        raise click.UsageError(f"Standard input is longer than {LONGEST_INPUT} bytes.")
+    return data.decode("utf-8", "replace")
+
+
+def _is_source(fd: int) -> bool:
+    """Whether something can be read there: a pipe, a socket or a file, but not `/dev/null` and its like."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)

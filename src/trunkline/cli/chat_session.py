@@ -1,0 +1,262 @@
+"""A conversation as the command line opens it: which agent answers, how it is kept, and what may be done unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trunkline.base.redact import Redactor
+from trunkline.base.values import Value
+from trunkline.cli import opening as cli
+from trunkline.core.agent import Agent
+from trunkline.core.events import Envelope, Event, Gap, Mode, ToolJudged, TurnStarted
+from trunkline.core.faults import NoModel
+from trunkline.core.log import EventLog, Restored
+from trunkline.core.redaction import redacting
+from trunkline.core.session import Session
+from trunkline.core.usage import Usage
+
+if TYPE_CHECKING:
+    from trunkline.agents.coder.settings import CoderSettings
+
+
+class ChatOptions(Value):
+    """What the command line said."""
+
+    agent: str | None = None
+    script: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    profile: str | None = None
+    max_tokens: int | None = None
+    max_turns: int | None = None
+    thinking_budget: int | None = None
+    effort: str | None = None
+    system_prompt: str | None = None
+    workspace: str | None = None
+    session_id: str | None = None
+    resume: str | None = None
+    no_session: bool = False
+    mode: Mode | None = None
+    allow: str | None = None
+    auto_approve: bool = False
+    quiet: bool = False
+
+    @property
+    def directory(self) -> str:
+        """The workspace.
+
+        Raises:
+            ConfigError: it is no directory.
+        """
+        return cli.directory(self.workspace)
+
+
+class Opening(NamedTuple):
+    """Who answers: the agent, the options to open it with, and what people should know about the choice."""
+
+    agent: Agent
+    options: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    settings: CoderSettings | None = None
+    """What the coding agent is configured to do; other agents have none."""
+
+
+async def opening(options: ChatOptions) -> Opening:
+    """Decide who answers. If nobody told the coding agent of a model, it gets the one that is found here.
+
+    Raises:
+        ConfigError: nobody can, as configured.
+    """
+    given = {option: getattr(options, option) for option in cli.MODEL_OPTIONS}
+    why = ""
+    try:
+        agent = cli.make_agent(options.agent, options.script, options.directory, given)
+    except NoModel:
+        from trunkline.models.discover import discover
+
+        found = await discover(os.environ)
+        why = f"The model is `{found.settings.model}`: {found.why}."
+        for option in ("provider", "model", "base_url", "api_key"):
+            given[option] = given.get(option) or getattr(found.settings, option)
+        agent = cli.make_agent(options.agent, options.script, options.directory, given)
+    settings = cli.settings_of(agent)
+    notes = (why or settings.why, *settings.warnings) if settings else ()
+    return Opening(agent, given, notes, settings)
+
+
+class Talk:
+    """An open session. Made by `open`, ended by `close`."""
+
+    def __init__(self, session: Session, opened: Opening, *, kept: bool) -> None:
+        self.session = session
+        self.agent = opened.agent
+        settings = opened.settings
+        self.model: str | None = settings.model.model if settings else opened.options.get("model")
+        """As far as it is known: what prices are looked up by."""
+        self.kept = kept
+        self._prices = settings.prices if settings else {}
+
+    @classmethod
+    async def open(
+        cls,
+        options: ChatOptions,
+        opened: Opening,
+        *,
+        interactive: bool,
+        on_judged: Callable[[ToolJudged], None],
+    ) -> Talk:
+        """Begin or resume. `on_judged` hears of each call that the approval policy answers, before it begins.
+
+        Raises:
+            ConfigError: the agent or the session cannot be had.
+        """
+        workspace = options.directory
+        secrets = cli.redactor(opened.agent)
+        policy = cli.policy(
+            options.allow, auto_approve=options.auto_approve, agent=opened.agent, interactive=interactive
+        )
+        log = cli.session_log(
+            workspace, session_id=options.session_id, resume=options.resume, kept=not options.no_session
+        )
+        if options.resume is None:
+            log = _NewLog(log)
+        try:
+            session = await Session.open(
+                opened.agent,
+                log,
+                policy,
+                resume=options.resume is not None,
+                mode=options.mode,
+                workspace=workspace,
+                instructions=options.system_prompt,
+                options=opened.options,
+                redact=_heard(secrets, on_judged),
+            )
+        except BaseException:
+            # A start that failed leaves nothing behind.
+            log.close()
+            raise
+        return cls(session, opened, kept=not options.no_session)
+
+    async def close(self) -> None:
+        """End it. A session in which nothing was said is not kept."""
+        await self.session.close()
+
+    def cost(self, usage: Usage | None) -> float | None:
+        """US dollars; None where the price or the number of tokens is not known."""
+        if usage is None or self.model is None:
+            return None
+        from trunkline.models import prices
+
+        return prices.cost(self.model, usage, self._prices.get(self.model))
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is something to come back to."""
+        return self.kept and self.session.state.turns > 0
+
+
+def resume_command(options: ChatOptions, session_id: str) -> str:
+    """What to type to go on with a session."""
+    words = ["trunkline", "chat", *([options.agent] if options.agent else [])]
+    for name in ("script", "provider", "model", "base_url", "profile", "workspace"):
+        value = getattr(options, name)
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join([*words, "--resume", session_id])
+
+
+def _heard(secrets: Redactor, on_judged: Callable[[ToolJudged], None]) -> Callable[[Event], Sequence[Event]]:
+    """Redacts events, and passes on those that are for the log alone and worth showing to the user all the same."""
+    redact: Callable[[Event], Sequence[Event]] = redacting(secrets) if secrets else lambda event: (event,)
+
+    def hear(event: Event) -> Sequence[Event]:
+        clean = redact(event)
+        for each in clean:
+            if isinstance(each, ToolJudged):
+                on_judged(each)
+        return clean
+
+    return hear
+
+
+class _NewLog:
+    """The log of a new session, which is discarded if nothing was ever said in it."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._begun = False
+
+    @property
+    def session(self) -> str:
+        return self._log.session
+
+    def append(self, envelope: Envelope) -> int:
+        self._begun = self._begun or isinstance(envelope.event, TurnStarted)
+        return self._log.append(envelope)
+
+    def flush(self) -> None:
+        self._log.flush()
+
+    async def sync(self) -> None:
+        await self._log.sync()
+
+    def read(self, since: int = 0) -> Iterator[Envelope | Gap]:
+        return self._log.read(since)
+
+    def restore(self) -> Restored:
+        return self._log.restore()
+
+    def close(self) -> None:
+        if self._begun:
+            self._log.close()
+        else:
+            self._log.discard()
+
+    def discard(self) -> None:
+        self._log.discard()
+
+
+#: Events that may wait to be shown before the agent is asked to wait, too.
+MAX_WAITING = 1000
+
+
+class Inbox:
+    """A sink whose events are taken when there is time to show them. The agent waits if that takes long."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._room = asyncio.Event()
+        self.news = asyncio.Event()
+        """Set when there is something to take."""
+
+    @property
+    def congested(self) -> bool:
+        return len(self._events) > MAX_WAITING
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        self._events.extend(envelope.event for envelope in envelopes)
+        self.news.set()
+
+    async def drain(self) -> None:
+        while self.congested:
+            self._room.clear()
+            await self._room.wait()
+
+    def put(self, event: Event) -> None:
+        """An event that did not come through the session."""
+        self._events.append(event)
+
+    def take(self) -> list[Event]:
+        """All that is there."""
+        events = list(self._events)
+        self._events.clear()
+        self.news.clear()
+        self._room.set()
+        return events

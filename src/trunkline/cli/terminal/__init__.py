@@ -1,0 +1,1 @@
+"""A conversation on a terminal: what `trunkline chat` shows, and what people type there."""

@@ -1,0 +1,104 @@
+"""Tool calls in a few words: what a call is about, and what of its result is worth a glance."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.cli.transcript import printable
+from trunkline.core.events import ToolFinished
+
+#: Lines of a result that are shown: enough to see that it worked, or why it did not.
+SHOWN_LINES = 4
+SHOWN_ERROR_LINES = 10
+#: One line about a call or of a result; the terminal's width cuts it further.
+LONGEST_LINE = 400
+
+#: The arguments that say what a call is about, the most telling first.
+_TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "prompt", "task", "name")
+
+#: Colours and titles in what programs print.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_COMMAND_RESULT = re.compile(r"Exit code: (-?\d+)\nSTDOUT:\n(.*)\nSTDERR:\n(.*)", re.DOTALL)
+
+
+class Caption(Value):
+    """A call in one line: the tool, and what it is to do."""
+
+    name: str
+    about: str = ""
+    whole: bool = True
+    """Whether it says everything that the call was given."""
+
+
+def caption(name: str, args: Mapping[str, Any] | None = None, description: str = "") -> Caption:
+    """What a call is about: its most telling argument, else its description, else all arguments."""
+    args = args or {}
+    for key in _TELLING:
+        value = args.get(key)
+        if isinstance(value, str) and value.strip():
+            return _captioned(name, value, whole=len(args) == 1)
+    if description and description != name:
+        return _captioned(name, description, whole=not args)
+    pairs = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in args.items())
+    return _captioned(name, pairs, whole=True)
+
+
+def _captioned(name: str, about: str, *, whole: bool) -> Caption:
+    line = one_line(about)
+    return Caption(one_line(name), line, whole and line == about)
+
+
+class Glance(Value):
+    """The part of a result that is shown. `hidden` is how many more lines there are."""
+
+    lines: tuple[str, ...]
+    hidden: int = 0
+
+
+def glance(event: ToolFinished) -> Glance:
+    """A look at a result that is no diff."""
+    if event.output_type == "image":
+        return Glance(("(an image)",))
+    text = clean(event.output)
+    if event.status == "success" and event.name == "Read":
+        count = len(text.splitlines())
+        return Glance((f"{count} line{'' if count == 1 else 's'}",))
+    text = _command_output(text)
+    lines = [line[:LONGEST_LINE] for line in text.strip("\n").split("\n")]
+    if event.status == "error":
+        # What went wrong is said last.
+        shown = lines[-SHOWN_ERROR_LINES:]
+    else:
+        shown = lines[:SHOWN_LINES]
+    if lines == [""]:
+        return Glance(("(no output)",))
+    return Glance(tuple(shown), len(lines) - len(shown))
+
+
+def _command_output(text: str) -> str:
+    """What a command printed, without the form that is made for models."""
+    found = _COMMAND_RESULT.fullmatch(text)
+    if found is None:
+        return text
+    code, out, err = found.groups()
+    parts = [part.strip("\n") for part in (out, err) if part.strip()]
+    return "\n".join([*parts, *([f"exit code {code}"] if code != "0" else [])])
+
+
+def one_line(text: str) -> str:
+    """The first line of a text that says something."""
+    lines = clean(text[: 4 * LONGEST_LINE]).strip().split("\n")
+    return lines[0][:LONGEST_LINE] + (" …" if len(lines) > 1 or len(lines[0]) > LONGEST_LINE else "")
+
+
+def clean(text: str) -> str:
+    """A text that does nothing to a terminal but appear on it, as far as it would have shown there."""
+    text = _ESCAPES.sub("", text).replace("\r\n", "\n").expandtabs(4)
+    if "\r" in text:
+        # A progress bar writes its line over and over.
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return printable(text)

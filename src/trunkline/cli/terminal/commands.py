@@ -1,0 +1,220 @@
+"""What can be typed with a `/` in front."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol, get_args
+
+from rich.table import Table
+from rich.text import Text
+
+from trunkline.cli import shelf
+from trunkline.cli.terminal.calls import one_line
+from trunkline.cli.terminal.view import View
+from trunkline.cli.transcript import printable, tokens, when
+from trunkline.core.agent import SetOptions
+from trunkline.core.events import Envelope, Mode, TurnStarted
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.log import SessionInfo
+from trunkline.core.session import Session
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+#: As many sessions as one looks through; `trunkline sessions list` has them all.
+LISTED_SESSIONS = 15
+#: Records at the beginning of a session among which its first message is.
+FIRST_RECORDS = 20
+
+
+class Chat(Protocol):
+    """What commands act on."""
+
+    view: View
+    workspace: str
+
+    @property
+    def session(self) -> Session:
+        """The conversation that is open."""
+
+    @property
+    def model(self) -> str | None:
+        """The model, if its name is known."""
+
+    @property
+    def spent(self) -> str:
+        """What was spent so far, in words; nothing if that is not known."""
+
+    def leave(self) -> None:
+        """End after this command."""
+
+    def use_model(self, name: str) -> None:
+        """Count by another model's prices from now on."""
+
+    async def switch(self, resume: str | None) -> None:
+        """Go on with another session, or with a new one.
+
+        Raises:
+            Fault: it cannot be had; the one that is open stays.
+        """
+
+
+Handler = Callable[[Chat, str], Awaitable[None]]
+
+
+async def _help(chat: Chat, argument: str) -> None:
+    table = Table.grid(padding=(0, 2))
+    for name, (usage, words, _) in COMMANDS.items():
+        table.add_row(Text(f"/{name} {usage}".rstrip(), "cyan"), words)
+    table.add_row("", "")
+    for keys, words in (
+        ("@path", "attaches a file"),
+        ("Esc Enter, or \\ Enter", "begins a new line"),
+        ("Shift-Tab", "goes to the next approval mode"),
+        ("Ctrl-C, Esc", "stop the answer; what you type meanwhile is sent after it"),
+        ("Ctrl-D", "leaves"),
+    ):
+        table.add_row(Text(keys, "cyan"), words)
+    chat.view.plain(table)
+    chat.view.note("Other commands, such as /compact, go to the agent.")
+
+
+async def _exit(chat: Chat, argument: str) -> None:
+    chat.leave()
+
+
+async def _clear(chat: Chat, argument: str) -> None:
+    await chat.switch(None)
+
+
+async def _sessions(chat: Chat, argument: str) -> None:
+    found = sessions_of(chat.workspace)
+    if not found:
+        chat.view.note("No sessions are kept here yet.")
+        return
+    table = Table.grid(padding=(0, 2))
+    for number, info in enumerate(found, 1):
+        here = info.id == chat.session.id
+        style = "bold" if here else ""
+        title = "(this one)" if here else _title(info.id)
+        table.add_row(
+            Text(str(number), "cyan"),
+            Text(when(info.updated)[:-3], "dim"),
+            Text(title, style, no_wrap=True, overflow="ellipsis"),
+        )
+    chat.view.plain(table)
+    chat.view.note("/resume NUMBER or /resume ID goes on with one of them.")
+
+
+async def _resume(chat: Chat, argument: str) -> None:
+    if not argument:
+        await _sessions(chat, argument)
+        return
+    await chat.switch(_chosen(argument, chat.workspace))
+
+
+async def _mode(chat: Chat, argument: str) -> None:
+    if not argument:
+        chat.view.note(f"The approval mode is `{chat.session.mode}`; there are {', '.join(MODES)}.")
+        return
+    for mode in MODES:
+        if mode == argument:
+            chat.session.set_mode(mode)
+            chat.view.note(f"The approval mode is `{mode}` now.")
+            return
+    raise ConfigError(f"There is no approval mode `{argument}`; there are {', '.join(MODES)}.")
+
+
+async def _model(chat: Chat, argument: str) -> None:
+    if not argument:
+        chat.view.note(f"The model is `{chat.model}`." if chat.model else "The agent does not say what its model is.")
+        return
+    await chat.session.configure(SetOptions({"model": argument}))
+    chat.use_model(argument)
+    chat.view.note(f"The model is `{argument}` now.")
+
+
+async def _usage(chat: Chat, argument: str) -> None:
+    state = chat.session.state
+    chat.view.note(f"Last turn: {tokens(state.last)}")
+    chat.view.note(f"In total ({state.turns} turn{'' if state.turns == 1 else 's'}): {tokens(state.total)}")
+    if chat.spent:
+        chat.view.note(f"Spent since the start of this program: {chat.spent}")
+
+
+async def _thinking(chat: Chat, argument: str) -> None:
+    chat.view.whole_thoughts = argument != "off" if argument else not chat.view.whole_thoughts
+    chat.view.note("Thinking is shown in full." if chat.view.whole_thoughts else "Thinking is folded.")
+
+
+COMMANDS: dict[str, tuple[str, str, Handler]] = {
+    "help": ("", "lists these commands", _help),
+    "clear": ("", "begins a new session; this one is kept", _clear),
+    "sessions": ("", "lists the sessions of this directory", _sessions),
+    "resume": ("[ID]", "goes on with another session", _resume),
+    "mode": ("[MODE]", "shows or changes what may be done unasked", _mode),
+    "model": ("[NAME]", "shows or changes the model", _model),
+    "thinking": ("[on|off]", "shows thinking in full, or folded", _thinking),
+    "usage": ("", "tells how many tokens were used", _usage),
+    "exit": ("", "leaves", _exit),
+    "quit": ("", "leaves", _exit),
+}
+
+
+async def run(chat: Chat, text: str) -> bool:
+    """Carry out what was typed; false if it is no command of ours, and so for the agent."""
+    name, _, argument = text.strip().partition(" ")
+    if not name.startswith("/") or name[1:] not in COMMANDS:
+        return False
+    try:
+        await COMMANDS[name[1:]][2](chat, argument.strip())
+    except Fault as fault:
+        chat.view.failure(str(fault))
+    return True
+
+
+def offered() -> Iterable[tuple[str, str]]:
+    """Names and meanings, for completion."""
+    return [(name, words) for name, (_, words, _) in COMMANDS.items()]
+
+
+def arguments(command: str, workspace: str) -> Iterable[str]:
+    """What can follow a command."""
+    if command == "/mode":
+        return MODES
+    if command == "/thinking":
+        return ("on", "off")
+    if command == "/resume":
+        return [info.id for info in sessions_of(workspace) if info.id == printable(info.id)]
+    return ()
+
+
+def sessions_of(workspace: str) -> list[SessionInfo]:
+    """The latest sessions of a directory."""
+    return [info for info in shelf.sessions() if info.workspace == workspace][:LISTED_SESSIONS]
+
+
+def _chosen(argument: str, workspace: str) -> str:
+    """A session by its number in the list, by its id, or by the beginning of it."""
+    found = sessions_of(workspace)
+    if argument == shelf.LATEST:
+        return found[0].id if found else argument
+    ids = [info.id for info in shelf.sessions()]
+    if argument in ids:
+        return argument
+    if argument.isdecimal() and 1 <= int(argument) <= len(found):
+        return found[int(argument) - 1].id
+    near = [name for name in ids if name.startswith(argument)]
+    return near[0] if len(near) == 1 else argument
+
+
+def _title(session: str) -> str:
+    """What a session began with."""
+    try:
+        for number, record in enumerate(shelf.read(session).records):
+            if isinstance(record, Envelope) and isinstance(record.event, TurnStarted):
+                return one_line(record.event.message.text) or "(nothing)"
+            if number > FIRST_RECORDS:
+                break
+    except (Fault, OSError):
+        pass
+    return os.path.basename(session)

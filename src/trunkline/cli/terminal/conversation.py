@@ -1,0 +1,256 @@
+"""`trunkline chat` with a person in front of it: read, answer, and so on, until they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections import deque
+
+from prompt_toolkit.application import run_in_terminal
+from rich.text import Text
+
+from trunkline import __version__
+from trunkline.cli import shelf
+from trunkline.cli.chat_files import mentioned
+from trunkline.cli.chat_session import ChatOptions, Inbox, Opening, Talk, opening, resume_command
+from trunkline.cli.terminal import commands, words
+from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
+from trunkline.cli.terminal.prompt import Prompt
+from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.terminal.turn import Turn
+from trunkline.cli.terminal.view import View
+from trunkline.core.events import Envelope, Event, TurnEnded, TurnStarted, UserMessage
+from trunkline.core.faults import Fault
+from trunkline.core.session import Session
+
+_SIGNAL_EXIT = 128
+DEFAULT_SIZE = (80, 24)
+
+
+async def converse(options: ChatOptions) -> int:
+    """Talk until they leave; gives the exit code.
+
+    Raises:
+        ConfigError: it cannot begin.
+    """
+    opened = await opening(options)
+    inbox = Inbox()
+    talk = await Talk.open(options, opened, interactive=True, on_judged=inbox.put)
+    chat = Conversation(options, opened, talk, inbox)
+    loop = asyncio.get_running_loop()
+    running = loop.create_task(chat.run(), name="conversation")
+    ended_by: list[int] = []
+
+    def end(number: int) -> None:
+        ended_by.append(number)
+        running.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end, number)
+    try:
+        await running
+    except asyncio.CancelledError:
+        if not ended_by:
+            raise
+    finally:
+        await chat.close()
+    return _SIGNAL_EXIT + ended_by[0] if ended_by else 0
+
+
+class Conversation:
+    """One sitting at the terminal, with one session after the other. It is what `commands` act on."""
+
+    def __init__(self, options: ChatOptions, opened: Opening, talk: Talk, inbox: Inbox) -> None:
+        self.workspace = options.directory
+        self._options = options
+        self._opened = opened
+        self._talk = talk
+        self._inbox = inbox
+        self._spent: float | None = None
+        self._leaving = False
+        self._queue: deque[str] = deque()
+        self._typed = ""
+        dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
+        self._screen = Screen(writer_to(1, encoding_of(sys.stdout)), _size, moves=not dumb)
+        self.view = View(self._screen, painter_for(lambda: self._screen.columns))
+        self._prompt = Prompt(
+            commands.offered(),
+            lambda command: commands.arguments(command, self.workspace),
+            self.workspace,
+            mode=lambda: self.session.mode,
+            on_mode=self._next_mode,
+        )
+        self.session.attach(inbox)
+
+    @property
+    def session(self) -> Session:
+        return self._talk.session
+
+    @property
+    def model(self) -> str | None:
+        return self._talk.model
+
+    @property
+    def spent(self) -> str:
+        return "" if self._spent is None else words.money(self._spent)
+
+    def use_model(self, name: str) -> None:
+        self._talk.model = name
+
+    def leave(self) -> None:
+        self._leaving = True
+
+    async def run(self) -> None:
+        """Read and answer, again and again."""
+        if not self._options.quiet:
+            self._welcome()
+        if self._options.resume is not None:
+            self._recall()
+        while not self._leaving:
+            self._show_news()
+            try:
+                text = await self._next()
+            except EOFError:
+                return
+            self.view.typed()
+            if text.strip() and not await commands.run(self, text):
+                await self._answer(text)
+
+    async def close(self) -> None:
+        """End the session, and say how to come back to it."""
+        talk = self._talk
+        if talk.resumable and not self._options.quiet:
+            command = resume_command(self._options, talk.session.id)
+            self.view.unbroken(Text.assemble(("Go on with: ", "dim"), command))
+        self._screen.frame()
+        await talk.close()
+
+    async def switch(self, resume: str | None) -> None:
+        if resume is not None and resume == self.session.id:
+            self.view.note("This is that session.")
+            return
+        options = self._options.replace(resume=resume, session_id=None)
+        talk = await Talk.open(options, self._opened, interactive=True, on_judged=self._inbox.put)
+        before, self._talk = self._talk, talk
+        if before.resumable:
+            self.view.note(f"Session {before.session.id} is kept.")
+        before.session.detach(self._inbox)
+        await before.close()
+        self.session.attach(self._inbox)
+        if resume is None:
+            self.view.note("A new session.")
+        else:
+            self._recall()
+
+    # What is shown besides answers.
+
+    def _welcome(self) -> None:
+        home = os.path.expanduser("~")
+        place = self.workspace
+        if place == home or place.startswith(home + os.sep):
+            place = "~" + place[len(home) :]
+        about = [self._talk.agent.name, *([self.model] if self.model else []), place]
+        self.view.plain(Text.assemble((f"trunkline {__version__}", "bold"), (" · " + " · ".join(about), "dim")))
+        for note in self._opened.notes:
+            self.view.note(note)
+        self.view.note("/help lists commands · Ctrl-C stops an answer · Ctrl-D leaves")
+
+    def _recall(self) -> None:
+        """Show the last turn of a session that is resumed."""
+        state = self.session.state
+        self.view.note(f"Session {self.session.id}, {state.turns} turn{'' if state.turns == 1 else 's'} so far.")
+        turn: list[Event] = []
+        for record in shelf.read(self.session.id).records:
+            if isinstance(record, Envelope):
+                if isinstance(record.event, TurnStarted):
+                    turn.clear()
+                turn.append(record.event)
+        for event in turn:
+            if isinstance(event, TurnStarted):
+                self.view.user(event.message.text)
+            self.view.show(event)
+
+    def _show_news(self) -> None:
+        for event in self._inbox.take():
+            self.view.show(event)
+        self.view.draw()
+
+    # Reading.
+
+    async def _next(self) -> str:
+        """What was typed during the last answer, else what is typed now."""
+        if not self._queue:
+            return await self._read()
+        text = self._queue.popleft()
+        self.view.user(text)
+        return text
+
+    async def _read(self) -> str:
+        typed, self._typed = self._typed, ""
+        self.view.space()
+        self._screen.frame()
+        watching = asyncio.create_task(self._watch(), name="show what happens between turns")
+        try:
+            return await self._prompt.read(typed)
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def _watch(self) -> None:
+        """Between turns the prompt owns the terminal; what happens is shown above it."""
+        while True:
+            await self._inbox.news.wait()
+            await run_in_terminal(self._show_news_above)
+
+    def _show_news_above(self) -> None:
+        self.view.spaced()
+        self._show_news()
+        self.view.space()
+        self._screen.frame()
+
+    def _next_mode(self) -> None:
+        modes = commands.MODES
+        self.session.set_mode(modes[(modes.index(self.session.mode) + 1) % len(modes)])
+
+    # Answering.
+
+    async def _answer(self, text: str) -> None:
+        typed, self._typed = self._typed, ""
+        turn = Turn(self.session, self._inbox, self._screen, self.view, workspace=self.workspace, typed=typed)
+        try:
+            end = await turn.run(UserMessage(text, mentioned(text, self.workspace)))
+        except Fault as fault:
+            self.view.failure(str(fault))
+            return
+        self._leaving = self._leaving or turn.gone
+        if end.outcome == "cancelled":
+            # What was to follow the answer that nobody wanted is not sent unasked; nor is it lost.
+            self._typed = "\n".join(filter(None, [*self._queue, *turn.queue, turn.typed.text]))
+            self._queue.clear()
+        else:
+            self._queue.extend(turn.queue)
+            self._typed = turn.typed.text
+        self._account(end, turn.elapsed)
+
+    def _account(self, end: TurnEnded, elapsed: float) -> None:
+        parts = words.tokens(end.usage)
+        cost = self._talk.cost(end.usage)
+        if cost is not None:
+            self._spent = (self._spent or 0.0) + cost
+            parts.append(words.money(cost))
+        stopped = end.outcome == "cancelled"
+        # Nobody wants to read how long nothing took.
+        if parts or stopped or elapsed >= 1:
+            self.view.ended([*parts, words.seconds(elapsed)], stopped=stopped)
+        self._screen.frame()
+
+
+def _size() -> tuple[int, int]:
+    try:
+        size = os.get_terminal_size(1)
+    except OSError:
+        return DEFAULT_SIZE
+    # Some terminals do not know, and say 0.
+    return size.columns or DEFAULT_SIZE[0], size.lines or DEFAULT_SIZE[1]

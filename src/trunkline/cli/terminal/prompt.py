@@ -1,0 +1,214 @@
+"""Where people type: with a history, several lines, and completion of commands and of files after `@`."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.styles import Style
+
+from trunkline.base import paths
+from trunkline.cli.terminal.paint import PROMPT, encoded, encoding_of
+
+#: Two presses of Ctrl-C within this time leave.
+LEAVE_SECONDS = 2.0
+#: Lines below the prompt that the completions may use.
+MENU_LINES = 6
+#: Names in one directory that are offered.
+MOST_PATHS = 200
+#: A longer history loses its older half.
+LONGEST_HISTORY = 1024 * 1024
+_PRIVATE_FILE = 0o600
+
+_PATH = re.compile(r'(?:^|\s)@("?)([^\s"]*)$')
+
+#: What can follow a command, by its name.
+Arguments = Callable[[str], Iterable[str]]
+
+_STYLE = Style.from_dict(
+    {
+        "prompt": "ansicyan bold",
+        "mode": "ansiyellow",
+        "continuation": "ansibrightblack",
+        "rprompt": "ansibrightblack",
+    }
+)
+
+
+class Prompt:
+    """Reads what people say. `on_mode` is called when they ask for the next approval mode (Shift-Tab)."""
+
+    def __init__(
+        self,
+        commands: Iterable[tuple[str, str]],
+        arguments: Arguments,
+        workspace: str,
+        *,
+        mode: Callable[[], str],
+        on_mode: Callable[[], None],
+    ) -> None:
+        self._mode = mode
+        self._on_mode = on_mode
+        self._asked_to_leave = float("-inf")
+        self._mark = encoded(PROMPT, encoding_of(sys.stdout)).decode(encoding_of(sys.stdout))
+        completer = ChatCompleter(commands, arguments, workspace)
+        self._session: PromptSession[str] = PromptSession(
+            message=self._message,
+            rprompt=self._hint,
+            multiline=True,
+            prompt_continuation=lambda width, number, wrapped: [("class:continuation", "… ".rjust(width))],
+            history=_history(),
+            completer=completer,
+            complete_while_typing=Condition(lambda: completer.wanted(get_app().current_buffer.document)),
+            reserve_space_for_menu=MENU_LINES,
+            key_bindings=self._keys(),
+            style=_STYLE,
+            enable_suspend=True,
+            erase_when_done=False,
+        )
+
+    async def read(self, typed: str = "") -> str:
+        """What was typed, which may be nothing.
+
+        Raises:
+            EOFError: they want to leave, or the terminal is gone.
+        """
+        self._asked_to_leave = float("-inf")
+        return await self._session.prompt_async(default=typed)
+
+    def _message(self) -> FormattedText:
+        mode = self._mode()
+        shown = [] if mode == "default" else [("class:mode", f"{mode} ")]
+        return FormattedText([*shown, ("class:prompt", f"{self._mark} ")])
+
+    def _hint(self) -> str:
+        return "Ctrl-C again leaves" if time.monotonic() - self._asked_to_leave < LEAVE_SECONDS else ""
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter")
+        def _enter(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            chosen = buffer.complete_state.current_completion if buffer.complete_state else None
+            if chosen is not None:
+                is_command = buffer.text.startswith("/") and " " not in buffer.text
+                buffer.complete_state = None
+                if not is_command:
+                    return
+            if buffer.document.text_before_cursor.endswith("\\") and not buffer.document.text_after_cursor:
+                buffer.delete_before_cursor()
+                buffer.newline(copy_margin=False)
+            else:
+                buffer.validate_and_handle()
+
+        @keys.add("escape", "enter")
+        def _newline(event: KeyPressEvent) -> None:
+            event.current_buffer.newline(copy_margin=False)
+
+        @keys.add("s-tab")
+        def _next_mode(event: KeyPressEvent) -> None:
+            self._on_mode()
+            event.app.invalidate()
+
+        @keys.add("c-c")
+        @keys.add("<sigint>")
+        def _interrupt(event: KeyPressEvent) -> None:
+            if event.current_buffer.text:
+                event.current_buffer.reset()
+            elif time.monotonic() - self._asked_to_leave < LEAVE_SECONDS:
+                self._asked_to_leave = float("-inf")
+                event.app.exit(exception=EOFError())
+            else:
+                self._asked_to_leave = time.monotonic()
+                if event.app.loop is not None:
+                    event.app.loop.call_later(LEAVE_SECONDS, event.app.invalidate)
+
+        return keys
+
+
+class ChatCompleter(Completer):
+    """Completes `/commands`, their arguments, and paths after `@`."""
+
+    def __init__(self, commands: Iterable[tuple[str, str]], arguments: Arguments, workspace: str) -> None:
+        self._commands = tuple(commands)
+        self._arguments = arguments
+        self._workspace = workspace
+
+    def wanted(self, document: Document) -> bool:
+        """Whether completions are offered unasked."""
+        text = document.text_before_cursor
+        return text.startswith("/") or _PATH.search(text) is not None
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        path = _PATH.search(text)
+        if path is not None:
+            yield from self._paths(path[1], path[2])
+        elif text.startswith("/"):
+            command, space, argument = text.partition(" ")
+            if space:
+                found = ((value, "") for value in self._arguments(command))
+                start = argument
+            else:
+                found = ((f"/{name}", help_text) for name, help_text in self._commands)
+                start = command
+            for value, meta in found:
+                if value.startswith(start):
+                    yield Completion(value, -len(start), display_meta=meta)
+
+    def _paths(self, quote: str, typed: str) -> Iterable[Completion]:
+        folder, name = os.path.split(typed)
+        try:
+            entries = sorted(os.scandir(os.path.join(self._workspace, os.path.expanduser(folder))), key=_order)
+        except OSError:
+            return
+        shown = 0
+        for entry in entries:
+            if not entry.name.startswith(name) or (entry.name.startswith(".") and not name.startswith(".")):
+                continue
+            if not entry.name.isprintable() or (" " in entry.name and not quote):
+                continue
+            yield Completion(entry.name + ("/" if entry.is_dir() else quote), -len(name))
+            shown += 1
+            if shown == MOST_PATHS:
+                return
+
+
+def _order(entry: os.DirEntry[str]) -> tuple[bool, str]:
+    return (not entry.is_dir(), entry.name)
+
+
+def _history() -> History:
+    path = os.path.join(paths.state_dir(), "chat_history")
+    try:
+        paths.ensure_dir(os.path.dirname(path))
+        # Made here: what people type is theirs alone.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_FILE))
+        _shorten(path)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)
+
+
+def _shorten(path: str) -> None:
+    if os.path.getsize(path) <= LONGEST_HISTORY:
+        return
+    with open(path, "rb+") as file:
+        file.seek(-LONGEST_HISTORY // 2, os.SEEK_END)
+        # Entries begin with an empty line and a comment.
+        kept = file.read().partition(b"\n\n")[2]
+        file.seek(0)
+        file.write(kept)
+        file.truncate()

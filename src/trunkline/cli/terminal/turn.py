@@ -1,0 +1,217 @@
+"""One message being answered on the screen, with a person at the keyboard: approvals, stops, and typing ahead."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+from rich.text import Text
+
+from trunkline.cli.chat_session import Inbox
+from trunkline.cli.terminal.approval import Question, told
+from trunkline.cli.terminal.calls import clean
+from trunkline.cli.terminal.interrupts import interrupts
+from trunkline.cli.terminal.keys import Key, Keyboard, Line
+from trunkline.cli.terminal.paint import PROMPT
+from trunkline.cli.terminal.preview import preview
+from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.terminal.view import View
+from trunkline.core.agent import Approve, Decision
+from trunkline.core.events import (
+    Event,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    UserMessage,
+)
+from trunkline.core.faults import UnknownCall
+from trunkline.core.session import Session
+
+#: The shortest time between two frames, and how much longer than a frame took to paint: a long block costs more, and is
+#: painted less often.
+FRAME_SECONDS = 0.05
+FRAME_COSTS = 4
+
+#: Whoever was typing when a question came up did not mean to answer it.
+TYPING_SECONDS = 0.7
+
+
+class Turn:
+    """Plays one turn. Afterwards `typed` holds what was typed and not sent, and `queue` what was."""
+
+    def __init__(
+        self,
+        session: Session,
+        inbox: Inbox,
+        screen: Screen,
+        view: View,
+        *,
+        workspace: str,
+        typed: str = "",
+        keyboard: int = 0,
+    ) -> None:
+        self.typed = Line(typed)
+        self.queue: deque[str] = deque()
+        self.elapsed = 0.0
+        """Seconds that it took."""
+        self.gone = False
+        """Whether the terminal went away."""
+        self._session = session
+        self._inbox = inbox
+        self._screen = screen
+        self._view = view
+        self._workspace = workspace
+        self._keyboard = keyboard
+        self._pending: dict[str, ToolRequested] = {}
+        self._question: Question | None = None
+        self._deaf_until = 0.0
+        self._last_key = 0.0
+        self._stopping = False
+
+    async def run(self, message: UserMessage) -> TurnEnded:
+        """Answer a message; gives its end.
+
+        Raises:
+            Fault: the message was not taken.
+        """
+        self._stopping = False
+        self._session.submit(message)
+        began = time.monotonic()
+        self._screen.begin()
+        keyboard = Keyboard(
+            self._keyboard,
+            self._pressed,
+            on_gone=self._lost,
+            on_suspend=self._screen.end,
+            on_return=self._screen.begin,
+        )
+        try:
+            with keyboard, interrupts(self.stop, self._screen.end):
+                end = await self._follow()
+        finally:
+            self._screen.end()
+            self.elapsed = time.monotonic() - began
+        await self._session.at_rest()
+        return end
+
+    def stop(self) -> None:
+        """Stop the turn, and answer nothing more."""
+        self._stopping = True
+        self._session.stop()
+
+    async def _follow(self) -> TurnEnded:
+        while True:
+            began = time.monotonic()
+            for event in self._inbox.take():
+                self._view.show(event)
+                self._note(event)
+                if isinstance(event, TurnEnded):
+                    return event
+            self._ask_next()
+            self._view.draw(self._question_lines(), self._typed_lines())
+            cost = time.monotonic() - began
+            await asyncio.sleep(max(FRAME_SECONDS, FRAME_COSTS * cost))
+
+    # Approvals.
+
+    def _note(self, event: Event) -> None:
+        """Keep the calls that wait for an answer."""
+        match event:
+            case ToolRequested(call_id=call_id):
+                self._pending[call_id] = event
+            case ToolStarted(call_id=call_id) | ToolFinished(call_id=call_id) | ToolCancelled(call_id=call_id):
+                self._pending.pop(call_id, None)
+                if self._question is not None and self._question.request.call_id == call_id:
+                    self._question = None
+
+    def _ask_next(self) -> None:
+        if self._question is not None or not self._pending or self._stopping:
+            return
+        request = next(iter(self._pending.values()))
+        found = preview(request, self._workspace)
+        lines = [] if found is None else self._view.previewed(found.what)
+        self._question = Question(request, lines, is_change=found is not None and found.is_change)
+        if not self._screen.moves:
+            self._put(self._question)
+            self._view.note(self._question.prompt(len(self._pending) - 1).plain)
+        if time.monotonic() - self._last_key < TYPING_SECONDS:
+            self._deaf_until = time.monotonic() + TYPING_SECONDS
+
+    def _answer(self, question: Question, decision: Decision) -> None:
+        request = question.request
+        self._question = None
+        self._pending.pop(request.call_id, None)
+        try:
+            self._session.answer(request.call_id, decision)
+        except UnknownCall:
+            # It was decided or stopped meanwhile; the screen will say so.
+            return
+        self._put(question)
+        self._view.answered(request, *told(decision, request.category))
+        if isinstance(decision, Approve) and decision.scope == "always":
+            # The session has released the others of that category.
+            for other in tuple(self._pending.values()):
+                if other.category == request.category and not other.outside:
+                    del self._pending[other.call_id]
+
+    def _put(self, question: Question) -> None:
+        """Let it stay on the screen; only the line to answer at is live from then on."""
+        if not question.is_put:
+            question.is_put = True
+            self._view.put_asked(question.request, self._asked(question), is_change=question.is_change)
+
+    def _asked(self, question: Question) -> list[str]:
+        return self._view.asked(question.request, question.preview)
+
+    # Keys.
+
+    def _pressed(self, key: Key) -> None:
+        now = time.monotonic()
+        question = self._question
+        if question is not None and now >= self._deaf_until:
+            answer = question.press(key)
+            if answer == "stop":
+                self.stop()
+            elif answer == "all":
+                question.unfold()
+                self._put(question)
+            elif answer is not None:
+                self._answer(question, answer)
+            return
+        self._last_key = now
+        self._type(key)
+
+    def _type(self, key: Key) -> None:
+        if key.name == "enter":
+            if self.typed.text.strip():
+                self.queue.append(self.typed.text)
+            self.typed = Line()
+        elif key.name == "escape":
+            if self.typed.text:
+                self.typed = Line()
+            else:
+                self.stop()
+        else:
+            self.typed.press(key)
+
+    def _lost(self) -> None:
+        self.gone = True
+        self.stop()
+
+    def _question_lines(self) -> list[str]:
+        question = self._question
+        if question is None:
+            return []
+        prompt = self._view.lines(question.prompt(len(self._pending) - 1))
+        return prompt if question.is_put else [*self._asked(question), *prompt]
+
+    def _typed_lines(self) -> list[str]:
+        lines = [self._view.line(Text(f"  next: {clean(text)}", "dim")) for text in self.queue]
+        if self.typed.text:
+            shown = clean(self.typed.text).replace("\n", " ⏎ ")
+            room = max(8, self._screen.columns - 6)
+            lines.append(self._view.line(Text.assemble((f"{PROMPT} ", "bold cyan"), shown[-room:], ("▏", "cyan"))))
+        return lines

@@ -1,0 +1,184 @@
+"""Tool calls in a few words, their changes in colour, and what is shown before they are allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import RenderableType
+
+from trunkline.cli.terminal import diffs, words
+from trunkline.cli.terminal.approval import PREVIEW_LINES, Question, told
+from trunkline.cli.terminal.calls import Caption, caption, clean, glance, one_line
+from trunkline.cli.terminal.keys import Key, Line
+from trunkline.cli.terminal.paint import Painter
+from trunkline.cli.terminal.preview import preview
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.events import ToolFinished, ToolRequested
+from trunkline.core.usage import Usage
+
+
+def result(output: str, **more: Any) -> ToolFinished:
+    return ToolFinished("c1", more.pop("name", "Bash"), more.pop("status", "success"), output, **more)
+
+
+def request(name: str = "Edit", outside: bool = False, **args: Any) -> ToolRequested:
+    return ToolRequested("c1", name, "edit", args, f"{name} something", outside)
+
+
+@pytest.mark.parametrize(
+    ("args", "description", "expected"),
+    [
+        ({"command": "ls -l"}, "Execute: ls -l", Caption("Tool", "ls -l")),
+        ({"command": "ls\nrm x"}, "", Caption("Tool", "ls …", whole=False)),
+        ({"file_path": "a.py", "limit": 3}, "Read a.py", Caption("Tool", "a.py", whole=False)),
+        ({"depth": 3}, "Look around", Caption("Tool", "Look around", whole=False)),
+        ({"depth": 3, "q": [1]}, "", Caption("Tool", "depth=3, q=[1]")),
+        ({}, "Tool", Caption("Tool", "")),
+    ],
+)
+def test_a_call_is_captioned_by_its_most_telling_argument(
+    args: dict[str, Any], description: str, expected: Caption
+) -> None:
+    assert caption("Tool", args, description) == expected
+
+
+def test_a_look_at_a_result_is_short_and_says_what_is_hidden() -> None:
+    assert glance(result("1\n2\n3\n4\n5\n6\n")).lines == ("1", "2", "3", "4")
+    assert glance(result("1\n2\n3\n4\n5\n6\n")).hidden == 2
+    assert glance(result("x\n" * 40, name="Read")).lines == ("40 lines",)
+    assert glance(result("")).lines == ("(no output)",)
+    # What went wrong is said last.
+    failed = glance(result("".join(f"{n}\n" for n in range(30)), status="error"))
+    assert (failed.lines[-1], failed.hidden) == ("29", 20)
+
+
+def test_the_form_that_commands_have_for_models_is_taken_off() -> None:
+    assert glance(result("Exit code: 0\nSTDOUT:\nhello\n\nSTDERR:\n")).lines == ("hello",)
+    failed = result("Exit code: 2\nSTDOUT:\n\nSTDERR:\nno such file\n", status="error")
+    assert glance(failed).lines == ("no such file", "exit code 2")
+
+
+def test_what_programs_print_is_shown_and_not_obeyed() -> None:
+    assert clean("\x1b[31mred\x1b[0m \x1b]0;title\x07\x07") == "red \\x07"
+    assert clean("10%\r50%\r100%\r\ndone") == "100%\ndone"
+    assert one_line("first\nsecond") == "first …"
+
+
+DIFF = "--- a/x\n+++ b/x\n@@ -3,3 +3,4 @@ def f\n one\n-two\n+2\n+2b\n three\n@@ -20 +21 @@\n-x\n+y\n"
+
+
+def test_a_diff_has_the_numbers_of_its_lines() -> None:
+    shown = [(row.sign, row.number, row.text) for row in diffs.rows(DIFF)]
+    assert shown == [
+        (" ", 3, "one"),
+        ("-", 4, "two"),
+        ("+", 4, "2"),
+        ("+", 5, "2b"),
+        (" ", 6, "three"),
+        ("@", None, "⋮"),
+        ("-", 20, "x"),
+        ("+", 21, "y"),
+    ]
+    assert diffs.counts(DIFF) == (3, 2)
+    assert diffs.rows("no diff at all")[0].text == "no diff at all"
+
+
+def shown(what: RenderableType) -> str:
+    return "\n".join(Painter(lambda: 80, color_system=None).lines(what))
+
+
+def test_an_edit_is_previewed_in_its_place_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\ntwo\nthree\n")
+    found = preview(request(file_path="a.py", old_string="two", new_string="2"), str(tmp_path))
+    assert found is not None
+    assert found.is_change
+    assert shown(found.what).splitlines() == ["1   one", "2 - two", "2 + 2", "3   three"]
+
+
+def test_an_edit_of_a_file_that_is_not_there_shows_the_two_texts(tmp_path: Path) -> None:
+    found = preview(request(file_path="gone.py", old_string="two", new_string="2"), str(tmp_path))
+    assert found is not None
+    assert shown(found.what).splitlines() == ["1 - two", "1 + 2"]
+
+
+def test_a_new_file_is_previewed_as_it_will_be_and_an_old_one_as_a_change(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text("a = 1\n")
+    new = preview(request("Write", file_path="new.py", content="a = 2\n"), str(tmp_path))
+    assert new is not None
+    assert (shown(new.what), new.is_change) == ("a = 2", False)
+    old = preview(request("Write", file_path="old.py", content="a = 2\n"), str(tmp_path))
+    assert old is not None
+    assert (shown(old.what).splitlines(), old.is_change) == (["1 - a = 1", "1 + a = 2"], True)
+
+
+def test_what_the_caption_does_not_say_is_previewed(tmp_path: Path) -> None:
+    assert preview(request("Bash", command="ls -l"), str(tmp_path)) is None
+    script = preview(request("Bash", command="cd x\nrm -rf ."), str(tmp_path))
+    assert script is not None
+    assert "rm -rf ." in shown(script.what)
+    other = preview(request("search", query="x", depth=3), str(tmp_path))
+    assert other is not None
+    assert '"depth": 3' in shown(other.what)
+
+
+def test_one_key_is_the_answer() -> None:
+    assert Question(request()).press(Key(text="y")) == Approve()
+    assert Question(request()).press(Key(text="a")) == Approve("always")
+    assert Question(request()).press(Key("escape")) == "stop"
+    # An Enter that was meant for something else allows nothing.
+    assert Question(request()).press(Key("enter")) is None
+
+
+def test_what_reaches_out_of_the_workspace_is_not_allowed_for_always() -> None:
+    question = Question(request(outside=True))
+    assert question.press(Key(text="a")) is None
+    assert "outside the workspace" in question.prompt(0).plain
+    assert "always" not in question.prompt(0).plain
+
+
+def test_a_no_has_a_reason_or_none_and_can_be_taken_back() -> None:
+    question = Question(request())
+    assert question.press(Key(text="n")) is None
+    assert question.press(Key(text="y")) is None
+    assert question.press(Key("escape")) is None
+    assert question.press(Key(text="n")) is None
+    assert question.press(Key(text="too late")) is None
+    decision = question.press(Key("enter"))
+    assert decision == Deny("too late")
+    assert told(Deny("too late"), "edit") == ("✗ refused: too late", "red")
+
+
+def test_a_long_preview_is_folded_until_somebody_wants_to_see_it() -> None:
+    question = Question(request(), [str(number) for number in range(100)])
+    assert len(question.preview) == PREVIEW_LINES + 1
+    assert question.press(Key(text="v")) == "all"
+    question.unfold()
+    assert len(question.preview) == 100
+    assert question.press(Key(text="v")) is None
+
+
+def test_a_line_is_edited_from_its_end() -> None:
+    line = Line("some words here")
+    line.press(Key("rub word"))
+    assert line.text == "some words"
+    line.press(Key("backspace"))
+    line.press(Key(text="k"))
+    assert line.text == "some wordk"
+    line.press(Key("clear"))
+    assert line.text == ""
+
+
+def test_numbers_are_for_people() -> None:
+    assert [words.seconds(value) for value in (0.04, 0.99, 1.0, 59.9, 185)] == [
+        "0.0 s",
+        "0.9 s",
+        "1 s",
+        "59 s",
+        "3 m 05 s",
+    ]
+    assert [words.count(value) for value in (999, 1000, 1849, 2_100_000)] == ["999", "1k", "1.8k", "2.1M"]
+    assert words.tokens(Usage(1200, 30, 800)) == ["1.2k in", "30 out", "800 cached"]
+    assert words.tokens(Usage(0, 0)) == []
+    assert [words.money(value) for value in (1.5, 0.0123)] == ["$1.50", "$0.0123"]

@@ -1,0 +1,50 @@
+"""What is offered while somebody types, and the history of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from trunkline.cli.terminal import prompt
+from trunkline.cli.terminal.prompt import ChatCompleter
+
+
+def offered(text: str, workspace: Path) -> list[str]:
+    commands = [("help", "lists"), ("mode", "changes")]
+    completer = ChatCompleter(commands, lambda command: [f"{command[1:]}-1"], str(workspace))
+    return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
+
+
+def test_commands_and_their_arguments_are_completed(tmp_path: Path) -> None:
+    assert offered("/", tmp_path) == ["/help", "/mode"]
+    assert offered("/mo", tmp_path) == ["/mode"]
+    assert offered("/mode m", tmp_path) == ["mode-1"]
+    assert offered("say /he", tmp_path) == []
+
+
+def test_files_are_completed_after_an_at(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.py").touch()
+    (tmp_path / "setup.py").touch()
+    (tmp_path / "my notes.md").touch()
+    (tmp_path / ".hidden").touch()
+    assert offered("look at @s", tmp_path) == ["src/", "setup.py"]
+    assert offered("look at @src/", tmp_path) == ["main.py"]
+    assert offered("@.", tmp_path) == [".hidden"]
+    assert offered('@"my', tmp_path) == ['my notes.md"']
+    assert offered("@nowhere/x", tmp_path) == []
+    assert offered("me@s", tmp_path) == []
+
+
+def test_a_history_that_grew_too_long_loses_its_older_half(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    entry = "\n# 2026-11-15 07:00:00\n+something that was said\n"
+    path.write_text(entry * (prompt.LONGEST_HISTORY // len(entry) + 2))
+    prompt._shorten(str(path))
+    kept = path.read_text()
+    assert prompt.LONGEST_HISTORY // 3 < len(kept) < prompt.LONGEST_HISTORY
+    assert kept.startswith("# 2026")
+    assert os.path.getsize(path) == len(kept)

@@ -1,0 +1,141 @@
+"""What a conversation looks like, event by event, on a small terminal with a clock that we move."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from tests.cli.terminal.emulator import Emulator
+from trunkline.cli.terminal.paint import Painter
+from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.terminal.view import DIFF_LINES, View
+from trunkline.core.events import (
+    Audio,
+    Event,
+    Extension,
+    Failed,
+    Notice,
+    Progress,
+    TextDelta,
+    ThinkingDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolJudged,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+
+
+class Stage:
+    """A view in front of an emulated terminal."""
+
+    def __init__(self, columns: int = 60, rows: int = 24) -> None:
+        self.now = 100.0
+        self.terminal = Emulator(columns, rows)
+        screen = Screen(lambda text: self.terminal.feed(text.replace("\n", "\r\n")), lambda: (columns, rows))
+        self.view = View(screen, Painter(lambda: columns, color_system=None), clock=lambda: self.now)
+
+    def show(self, *events: Event) -> list[str]:
+        for event in events:
+            self.view.show(event)
+        self.view.draw()
+        return self.terminal.history
+
+
+START = TurnStarted(UserMessage("hello"))
+BASH = ToolJudged("c1", "Bash", "exec", {"command": "make"}, "Execute: make", "allow")
+
+
+def test_a_spinner_tells_how_long_it_takes_and_what_goes_on() -> None:
+    stage = Stage()
+    assert stage.show(START)[-1].endswith("working · 0.0 s · Esc stops")
+    stage.now += 75
+    assert stage.show(Progress("retrying"))[-1].endswith("retrying · 1 m 15 s · Esc stops")
+    assert stage.show(TextDelta("Done."), TurnEnded("success")) == ["Done."]
+
+
+def test_a_tool_is_one_live_line_while_it_runs_and_then_its_result() -> None:
+    stage = Stage()
+    stage.show(START, BASH, ToolStarted("c1", "Bash"))
+    stage.now += 3
+    assert stage.show(Progress("still building", "c1")) == ["● Bash make · 3 s · still building"]
+    shown = stage.show(ToolFinished("c1", "Bash", "success", "one\ntwo\n"), TurnEnded("success"))
+    assert shown == ["● Bash make · 3 s", "  └ one", "    two"]
+
+
+def test_a_long_result_and_a_failed_one_say_what_is_hidden() -> None:
+    stage = Stage()
+    output = "".join(f"{number}\n" for number in range(20))
+    shown = stage.show(BASH, ToolStarted("c1", "Bash"), ToolFinished("c1", "Bash", "success", output))
+    assert shown[-1] == "    … 16 more lines"
+    shown = stage.show(ToolStarted("c2", "Bash"), ToolFinished("c2", "Bash", "error", output), TurnEnded("error"))
+    assert shown[7:9] == ["    … 10 more lines", "  └ 10"]
+
+
+def test_a_change_is_shown_as_far_as_anybody_reads() -> None:
+    stage = Stage(rows=100)
+    diff = "@@ -0,0 +1,60 @@\n" + "".join(f"+line {number}\n" for number in range(60))
+    shown = stage.show(ToolStarted("c1", "Write"), ToolFinished("c1", "Write", "success", diff, "diff"))
+    assert shown[0] == "● Write · +60 -0"
+    assert shown[1] == "     1 + line 0"
+    assert shown[-1] == f"    … {60 - DIFF_LINES} more lines"
+    assert len(shown) == DIFF_LINES + 2
+
+
+def test_a_tool_that_was_stopped_says_so() -> None:
+    stage = Stage()
+    shown = stage.show(BASH, ToolStarted("c1", "Bash"), ToolCancelled("c1", "Stopped by user"), TurnEnded("cancelled"))
+    assert shown == ["✗ Bash make", "  Stopped by user"]
+
+
+def test_thinking_is_folded_to_a_line_when_it_is_over_unless_all_of_it_is_wanted() -> None:
+    stage = Stage()
+    thought = "First this.\nThen that.\nAnd so on.\nAnd on."
+    live = stage.show(ThinkingDelta(thought))
+    assert live == ["Then that.", "And so on.", "And on."]
+    stage.now += 4
+    assert stage.show(TextDelta("Now."), TurnEnded("success")) == ["∴ thought for 4 s: First this. …", "", "Now."]
+    stage = Stage()
+    stage.view.whole_thoughts = True
+    assert stage.show(ThinkingDelta(thought), TurnEnded("success"))[-1] == "And on."
+
+
+def test_what_is_said_around_tools_stands_apart() -> None:
+    stage = Stage()
+    shown = stage.show(
+        START,
+        TextDelta("Before."),
+        BASH,
+        ToolStarted("c1", "Bash"),
+        ToolFinished("c1", "Bash", "success", "x"),
+        ToolStarted("c2", "Read"),
+        ToolFinished("c2", "Read", "success", "x\n"),
+        TextDelta("After.\n\nMore."),
+        TurnEnded("success"),
+    )
+    assert shown == ["Before.", "", "● Bash make", "  └ x", "● Read", "  └ 1 line", "", "After.", "", "More."]
+
+
+def test_everything_else_is_a_line_of_its_own() -> None:
+    stage = Stage()
+    shown = stage.show(
+        Notice("For display only."),
+        Failed("provider", "Rate limit exceeded", retryable=True),
+        Extension("demo", {"any": "thing"}),
+        Audio(b"1234", 16000),
+        TurnEnded("error"),
+    )
+    assert shown == [
+        "For display only.",
+        "✗ Rate limit exceeded (worth another try)",
+        "demo: {'any': 'thing'}",
+        "(sound, 4 bytes at 16000 Hz)",
+    ]
+
+
+def test_a_line_to_copy_is_not_broken_and_others_are_cut() -> None:
+    stage = Stage(columns=20)
+    stage.view.unbroken(Text("a" * 50))
+    assert stage.show() == ["a" * 20, "a" * 20, "a" * 10]
+    assert stage.view.line("b" * 50) == "b" * 18 + "…"

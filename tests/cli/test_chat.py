@@ -1,0 +1,300 @@
+"""`trunkline chat` without a terminal: one answer on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from trunkline.cli import shelf
+
+pytestmark = pytest.mark.process
+
+PATIENCE_SECONDS = 25.0
+CHAT = (sys.executable, "-m", "trunkline", "chat")
+
+SCRIPT = r"""
+turns:
+  - when: "^write"
+    steps:
+      - text: "I'll write it."
+      - tool:
+          name: Write
+          args: {file_path: a.txt, content: hello}
+          description: "Write to a.txt"
+          output: "Created a.txt (1 lines)"
+          approved: [{text: "It is written."}]
+          denied: [{text: "Then not."}]
+    usage: {input_tokens: 120, output_tokens: 30}
+  - when: "^insist"
+    steps:
+      - tool: {name: Bash, args: {command: "rm -rf build"}}
+      - fail: {kind: tool, message: "I cannot go on without it."}
+  - when: "^fail"
+    steps:
+      - text: "Half an ans"
+      - fail: {kind: provider, message: "Rate limit exceeded", retryable: true}
+  - when: "^hang"
+    steps:
+      - text: "Once upon a time.\n"
+      - hang: true
+  - when: "^flood"
+    steps:
+      - text: [FLOOD]
+      - hang: true
+  - steps:
+      - text: "{{input}}[{{files}}]"
+"""
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> list[str]:
+    flood = ", ".join(['"many words, again and again, more than any pipe holds\\n"'] * 4000)
+    path = tmp_path / "script.yaml"
+    path.write_text(SCRIPT.replace("FLOOD", flood))
+    return ["scripted", "--script", str(path)]
+
+
+def chat(*arguments: str, stdin: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    piped: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+    return subprocess.run(
+        [*CHAT, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        env={**os.environ, **environment},
+        **piped,
+    )
+
+
+def test_the_answer_is_all_there_is_on_standard_output(scripted: list[str]) -> None:
+    done = chat(*scripted, "-p", "hello")
+    assert (done.returncode, done.stdout) == (0, "hello[]\n")
+    assert f"--resume {shelf.sessions()[0].id}" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_what_is_piped_in_is_the_message_or_comes_after_it() -> None:
+    assert chat("echo", stdin="from a pipe").stdout == "from a pipe\n"
+    assert chat("echo", "-p", "first", stdin="from a pipe\n").stdout == "first\n\nfrom a pipe\n"
+
+
+def test_a_file_that_is_mentioned_is_attached(scripted: list[str], tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("x")
+    done = chat(*scripted, "--workspace", str(tmp_path), "-p", "read @notes.md, not @nothing")
+    assert done.stdout == "read @notes.md, not @nothing[notes.md]\n"
+
+
+def test_nobody_can_be_asked_so_the_agent_goes_on_without_the_tool(scripted: list[str]) -> None:
+    done = chat(*scripted, "-p", "write it")
+    assert (done.returncode, done.stdout) == (0, "I'll write it.\nThen not.\n")
+    assert "Nobody could be asked about Write" in done.stderr
+
+
+def test_a_tool_that_is_allowed_ahead_runs(scripted: list[str]) -> None:
+    for way in (["--allow", "Write"], ["--mode", "auto_edit"], ["--auto-approve"]):
+        done = chat(*scripted, *way, "-p", "write it")
+        assert (done.returncode, done.stdout) == (0, "I'll write it.\nIt is written.\n")
+        assert "Write: Write to a.txt" in done.stderr
+
+
+def test_options_can_be_given_as_variables(scripted: list[str]) -> None:
+    assert "It is written." in chat(*scripted, "-p", "write it", TRUNKLINE_AUTO_APPROVE="1").stdout
+
+
+def test_a_failure_has_its_own_exit_code_and_so_has_one_for_want_of_approval(scripted: list[str]) -> None:
+    failed = chat(*scripted, "-p", "fail")
+    assert (failed.returncode, failed.stdout) == (1, "Half an ans\n")
+    assert "trunkline chat: Rate limit exceeded" in failed.stderr
+    denied = chat(*scripted, "-p", "insist")
+    assert denied.returncode == 3
+    assert chat(*scripted, "-p", "insist", "--auto-approve").returncode == 1
+
+
+def test_quiet_says_nothing_but_what_went_wrong(scripted: list[str]) -> None:
+    assert chat(*scripted, "-q", "-p", "write it").stderr == ""
+    assert chat(*scripted, "-q", "-p", "fail").stderr == "trunkline chat: Rate limit exceeded\n"
+
+
+def test_json_is_one_object_about_the_whole_turn(scripted: list[str]) -> None:
+    done = chat(*scripted, "--json", "-p", "write it")
+    summary = json.loads(done.stdout)
+    assert summary == {
+        "session": shelf.sessions()[0].id,
+        "agent": "scripted",
+        "model": None,
+        "outcome": "success",
+        "text": "I'll write it.\nThen not.",
+        "usage": {"input_tokens": 120, "output_tokens": 30},
+        "cost_usd": None,
+        "tools": [{"name": "Write", "description": "Write to a.txt", "status": "cancelled"}],
+        "denied": ["Write"],
+        "errors": [],
+    }
+
+
+def test_jsonl_is_one_object_per_event_as_an_export_has_them(scripted: list[str]) -> None:
+    done = chat(*scripted, "--jsonl", "-p", "hello")
+    kinds = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert kinds == ["TurnStarted", "TextDelta", "TurnEnded"]
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The program, which is gone after the block."""
+    process = subprocess.Popen(
+        [*CHAT, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_the_turn_and_keeps_the_session(scripted: list[str], number: signal.Signals, code: int) -> None:
+    with running(*scripted, "-p", "hang") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "Once upon a time.\n"
+        process.send_signal(number)
+        _, told = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == code
+    assert "--resume" in told
+
+
+def test_a_reader_that_leaves_ends_it_quietly(scripted: list[str]) -> None:
+    with running(*scripted, "-q", "-p", "flood") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("many words")
+        process.stdout.close()
+        assert process.wait(PATIENCE_SECONDS) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_session_goes_on(scripted: list[str]) -> None:
+    chat(*scripted, "--session-id", "mine", "-p", "one")
+    done = chat(*scripted, "--resume", "mine", "-p", "two")
+    assert done.stdout == "two[]\n"
+    assert chat(*scripted, "-p", "three", "--resume").stdout == "three[]\n"
+    assert [info.id for info in shelf.sessions()] == ["mine"]
+
+
+def test_nothing_is_kept_if_that_is_asked_for(scripted: list[str]) -> None:
+    done = chat(*scripted, "--no-session", "-p", "one")
+    assert (done.returncode, shelf.sessions()) == (0, [])
+    assert "--resume" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "There is nothing to ask"),
+        (["-p", "x", "--json", "--jsonl"], "--json and --jsonl"),
+        (["-p", "x", "--resume", "a", "--session-id", "b"], "--resume and --session-id"),
+        (["-p", "x", "--no-session", "--resume", "a"], "--no-session"),
+        (["-p", "x", "--mode", "wild"], "wild"),
+    ],
+)
+def test_wrong_usage_is_told_apart(arguments: list[str], complaint: str) -> None:
+    done = chat("echo", *arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nobody"], "There is no agent `nobody`"),
+        (["echo", "--resume", "gone"], "Session 'gone' not found"),
+        (["echo", "--workspace", "/nowhere/at/all"], "is not a directory"),
+    ],
+)
+def test_what_keeps_it_from_starting_is_told(arguments: list[str], complaint: str) -> None:
+    done = chat(*arguments, "-p", "x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert complaint in done.stderr
+    assert shelf.sessions() == []
+
+
+def test_every_kind_of_agent_can_be_talked_to(tmp_path: Path) -> None:
+    agent = "jsonstream:" + " ".join([sys.executable, "-m", "trunkline", "agent", "--json-stream", "--agent", "echo"])
+    assert chat(agent, "-p", "through a pipe").stdout == "through a pipe\n"
+    assert chat("trunkline.agents.echo:EchoAgent", "-p", "by name").stdout == "by name\n"
+    assert chat("--provider", "mock", "-p", "by a model").returncode == 0
+
+
+def test_a_short_answer_needs_no_heavy_package() -> None:
+    statement = (
+        "import sys; from trunkline.cli.chat import command; command(['echo', '-q', '-p', 'x'], 't', None, False)"
+    )
+    report = f"import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); {statement}"
+    done = subprocess.run(
+        [sys.executable, "-c", report],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.stdout == "x\n"
+    imported = {name.partition(".")[0] for name in done.stderr.split()}
+    assert "trunkline" in imported
+    assert not imported & {"rich", "prompt_toolkit", "pygments", "markdown_it", "httpx", "yaml"}
+
+
+class _Ollama(BaseHTTPRequestHandler):
+    """As much of one as answers a question."""
+
+    def do_GET(self) -> None:
+        models = {"models": [{"name": "tiny:latest"}], "object": "list", "data": [{"id": "tiny:latest"}]}
+        self._send("application/json", json.dumps(models).encode())
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        chunks: list[dict[str, Any]] = [
+            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "Found"}}]},
+            {"choices": [{"index": 0, "delta": {"content": " me."}, "finish_reason": "stop"}]},
+        ]
+        body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+        self._send("text/event-stream", body.encode())
+
+    def _send(self, kind: str, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nobody reads it."""
+
+
+def test_without_configuration_a_model_is_found_and_the_choice_explained() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Ollama) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            done = chat("-p", "hello", OLLAMA_HOST=f"127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (done.returncode, done.stdout) == (0, "Found me.\n"), done.stderr
+    assert "The model is `tiny:latest`: Ollama answers" in done.stderr

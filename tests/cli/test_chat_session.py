@@ -1,0 +1,90 @@
+"""How a chat opens its session, and what it is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from trunkline.cli import shelf
+from trunkline.cli.chat_session import MAX_WAITING, ChatOptions, Inbox, Talk, opening, resume_command
+from trunkline.core.events import Envelope, TextDelta, ToolJudged, UserMessage
+from trunkline.core.faults import ConfigError
+from trunkline.core.usage import Usage
+
+
+def ignore(event: ToolJudged) -> None:
+    """Nobody wants to know."""
+
+
+async def opened(options: ChatOptions) -> Talk:
+    return await Talk.open(options, await opening(options), interactive=True, on_judged=ignore)
+
+
+async def test_a_session_in_which_nothing_was_said_is_not_kept() -> None:
+    talk = await opened(ChatOptions(agent="echo"))
+    assert len(shelf.sessions()) == 1
+    await talk.close()
+    assert shelf.sessions() == []
+    talk = await opened(ChatOptions(agent="echo"))
+    talk.session.submit(UserMessage("hello"))
+    await talk.session.at_rest()
+    await talk.close()
+    assert len(shelf.sessions()) == 1
+
+
+async def test_a_resumed_session_is_kept_whatever_is_said(tmp_path: Path) -> None:
+    options = ChatOptions(agent="echo", session_id="mine", workspace=str(tmp_path))
+    talk = await opened(options)
+    talk.session.submit(UserMessage("hello"))
+    await talk.session.at_rest()
+    await talk.close()
+    talk = await opened(options.replace(session_id=None, resume="latest"))
+    assert talk.session.id == "mine"
+    await talk.close()
+    assert [info.id for info in shelf.sessions()] == ["mine"]
+
+
+async def test_a_start_that_fails_leaves_no_session_behind() -> None:
+    with pytest.raises(ConfigError):
+        await opened(ChatOptions(agent="jsonstream:/nowhere/at/all"))
+    assert shelf.sessions() == []
+
+
+async def test_calls_that_the_policy_answers_are_heard_of() -> None:
+    heard: list[ToolJudged] = []
+    options = ChatOptions(script="tour", auto_approve=True)
+    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=heard.append)
+    talk.session.submit(UserMessage("delete the build folder"))
+    await talk.session.at_rest()
+    await talk.close()
+    assert [(event.name, event.verdict) for event in heard] == [("Bash", "allow")]
+
+
+async def test_what_a_turn_costs_is_told_only_where_the_price_is_known() -> None:
+    talk = await opened(ChatOptions(agent="coder", provider="mock", model="claude-sonnet-4-20250514"))
+    assert talk.cost(Usage(1_000_000, 0)) == pytest.approx(3.0)
+    assert talk.cost(Usage()) is None
+    assert talk.cost(None) is None
+    talk.model = "nobody-knows-me"
+    assert talk.cost(Usage(1, 1)) is None
+    await talk.close()
+
+
+def test_the_command_to_go_on_names_what_the_session_needs() -> None:
+    options = ChatOptions(agent="scripted", script="my script.yaml", model="m")
+    command = "trunkline chat scripted --script 'my script.yaml' --model m --resume abc"
+    assert resume_command(options, "abc") == command
+
+
+async def test_an_agent_waits_for_a_screen_that_is_behind() -> None:
+    inbox = Inbox()
+    inbox.show([Envelope("s", number, 1, 0.0, TextDelta("x")) for number in range(1, MAX_WAITING + 2)])
+    assert inbox.congested
+    waiting = asyncio.create_task(inbox.drain())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert len(inbox.take()) == MAX_WAITING + 1
+    await waiting
+    assert not inbox.congested

