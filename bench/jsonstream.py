@@ -8,11 +8,8 @@ See bench/README.md for what is measured and how.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +17,11 @@ from pathlib import Path
 # Run as a script, Python looks for modules beside it, and not where `bench` is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench._command import run
 from bench._length import flat_rows, resume_rows
-from bench._measure import Row, as_dict, environment, table
+from bench._measure import Row
 from bench._start import memory_rows, start_rows
 from bench._stream import ping_row, rate_rows
-
-EXIT_MISSED = 1
 
 
 @dataclass(frozen=True)
@@ -78,29 +74,12 @@ def measure(sizes: Sizes, progress: Callable[[str], None]) -> list[Row]:
     return rows
 
 
+SIZES = {"normal": NORMAL, "quick": QUICK, "long": LONG, "tiny": TINY}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Measure, tell, judge."""
-    parser = argparse.ArgumentParser(description="The figures of the JSON stream, each against its control.")
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", dest="sizes", action="store_const", const=QUICK, help="fewer rounds: about 20 s")
-    size.add_argument("--long", dest="sizes", action="store_const", const=LONG, help="more, and sessions of 1,000,000")
-    size.add_argument("--tiny", dest="sizes", action="store_const", const=TINY, help="only see that every row runs")
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.set_defaults(sizes=NORMAL)
-    options = parser.parse_args(arguments)
-
-    around = environment()
-    started = time.monotonic()
-    rows = measure(options.sizes, lambda what: print(f"measuring {what} ...", file=sys.stderr, flush=True))
-    around["seconds"] = round(time.monotonic() - started)
-    missed = [row for row in rows if row.verdict == "missed"] if options.sizes.judged else []
-    if options.json:
-        print(json.dumps({"environment": around, "rows": [as_dict(row) for row in rows]}, indent=2))
-    else:
-        print("\n".join(f"{name}: {value}" for name, value in around.items()), table(rows), sep="\n\n")
-    for row in missed:
-        print(f"missed: {row.name}: {row.judged.median:.3g}x of `{row.control_name}`, goal {row.goal}", file=sys.stderr)
-    return EXIT_MISSED if missed else 0
+    return run("The figures of the JSON stream, each against its control.", SIZES, measure, arguments)
 
 
 if __name__ == "__main__":

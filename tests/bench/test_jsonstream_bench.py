@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from bench import jsonstream
+from bench._command import EXIT_MISSED
 from bench._measure import Goal, Row, Spread, Taken, clean_environment, interleaved, rate_row, spread, time_row
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -151,7 +152,7 @@ def test_a_goal_is_judged_by_the_median_of_its_own_ratio(goal: Goal | None, verd
     assert row(5.0, 2.0, goal).verdict == verdict
 
 
-@pytest.mark.parametrize(("limit", "code"), [(6, 0), (4, jsonstream.EXIT_MISSED)])
+@pytest.mark.parametrize(("limit", "code"), [(6, 0), (4, EXIT_MISSED)])
 @pytest.mark.parametrize("flags", [[], ["--json"]])
 def test_a_missed_goal_is_named_and_fails_the_run(
     limit: float, code: int, flags: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
