@@ -9,7 +9,9 @@ The conventions, for whoever writes documentation:
 - "Save this as `NAME`:" before any block puts it into a file of that name instead.
 - ```text after a block and a line that ends in "prints:" is what the block prints.
 - In expected output, `...` stands for any text within a line, and by itself for any lines.
-- ```sh: for a clone and for installing; not run. Its `make` verbs must exist.
+- ```sh: what would install something, or needs a key, a download or a terminal; not run. Its `make` verbs must exist,
+  and its `trunkline` commands must be understood.
+- ```toml: a configuration file, without a single warning.
 - ```json: each line is one JSON text; those with a `type` are lines of the JSON stream.
 - All other blocks are only read by people.
 """

@@ -9,17 +9,28 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import click
 
 from tests.docs.examples import DOCUMENTS
+from trunkline.agents.coder import commands as coder_commands
 from trunkline.cli import agent as agent_cli
 from trunkline.cli.app import COMMANDS, app
+from trunkline.cli.terminal import commands as chat_commands
 from trunkline.core import events, faults
 from trunkline.core.agent import Capabilities
 from trunkline.core.faults import TABLE, Fault
 from trunkline.core.turns import TRANSITIONS, State
+from trunkline.models import catalog, discover
+from trunkline.models.providers import DEFAULT_MODELS, VARIABLES
+from trunkline.tools.bash import BashTool
+from trunkline.tools.files import FileMemory
+from trunkline.tools.spawn import Outcome, SpawnTool, Task
+from trunkline.tools.tool import Report, Tool
+from trunkline.tools.toolbox import standard_tools
+from trunkline.tools.workspace import Workspace
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.ledger import CONCEPTS, WIRES
 
@@ -206,6 +217,94 @@ def _meaning(option: click.Option) -> str:
     return (option.help or "").rstrip(".") + default
 
 
+def tools() -> list[Tool]:
+    """The coding agent's own tools; none of them will be used."""
+    # Named, so that the table is the same on every machine.
+    return [*standard_tools(Workspace("/"), FileMemory()), BashTool("/", shell="/bin/bash"), SpawnTool(_Nobody())]
+
+
+class _Nobody:
+    """No sub-agents."""
+
+    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[Outcome]:
+        return ()
+
+
+def tool_table() -> str:
+    """Every tool, with its category and limits."""
+    rows = []
+    for tool in tools():
+        beside = "beside others" if tool.concurrent else "by itself"
+        rows.append((f"`{tool.name}`", f"`{tool.category}`", beside, f"{tool.limit:,}", _first_sentence(tool)))
+    return table(("tool", "category", "runs", "longest result, characters", "meaning"), rows)
+
+
+def _first_sentence(tool: Tool) -> str:
+    return re.split(r"(?<=[.:])\s", tool.description, maxsplit=1)[0].rstrip(".:")
+
+
+def parameter_table() -> str:
+    """What each tool takes."""
+    rows = []
+    for tool in tools():
+        aliases: Mapping[str, str] = getattr(tool, "aliases", {})
+        for name, schema in _parameters(tool.parameters):
+            other = [alias for alias, meant in aliases.items() if meant == name]
+            accepted = "".join(f"; `{alias}` is understood, too" for alias in other)
+            needed = "" if name.split("[")[0] in tool.parameters["required"] else "?"
+            meaning = str(schema.get("description", "")).rstrip(".") + accepted
+            rows.append((f"`{tool.name}`", f"`{name}`{needed}", schema["type"], meaning))
+    return table(("tool", "parameter", "type", "meaning"), rows)
+
+
+def _parameters(schema: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    for name, inner in schema["properties"].items():
+        if inner["type"] == "array":
+            yield from ((f"{name}[].{member}", each) for member, each in inner["items"]["properties"].items())
+        else:
+            yield name, inner
+
+
+def provider_table() -> str:
+    """Every provider, with its variables and its default model."""
+    rows = []
+    for name, variables in VARIABLES.items():
+        listed = ", ".join(f"`{variable}`" for variable in variables.values())
+        rows.append((f"`{name}`", listed or "none", f"`{DEFAULT_MODELS[name]}`"))
+    return table(("provider", "variables", "model, unless you name one"), rows)
+
+
+def discovery_table() -> str:
+    """The keys that `trunkline chat` looks for, in order."""
+    rows = [
+        (f"`{key.variable}`", f"`{key.provider}`", f"`{key.model}`", f"`{key.base_url}`" if key.base_url else "")
+        for key in discover.KEYS
+        if key.base_url is not None
+    ]
+    return table(("variable", "speaks", "model", "address"), rows)
+
+
+def catalog_table() -> str:
+    """The models that can be pulled."""
+    rows = [
+        (f"`{entry.name}`", f"{entry.download / 1e6:,.0f} MB", f"{entry.context:,}", entry.licence, entry.description)
+        for entry in catalog.entries()
+        if entry.context is not None
+    ]
+    return table(("model", "download", "window, tokens", "licence", "what it is"), rows)
+
+
+def slash_commands() -> str:
+    """What can be typed with a slash, and who understands it."""
+    own = {f"/{name} {usage}".rstrip(): words for name, (usage, words, _) in chat_commands.COMMANDS.items()}
+    rows = [(f"`{usage}`", "`trunkline chat`", words) for usage, words in own.items()]
+    taken = {usage.split()[0] for usage in own}
+    for name, words in coder_commands.HELP.items():
+        where = "the coding agent, for hosts and with `-p`" if name in taken else "the coding agent"
+        rows.append((f"`{name}`", where, words))
+    return table(("command", "understood by", "what it does"), rows)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "faults": fault_table,
     "fault-tree": fault_tree,
@@ -218,6 +317,12 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "agent-options": agent_options,
     "agent-variables": agent_variables,
     "commands": command_options,
+    "tools": tool_table,
+    "tool-parameters": parameter_table,
+    "providers": provider_table,
+    "discovered-keys": discovery_table,
+    "catalog": catalog_table,
+    "slash-commands": slash_commands,
 }
 
 

@@ -7,19 +7,39 @@ import tomllib
 from typing import Any
 
 import pytest
+from bench import coder as coder_bench
 
 from tests.docs.examples import ROOT
+from tests.docs.generated import tools
 from trunkline.agents import player, registry
-from trunkline.base import jsontext, stdio
-from trunkline.cli import agent as agent_cli
+from trunkline.agents.coder import compaction, files, guards, history, instructions, work
+from trunkline.base import http, jsontext, stdio
+from trunkline.cli import chat_once
 from trunkline.core import approvals, performer, recorder, turns
+from trunkline.models import (
+    anthropic,
+    catalog,
+    discover,
+    discover_servers,
+    limits,
+    local,
+    local_engine,
+    openai,
+    patience,
+    vertex,
+)
+from trunkline.models.providers import VARIABLES
+from trunkline.tools import bash, bash_output, glob, grep, pdf, pictures, spawn
+from trunkline.tools import files as tool_files
+from trunkline.tools.mcp import server as mcp_server
+from trunkline.tools.mcp import servers as mcp_servers
 from trunkline.wires import ledger
 from trunkline.wires.jsonstream import codec, drive
 from trunkline.wires.jsonstream import stdio as jsonstream_stdio
 
 pytestmark = pytest.mark.docs
 
-MIB = 1024 * 1024
+KIB, MIB = 1024, 1024 * 1024
 
 #: Document, words, and the fact in the code that they repeat.
 QUOTED: list[tuple[str, str, Any, Any]] = [
@@ -44,6 +64,72 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("explanation/sessions-and-log.md", "an agent gets 0.7 s", performer.CANCEL_SECONDS, 0.7),
     ("explanation/sessions-and-log.md", "(256 KiB, and four times", recorder.CHECKPOINT_BYTES, 256 * 1024),
     ("explanation/sessions-and-log.md", "(256 KiB, and four times", recorder.CHECKPOINT_RATIO, 4),
+    ("../README.md", "is a download of 93 MB", round(catalog.find("smollm2-135m").download / 1e6), 93),
+    ("how-to/use-a-local-model.md", "up to 8,192 tokens", local.DEFAULT_WINDOW, 8192),
+    ("how-to/use-a-local-model.md", "an answer has at most 1,024", local.DEFAULT_MAX_TOKENS, 1024),
+    ("how-to/use-a-local-model.md", "else all but one core, at most 8", local_engine.MAX_THREADS, 8),
+    ("how-to/use-a-local-model.md", "temperature = 0.2", local.TEMPERATURE, 0.2),
+    ("how-to/use-a-local-model.md", "at `127.0.0.1:11434`", discover_servers.OLLAMA_PORT, 11434),
+    ("how-to/use-a-local-model.md", "at `127.0.0.1:8080`", discover_servers.LLAMA_SERVER_URL, "http://127.0.0.1:8080"),
+    ("how-to/use-a-local-model.md", "(8,192 tokens is assumed)", limits.LOCAL_CONTEXT_WINDOW, 8192),
+    ("how-to/use-mcp-servers.md", "a server has 30 s from its start", mcp_servers.STARTUP_SECONDS, 30.0),
+    ("how-to/use-mcp-servers.md", "tried again after 0.5 s", mcp_server.FIRST_WAIT_SECONDS, 0.5),
+    ("how-to/use-mcp-servers.md", "each time, up to 30 s", mcp_server.LONGEST_WAIT_SECONDS, 30.0),
+    ("how-to/use-mcp-servers.md", "failed 8 times in a row", mcp_server.MAX_FAILURES, 8),
+    ("how-to/use-mcp-servers.md", "calls wait for it, 30 s at most", mcp_server.RETURN_SECONDS, 30.0),
+    ("reference/cli.md", "| 3 | `chat`: it failed, and a tool", chat_once.EXIT_DENIED, 3),
+    ("reference/configuration.md", "A file is read up to 64 KiB", instructions.MAX_FILE_BYTES, 64 * KIB),
+    ("reference/configuration.md", "all of them together up to 80,000", instructions.MAX_CHARS, 80_000),
+    ("reference/configuration.md", "up to five deep", instructions.MAX_DEPTH, 5),
+    ("reference/configuration.md", "PDF up to 10 MiB and 100 pages", files.MAX_BYTES, 10 * MIB),
+    ("reference/configuration.md", "PDF up to 10 MiB and 100 pages", files.MAX_PDF_PAGES, 100),
+    ("reference/configuration.md", "its first 100,000 characters", files.MAX_TEXT_CHARS, 100_000),
+    ("reference/configuration.md", "its first 200 entries", files.MAX_ENTRIES, 200),
+    ("reference/configuration.md", "up to 3.75 MiB and 8,000 pixels", pictures.LARGEST_PICTURE, 3.75 * MIB),
+    ("reference/models.md", "The region is `global`", vertex.DEFAULT_REGION, "global"),
+    ("reference/models.md", "which get 1 s to answer", discover_servers.PROBE_SECONDS, 1.0),
+    ("reference/models.md", "tried again after about 0.5 s", patience.FIRST_SECONDS, 0.5),
+    ("reference/models.md", "twice as long each time, up to 8 s", patience.LONGEST_SECONDS, 8.0),
+    ("reference/models.md", "After 30 s, or 8 tries", patience.GIVE_UP_SECONDS, 30.0),
+    ("reference/models.md", "After 30 s, or 8 tries", patience.MAX_TRIES, 8),
+    ("reference/models.md", "up to 300 s in all", patience.MAX_ASKED_SECONDS, 300.0),
+    ("reference/models.md", "A connection gets 10 s", http.CONNECT_SECONDS, 10.0),
+    ("reference/models.md", "after 600 s of silence", http.READ_SECONDS, 600.0),
+    ("reference/models.md", "Of others, 128,000 tokens", limits.DEFAULT_CONTEXT_WINDOW, 128_000),
+    ("reference/models.md", "Claude from 4.7 on", anthropic.is_adaptive("claude-opus-4-6"), False),
+    ("reference/models.md", "Claude from 4.7 on", anthropic.is_adaptive("claude-opus-4-7"), True),
+    ("reference/tools.md", "Of a file over 10 MiB", tool_files.LARGEST_FILE, 10 * MIB),
+    ("reference/tools.md", "up to 3.75 MiB and 8,000 pixels", pictures.LARGEST_PICTURE, 3.75 * MIB),
+    ("reference/tools.md", "up to 3.75 MiB and 8,000 pixels", pictures.LONGEST_SIDE, 8000),
+    ("reference/tools.md", "in a process that gets 30 s", pdf.PDF_SECONDS, 30.0),
+    ("reference/tools.md", "120 s unless the call says otherwise", bash.DEFAULT_TIMEOUT_MS, 120_000),
+    ("reference/tools.md", "600 s at most", bash.MAX_TIMEOUT_MS, 600_000),
+    ("reference/tools.md", "Every 5 s a sign of life", bash.PROGRESS_SECONDS, 5.0),
+    ("reference/tools.md", "the first and the last 256 KiB", bash_output.HEAD_BYTES, 256 * KIB),
+    ("reference/tools.md", "the first and the last 256 KiB", bash_output.TAIL_BYTES, 256 * KIB),
+    ("reference/tools.md", "up to 16 such commands at once", bash.MAX_BACKGROUND, 16),
+    ("reference/tools.md", "the newest first, 100 at most", glob.MOST_FILES, 100),
+    ("reference/tools.md", "looks for 10 s at most", glob.GLOB_SECONDS, 10.0),
+    ("reference/tools.md", "Grep gives 250 lines at most", grep.MOST_LINES, 250),
+    ("reference/tools.md", "cut at 500 characters", grep.LONGEST_LINE, 500),
+    ("reference/tools.md", "searches for 30 s at most", grep.GREP_SECONDS, 30.0),
+    ("reference/tools.md", "Up to 5 sub-agents at once", spawn.MAX_TASKS, 5),
+    ("explanation/figures.md", "at most 20x", coder_bench.FIRST_DELTA_GOAL.limit, 20),
+    ("explanation/figures.md", "cost of turn 5 | at most 1.2x", coder_bench.FLAT_GOAL.limit, 1.2),
+    ("explanation/figures.md", "cost of turn 5 |", coder_bench.EARLY, 5),
+    ("explanation/coding-agent.md", "up to 5 tasks", spawn.MAX_TASKS, 5),
+    ("explanation/coding-agent.md", "60 %", round(compaction.CLEAR_SHARE * compaction.SUMMARISE_AT, 9), 0.6),
+    ("explanation/coding-agent.md", "80 %", compaction.SUMMARISE_AT, 0.8),
+    ("explanation/coding-agent.md", "95 %", compaction.DROP_AT, 0.95),
+    ("explanation/coding-agent.md", "the newest 5 stay", compaction.KEPT_RESULTS, 5),
+    ("explanation/coding-agent.md", "After 3 summaries in a row", compaction.MAX_FAILURES, 3),
+    ("explanation/coding-agent.md", "in the same way 3 times", guards.SAME_FAILURES, 3),
+    ("explanation/coding-agent.md", "no call of 3 rounds", guards.MALFORMED_ROUNDS, 3),
+    ("explanation/coding-agent.md", "every call of 8 rounds", guards.FAILED_ROUNDS, 8),
+    ("explanation/coding-agent.md", "the same results 10 times", guards.SAME_ROUNDS, 10),
+    ("explanation/coding-agent.md", f"`{history.CUT_OFF}`", True, True),
+    ("explanation/coding-agent.md", f"`{work.NOT_RUN}`", True, True),
+    ("explanation/coding-agent.md", f"`{turns.STOPPED}` for the rest", True, True),
 ]
 
 
@@ -51,7 +137,9 @@ def document(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "words", "fact", "told"), QUOTED, ids=[words for _, words, _, _ in QUOTED])
+@pytest.mark.parametrize(
+    ("name", "words", "fact", "told"), QUOTED, ids=[f"{name}: {words}" for name, words, _, _ in QUOTED]
+)
 def test_a_limit_that_is_quoted_is_the_one_in_the_code(name: str, words: str, fact: Any, told: Any) -> None:
     assert words in " ".join(document(name).split())
     assert fact == told
@@ -85,9 +173,27 @@ def test_every_agent_there_is_is_named_in_the_readme() -> None:
 
 def test_every_providers_variable_is_in_the_reference() -> None:
     text = document("reference/environment.md")
-    variables = [variable for provider in agent_cli.PROVIDERS.values() for variable in provider.values()]
-    assert len(variables) == 11
+    variables = [variable for provider in VARIABLES.values() for variable in provider.values()]
+    assert len(variables) == 12
     assert [variable for variable in variables if f"`{variable}`" not in text] == []
+
+
+def test_every_key_that_chat_looks_for_is_in_the_reference() -> None:
+    text = document("reference/environment.md")
+    variables = [key.variable for key in discover.KEYS] + [*discover.AWS_VARIABLES, *vertex.PROJECT_VARIABLES]
+    assert [variable for variable in variables if f"`{variable}`" not in text] == []
+
+
+def test_every_compat_key_is_explained() -> None:
+    section = document("reference/models.md").partition("## Compat keys")[2].partition("\n## ")[0]
+    told = {key for row in rows(section) for key in re.findall(r"`(\w+)`", row[0])}
+    assert told == openai.COMPAT_KEYS | anthropic.COMPAT_KEYS | local.COMPAT_KEYS
+
+
+def test_every_tool_is_named_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (listed,) = (row[1] for row in rows(readme) if row[0] == "tools")
+    assert [tool.name for tool in tools() if not re.search(rf"\b{tool.name}\b", listed)] == []
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from jsonschema import Draft202012Validator
 
 from tests.docs.examples import DOCUMENTS, ROOT, Block, Command, Save, blocks, commands, matches, steps
+from trunkline.base import config
+from trunkline.cli.app import app
+from trunkline.models import catalog
 from trunkline.wires.jsonstream import schema
 
 pytestmark = pytest.mark.docs
@@ -21,8 +26,12 @@ pytestmark = pytest.mark.docs
 #: For one document. The longest certifies an agent, which takes as long as the protocol's own deadlines.
 PATIENCE_SECONDS = 240
 
-#: What may stand in a block that is not run: it would install something, or run this very suite.
-_NOT_RUN = re.compile(r"(make( \w+)*|git clone \S+|cd \S+|(pip|pipx|uv tool) install \S+|eval .*)(\s+#.*)?")
+#: What may stand in a block that is not run: it would install something, or run this very suite; or it is a key, or a
+#: model, for the `trunkline` commands beside it.
+_NOT_RUN = re.compile(
+    r"(make( \w+)*|git clone \S+|cd \S+|(pip|pipx|uv tool) install( --force)? \S+|eval .*"
+    r"|export \w+_API_KEY=\.\.\.|ollama pull \S+)(\s+#.*)?"
+)
 
 _names = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 
@@ -78,10 +87,42 @@ def every(language: str) -> list[Any]:
 def test_what_is_not_run_installs_something_or_is_a_verb_of_the_makefile(block: Block) -> None:
     verbs = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     for line in filter(None, block.body.splitlines()):
+        if line.startswith("trunkline "):
+            assert_understood(shlex.split(line, comments=True)[1:])
+            continue
         found = _NOT_RUN.fullmatch(line)
         assert found, f"`{line}` belongs in a console block"
         if line.startswith("make "):
             assert line.split()[1] in verbs, line
+
+
+def assert_understood(arguments: list[str]) -> None:
+    """Whether a command line of ours, without the program's name, says what can be done. Nothing is done."""
+    command: click.Command = app
+    context = click.Context(app, info_name="trunkline")
+    while isinstance(command, click.Group):
+        name, *arguments = arguments
+        found = command.get_command(context, name)
+        assert found, f"there is no command `{name}`"
+        command = found
+    # Complains of options that do not exist and of values that cannot be; runs nothing.
+    context = command.make_context(command.name, arguments)
+    if "name" in context.params:
+        assert context.params["name"] in [entry.name for entry in catalog.entries()]
+
+
+@pytest.mark.parametrize("command", ["chta", "chat --modell x", "chat --mode yoloo", "models pull nothing"])
+def test_a_command_that_could_not_be_run_is_found_out(command: str) -> None:
+    with pytest.raises((AssertionError, click.ClickException)):
+        assert_understood(command.split())
+
+
+@pytest.mark.parametrize("block", every("toml"))
+def test_every_configuration_file_is_one_without_a_warning(block: Block, tmp_path: Path) -> None:
+    own = Path(config.user_file())
+    own.parent.mkdir(parents=True)
+    own.write_text(block.body, encoding="utf-8")
+    assert config.load(str(tmp_path)).all_warnings() == ()
 
 
 @pytest.mark.parametrize("block", every("json"))
