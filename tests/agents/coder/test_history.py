@@ -53,6 +53,18 @@ def test_a_call_that_a_crash_cut_off_gets_a_result_and_the_result_is_kept() -> N
     ]
 
 
+def test_results_that_were_there_before_a_crash_are_not_lost() -> None:
+    notebook = Notebook()
+    history = History(notebook)
+    history.user((Text("go"),))
+    history.assistant((CALL, CALL.replace(id="t2")))
+    history.early(ToolResult("t2", "done"))
+    resumed = History(Notebook(*notebook.kept))
+    assert resumed.messages[-1].content == (ToolResult("t1", CUT_OFF, True), ToolResult("t2", "done"))
+    history.results([ToolResult("t1", "too"), ToolResult("t2", "done")])
+    assert History(Notebook(*notebook.kept)).messages == history.messages
+
+
 def test_a_stop_keeps_what_was_said_and_gives_every_call_an_end() -> None:
     history = History(NoJournal())
     history.user((Text("go"),))

@@ -6,7 +6,7 @@ Tools that change nothing run side by side; the others one after the other, as t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from trunkline.agents.telling import Telling
 from trunkline.base.redact import Redactor
@@ -30,6 +30,7 @@ class Calls:
         self._prefix = prefix
         """What makes a sub-agent's call ids differ from its parent's."""
         self._one_at_a_time = asyncio.Lock()
+        self._on_result: Callable[[ToolResult], None] = _unheard
         self._described: list[Tool | None] = []
         self._specs: tuple[ToolSpec, ...] = ()
         self.done: dict[str, ToolResult] = {}
@@ -43,9 +44,12 @@ class Calls:
             self._specs = tuple(ToolSpec(*spec) for spec in self.toolbox.specs())
         return self._specs
 
-    async def run(self, calls: Sequence[ToolUse], tell: Telling) -> list[ToolResult]:
-        """See all of them through; gives one result each, in order."""
+    async def run(
+        self, calls: Sequence[ToolUse], tell: Telling, on_result: Callable[[ToolResult], None]
+    ) -> list[ToolResult]:
+        """See all of them through; gives one result each, in order. `on_result` hears of each of several at once."""
         self.done = {}
+        self._on_result = on_result if len(calls) > 1 else _unheard
         announced = []
         for call in calls:
             announced.append((call, await self._announce(call, tell)))
@@ -71,7 +75,7 @@ class Calls:
             verdict = await decision
             if not isinstance(verdict, Approve):
                 reason = (verdict.reason if isinstance(verdict, Deny) else "") or DENIED
-                self.done[call.id] = ToolResult(call.id, f"Tool denied: {reason}", is_error=True)
+                self._finish(ToolResult(call.id, f"Tool denied: {reason}", is_error=True))
                 await tell.say(ToolCancelled(self._prefix + call.id, reason))
                 return
         if self.toolbox.concurrent(call.name):
@@ -87,10 +91,18 @@ class Calls:
             await self.toolbox.run(call.name, call.input, lambda text: tell.say_now(Progress(text, call_id)))
         )
         pictures = tuple(Image(media_type, data) for media_type, data in output.images)
-        self.done[call.id] = ToolResult(call.id, output.text, output.status == "error", pictures)
+        self._finish(ToolResult(call.id, output.text, output.status == "error", pictures))
         shown = output.text if output.shown is None else output.shown
         await tell.say(ToolFinished(call_id, call.name, output.status, shown, output.output_type, output.metadata))
+
+    def _finish(self, result: ToolResult) -> None:
+        self.done[result.id] = result
+        self._on_result(result)
 
     def _clean(self, output: ToolOutput) -> ToolOutput:
         """What the model and the host see holds no secret of ours."""
         return self._redactor.data(output) if self._redactor else output
+
+
+def _unheard(result: ToolResult) -> None:
+    """The only result of a round needs no telling before the round is over."""

@@ -17,6 +17,9 @@ CUT_OFF = "The process ended before this tool did. It may or may not have had it
 #: What the model is told of a turn that the user stopped.
 STOPPED = "[The user stopped the answer here.]"
 
+#: In place of a role: a record of a result whose round is not over.
+_EARLY = "early"
+
 #: Characters per token, as a rule of thumb for English and code, where no provider has counted.
 CHARS_PER_TOKEN = 4
 #: What a picture is taken to cost; providers count between 1,000 and 1,600 for a large one.
@@ -40,14 +43,21 @@ class History:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.messages: list[Message] = [from_json(record) for record in journal.records]
+        self.messages: list[Message] = []
+        early: list[Message] = []
+        for record in journal.records:
+            if record.get("role") == _EARLY:
+                early.append(from_json(record))
+            else:
+                self.messages.append(from_json(record))
+                early.clear()
         self._tokens = sum(map(estimate, self.messages))
         self._used_ids = {
             block.id for message in self.messages for block in message.content if isinstance(block, ToolUse)
         }
         self.on_replaced: Callable[[], None] = lambda: None
         """Told when the model no longer has some of what it was shown."""
-        self._mend()
+        self._mend(early)
 
     @property
     def tokens(self) -> int:
@@ -76,6 +86,10 @@ class History:
     def results(self, results: Sequence[ToolResult]) -> None:
         """The calls of the latest answer have their results, in the order of the calls."""
         self._add(Message("user", tuple(results)))
+
+    def early(self, result: ToolResult) -> None:
+        """One call of several has its result. It is kept already: a crash must not take what is known."""
+        self._journal.append({**to_json(Message("user", (result,))), "role": _EARLY})
 
     def stopped(self, said: str, calls: Sequence[ToolUse], results: Sequence[ToolResult], reason: str) -> None:
         """The turn was cut off: by then the model had `said` something, or some of its `calls` had `results`."""
@@ -116,13 +130,14 @@ class History:
         self._used_ids.add(call_id)
         return block if call_id == block.id else block.replace(id=call_id)
 
-    def _mend(self) -> None:
-        """The process may have ended between a call and its result."""
+    def _mend(self, early: Sequence[Message]) -> None:
+        """The process may have ended between a call and its result; some of several may have had theirs."""
         if not self.messages or self.messages[-1].role != "assistant":
             return
         calls = [block for block in self.messages[-1].content if isinstance(block, ToolUse)]
         if calls:
-            self.results([ToolResult(call.id, CUT_OFF, is_error=True) for call in calls])
+            known = {block.id: block for message in early for block in message.content if isinstance(block, ToolResult)}
+            self.results([known.get(call.id) or ToolResult(call.id, CUT_OFF, is_error=True) for call in calls])
 
 
 def estimate(message: Message) -> int:

@@ -163,7 +163,7 @@ class Work:
             self._history.results([ToolResult(call.id, NOT_RUN, is_error=True) for call in calls])
             return f"Stopped after reaching the turn budget (max_turns={most})."
         self._asked = calls
-        results = await self._calls.run(calls, tell)
+        results = await self._calls.run(calls, tell, self._history.early)
         self._history.results(results)
         self._asked = ()
         if most is not None and self.rounds == most:
