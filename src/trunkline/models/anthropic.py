@@ -14,7 +14,7 @@ from trunkline.models.anthropic_decoder import AnthropicDecoder
 from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes, tool
 from trunkline.models.endpoint import endpoint
 from trunkline.models.history import FILLER, History, Sent
-from trunkline.models.http_model import HttpModel
+from trunkline.models.http_model import KeyedModel
 from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Request, ToolSpec
 from trunkline.models.providers import ModelSettings
@@ -234,7 +234,7 @@ _OPENINGS = {"user": b'{"role":"user","content":[', "assistant": b'{"role":"assi
 _TURNS = {role: b"]}," + opening for role, opening in _OPENINGS.items()}
 
 
-class AnthropicModel(HttpModel):
+class AnthropicModel(KeyedModel):
     """Claude at Anthropic, or at whoever offers the same interface."""
 
     def __init__(self, settings: ModelSettings) -> None:

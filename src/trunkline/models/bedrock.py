@@ -79,7 +79,7 @@ class BedrockModel(HostedClaude):
         url = await self._url()
         return Call(url, await self._identity.headers(url, body, _HEADERS), body)
 
-    def reader(self, decoder: AnthropicDecoder) -> BedrockReader:
+    def answers(self, decoder: AnthropicDecoder) -> BedrockReader:
         return BedrockReader(decoder)
 
     async def _url(self) -> str:

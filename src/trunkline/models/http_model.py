@@ -1,4 +1,4 @@
-"""A model behind an HTTP address: what the formats have in common."""
+"""A model behind an HTTP address: what the formats and the hosts have in common."""
 
 from __future__ import annotations
 
@@ -7,34 +7,29 @@ from collections.abc import AsyncIterator, Mapping
 from trunkline.core.faults import ProviderError
 from trunkline.models.answers import AnswerReader, Decoder
 from trunkline.models.encoding import Compat
-from trunkline.models.endpoint import host_of, without_secrets
-from trunkline.models.http import Call, HttpService
+from trunkline.models.endpoint import host_of
+from trunkline.models.http import Call, HttpService, Reader
 from trunkline.models.model import Chunk, Request
 from trunkline.models.providers import ModelSettings
 
 
 class HttpModel:
-    """A `Model` over HTTP. The formats fill in `body` and `decoder`."""
+    """A `Model` over HTTP. `body`, `call` and `reader` are filled in.
 
-    def __init__(self, settings: ModelSettings, *, url: str, headers: Mapping[str, str], variable: str) -> None:
-        profile = Compat(settings.compat)
+    Args:
+        name: the provider's id of the model.
+        kind: the name by which its limits are known.
+        profile: how the provider differs from the usual.
+    """
+
+    def __init__(self, settings: ModelSettings, service: HttpService, *, name: str, kind: str, profile: Compat) -> None:
         self._provider = settings.provider
-        self._name = settings.model or ""
-        self._url = url
-        self._headers = headers
+        self._name = name
+        self._kind = kind
         self._images = profile.images
         self._max_body = profile.number("max_request_body_bytes")
         self.max_tokens = settings.max_tokens or profile.number("default_max_tokens")
-        host = host_of(url)
-        self._service = HttpService(
-            secure=url.lower().startswith("https:"),
-            hints={
-                401: f"Check `{variable}`: `{host}` does not accept it.",
-                403: f"Check what the key in `{variable}` may do at `{host}`.",
-                404: f"Check the model `{self._name}` and the base URL: `{without_secrets(url)}` was asked.",
-            },
-            secrets=[settings.api_key] if settings.api_key else [],
-        )
+        self._service = service
 
     @property
     def provider(self) -> str:
@@ -48,7 +43,7 @@ class HttpModel:
     def context_window(self) -> int:
         from trunkline.models import limits
 
-        return limits.context_window(self._name)
+        return limits.context_window(self._kind)
 
     @property
     def images(self) -> bool:
@@ -58,7 +53,11 @@ class HttpModel:
         """What is sent for a request."""
         raise NotImplementedError
 
-    def decoder(self) -> Decoder:
+    async def call(self, body: bytes) -> Call:
+        """A request with that body, ready to send: the address, and the headers that prove who sends it."""
+        raise NotImplementedError
+
+    def reader(self) -> Reader:
         """Reads one answer."""
         raise NotImplementedError
 
@@ -77,9 +76,9 @@ class HttpModel:
             nonlocal body
             if body is None:
                 body = self._checked(self.body(request))
-            return Call(self._url, self._headers, body)
+            return await self.call(body)
 
-        return self._service.stream(call, lambda: AnswerReader(self.decoder()))
+        return self._service.stream(call, self.reader)
 
     async def close(self) -> None:
         await self._service.close()
@@ -92,3 +91,33 @@ class HttpModel:
                 hint="Compact the conversation, or begin a new one.",
             )
         return body
+
+
+class KeyedModel(HttpModel):
+    """One at a fixed address, with a key in the headers. The formats fill in `body` and `decoder`."""
+
+    def __init__(self, settings: ModelSettings, *, url: str, headers: Mapping[str, str], variable: str) -> None:
+        name = settings.model or ""
+        host = host_of(url)
+        service = HttpService(
+            secure=url.lower().startswith("https:"),
+            hints={
+                401: f"Check `{variable}`: `{host}` does not accept it.",
+                403: f"Check what the key in `{variable}` may do at `{host}`.",
+                404: f"Check the model `{name}` and the base URL: `{url.partition('?')[0]}` was asked.",
+            },
+            secrets=[settings.api_key] if settings.api_key else [],
+        )
+        super().__init__(settings, service, name=name, kind=name, profile=Compat(settings.compat))
+        self._url = url
+        self._headers = headers
+
+    def decoder(self) -> Decoder:
+        """Makes chunks of one answer's events."""
+        raise NotImplementedError
+
+    async def call(self, body: bytes) -> Call:
+        return Call(self._url, self._headers, body)
+
+    def reader(self) -> Reader:
+        return AnswerReader(self.decoder())

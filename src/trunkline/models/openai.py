@@ -11,7 +11,7 @@ from typing import Any
 from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes, tool
 from trunkline.models.endpoint import endpoint, host_of
 from trunkline.models.history import FILLER, History
-from trunkline.models.http_model import HttpModel
+from trunkline.models.http_model import KeyedModel
 from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Request, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
@@ -146,7 +146,7 @@ class OpenAIFormat:
         return text
 
 
-class OpenAIModel(HttpModel):
+class OpenAIModel(KeyedModel):
     """A model at OpenAI, or at whoever offers the same interface."""
 
     def __init__(self, settings: ModelSettings) -> None:

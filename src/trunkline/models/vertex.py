@@ -62,7 +62,7 @@ class VertexModel(HostedClaude):
         url = await self._url()
         return Call(url, {**_HEADERS, "authorization": f"Bearer {await self._identity.token()}"}, body)
 
-    def reader(self, decoder: AnthropicDecoder) -> AnswerReader:
+    def answers(self, decoder: AnthropicDecoder) -> AnswerReader:
         return AnswerReader(decoder)
 
     async def _url(self) -> str:
