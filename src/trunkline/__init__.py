@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         SessionHeld,
         SessionNotFound,
         ToolError,
+        TooLong,
         UnknownCall,
         Unsupported,
     )
@@ -139,6 +140,7 @@ __all__ = [
     "SetOptions",
     "TextDelta",
     "ThinkingDelta",
+    "TooLong",
     "ToolCancelled",
     "ToolError",
     "ToolFinished",
@@ -171,7 +173,7 @@ _HOMES = {
     "trunkline.core.faults": (
         "AgentBusy AgentFailed AgentTimeout Cancelled ConfigError Fault InternalError LocalProtocolError "
         "NoModel ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
-        "SessionNotFound ToolError UnknownCall Unsupported"
+        "SessionNotFound ToolError TooLong UnknownCall Unsupported"
     ),
     "trunkline.core.ids": "new_id",
     "trunkline.core.log": "EventLog MemoryLog SessionInfo SessionStore",

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.unmeasured import unmeasured
 from trunkline.base import config_aionrs
 from trunkline.base.config import Config, ConfigFileError, Origin, load, user_file
 from trunkline.base.config_file import find_line
@@ -352,7 +353,7 @@ def test_a_wrong_value_of_aionrs_costs_only_itself(files: Files) -> None:
 
 def test_without_files_no_parser_is_imported(tmp_path: Path) -> None:
     program = f"import sys; from trunkline.base.config import load; load({str(tmp_path)!r}); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], env=unmeasured(), capture_output=True, text=True, check=True)
     assert not {"tomllib", "difflib", "asyncio", "trunkline.core"} & set(done.stdout.split())
 
 

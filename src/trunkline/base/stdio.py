@@ -29,7 +29,7 @@ from contextlib import suppress
 logger = logging.getLogger(__name__)
 
 #: One read. Small, because what it holds is handled before anything else has its turn: thousands of lines, at worst.
-READ_BYTES = 8 * 1024
+READ_BYTES = 4 * 1024
 #: Unwritten output beyond which an agent is asked to wait, and below which it may go on.
 HIGH_WATER = 1024 * 1024
 LOW_WATER = 256 * 1024

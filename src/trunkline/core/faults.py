@@ -11,6 +11,7 @@
     │   ├── SessionHeld          another process has it open
     │   └── SessionDamaged       the log cannot be read
     ├── ProviderError            the model's service: rate limit, credentials, overload, connection
+    │   └── TooLong              the conversation does not fit into what the model or its service takes
     ├── ToolError                a tool failed in a way that ends more than the tool
     ├── AgentBusy                one turn at a time, and this wire does not queue
     ├── AgentFailed              the agent crashed, vanished or broke its contract
@@ -139,6 +140,10 @@ class ProviderError(Fault):
     """The model's service failed."""
 
     kind = "provider"
+
+
+class TooLong(ProviderError):
+    """The conversation is too long: for the model's window, or for what its service takes in one request."""
 
 
 class ToolError(Fault):

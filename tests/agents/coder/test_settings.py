@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.unmeasured import unmeasured
 from trunkline.agents.coder.settings import CoderSettings, resolve
 from trunkline.base.config import user_file
 from trunkline.core.agent import AddMcpServer
@@ -424,6 +425,6 @@ def test_resolving_imports_nothing_heavy(tmp_path: Path) -> None:
         "import sys; from trunkline.agents.coder.settings import resolve; "
         f"resolve({{'provider': 'mock'}}, {str(tmp_path)!r}, {{'HOME': '/nowhere'}}); print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], env=unmeasured(), capture_output=True, text=True, check=True)
     heavy = {"httpx", "tomllib", "difflib", "ssl", "botocore", "mcp", "asyncio.subprocess", "trunkline.models.openai"}
     assert not heavy & set(done.stdout.split())

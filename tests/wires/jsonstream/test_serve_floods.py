@@ -14,6 +14,7 @@ import pytest
 from tests.support.agent_process import AgentProcess
 from tests.support.loop import run
 from tests.support.served import served
+from tests.support.unmeasured import unmeasured
 from trunkline.core import turns
 from trunkline.core.events import TurnEnded
 from trunkline.core.faults import RemoteProtocolError
@@ -136,7 +137,7 @@ DEAR_LINES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DEAR_LINES)
 def test_a_dear_line_delays_the_stop_behind_it_by_less_than_a_second(kind: str) -> None:
-    with AgentProcess("--agent", "echo", stderr=subprocess.DEVNULL) as agent:
+    with AgentProcess("--agent", "echo", stderr=subprocess.DEVNULL, env=unmeasured()) as agent:
         agent.until("ready")
         agent.write(DEAR_LINES[kind] + b"\n")
         begun = time.monotonic()
@@ -162,7 +163,9 @@ FLOODS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FLOODS)
 def test_a_flood_does_not_keep_a_signal_out(kind: str) -> None:
-    with AgentProcess("--agent", "echo", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as agent:
+    with AgentProcess(
+        "--agent", "echo", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=unmeasured()
+    ) as agent:
         assert agent.process.stdin is not None
         inlet = agent.process.stdin.fileno()
         flooded = threading.Event()
