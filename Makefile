@@ -9,8 +9,8 @@ WORKERS ?= auto
 # By file, so that what a file builds for its tests is built once.
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 CODE := $(wildcard src tests bench scripts)
-# Quick enough to run before every commit: no building, no fuzzing, no browser.
-QUICK := not slow and not wheel and not fuzz and not browser
+# Quick enough to run before every commit: no building, no fuzzing, no browser, no processes whose lives are watched.
+QUICK := not slow and not process and not wheel and not fuzz and not browser
 BOOTSTRAP = python=$$(sh scripts/find-python) && "$$python" scripts/bootstrap.py
 
 help: ## list the verbs

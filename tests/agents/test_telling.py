@@ -79,9 +79,10 @@ def test_a_cancelled_turn_gives_what_was_said_and_then_its_end_with_what_was_use
 
 def test_work_that_does_not_let_go_ends_in_time_all_the_same() -> None:
     async def main() -> None:
-        released = asyncio.Event()
+        released, begun_to_work = asyncio.Event(), asyncio.Event()
 
         async def work(tell: Telling) -> TurnEnded:
+            begun_to_work.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -90,16 +91,14 @@ def test_work_that_does_not_let_go_ends_in_time_all_the_same() -> None:
 
         tell = Telling(work)
         waiting = asyncio.ensure_future(anext(tell))
-        await asyncio.sleep(0)
+        await begun_to_work.wait()
         begun = asyncio.get_running_loop().time()
         tell.cancel()
         assert await waiting == TurnEnded("cancelled", None)
         assert asyncio.get_running_loop().time() - begun <= 0.6
-        finished = asyncio.ensure_future(tell.finished())
-        await asyncio.sleep(0)
-        assert not finished.done()
+        assert not await tell.finished(1)
         released.set()
-        await finished
+        assert await tell.finished(1)
 
     run(main())
 
@@ -126,5 +125,31 @@ def test_what_the_work_raises_is_raised_to_the_reader_after_what_it_said() -> No
         assert await anext(tell) == TextDelta("a")
         with pytest.raises(ValueError, match="broken"):
             await anext(tell)
+
+    run(main())
+
+
+def test_work_that_has_much_to_say_while_it_ends_is_not_kept_from_ending() -> None:
+    async def main() -> None:
+        begun_to_work, told = asyncio.Event(), 0
+
+        async def work(tell: Telling) -> TurnEnded:
+            nonlocal told
+            begun_to_work.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                for _ in range(10 * AHEAD):
+                    await tell.say(TextDelta("bye"))
+                    told += 1
+            raise AssertionError
+
+        tell = Telling(work)
+        waiting = asyncio.ensure_future(anext(tell))
+        await begun_to_work.wait()
+        tell.cancel()
+        await waiting
+        assert await tell.finished(1)
+        assert told == 10 * AHEAD
 
     run(main())

@@ -139,9 +139,19 @@ def test_a_value_of_the_wrong_kind_is_an_error_with_its_place(
 
 @pytest.mark.parametrize("path", ["@evil.example/x", ".evil.example/x", "//evil.example/x", ":1@evil.example", ""])
 def test_a_path_that_could_name_another_host_is_refused(files: Files, path: str) -> None:
-    files.project.write_text(f'[providers.openai.compat]\napi_path = "{path}"\n')
+    text = f'[providers.openai.compat]\napi_path = "{path}"\n'
+    files.user.write_text(text)
     with pytest.raises(ConfigFileError, match="begins with one `/`"):
         files.load()
+
+
+def test_a_wrong_value_in_a_workspace_is_left_out_with_a_warning(files: Files) -> None:
+    files.project.write_text('[providers.openai.compat]\napi_path = "//evil.example/x"\nother = 1\n')
+    config = files.load()
+    assert config.get("providers", "openai", "compat") == {"other": 1}
+    (warning,) = config.all_warnings()
+    assert warning.startswith(f"`{files.project}`, line 2: `providers.openai.compat.api_path` must be a text that")
+    assert warning.endswith("Going on without it.")
 
 
 def test_an_unknown_key_is_a_warning_with_a_suggestion(files: Files) -> None:

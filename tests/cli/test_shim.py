@@ -329,6 +329,10 @@ def test_people_get_what_they_would_have_got(
     [
         (["auth", "login"], "there is no login"),
         (["--init-config"], "nothing to prepare"),
+        (["skills"], "'skills' is not understood here"),
+        (["config"], "put it after --"),
+        (["--no-color", "session"], "'session' is not understood here"),
+        (["--no-color", "session", "list"], "'session list' is not understood here"),
     ],
 )
 def test_what_cannot_be_done_is_said(told: Path, workspace: Path, arguments: list[str], complaint: str) -> None:

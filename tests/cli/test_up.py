@@ -142,7 +142,9 @@ def test_every_command_that_it_advises_exists() -> None:
 
 
 def test_the_echo_that_it_advises_works(tmp_path: Path) -> None:
-    command = up.TRIALS[0].command.replace("trunkline ", f"{shlex.quote(sys.executable)} -m trunkline ")
+    command = next(trial.command for trial in up.TRIALS if trial.command.startswith("echo ")).replace(
+        "trunkline ", f"{shlex.quote(sys.executable)} -m trunkline "
+    )
     done = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
     )

@@ -31,7 +31,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import AgentBusy, AgentTimeout
 from trunkline.core.log import MemoryLog
-from trunkline.core.redaction import redacting
+from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
 
@@ -462,7 +462,7 @@ def test_a_secret_in_streamed_text_is_masked_however_it_is_cut() -> None:
 
     async def main() -> None:
         puppet, log = Puppet(), MemoryLog("s")
-        session, seen = await opened(puppet, log, redact=redacting(Redactor([secret])))
+        session, seen = await opened(puppet, log, redact=Redaction(Redactor([secret])))
         session.submit(UserMessage(f"my key is {secret}"))
         await asyncio.sleep(1)
         puppet.say(TextDelta("it is sk-0123"), TextDelta("456789abc"), TextDelta("def, is it? s"), Notice("x"), DONE)

@@ -35,7 +35,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import AgentBusy, ConfigError
 from trunkline.core.log import MemoryLog
-from trunkline.core.redaction import redacting
+from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.turns import NOBODY_TO_ASK, State
 from trunkline.core.usage import NOTHING_USED, Usage
@@ -456,7 +456,7 @@ def test_known_secrets_reach_neither_the_log_nor_a_sink() -> None:
 
     async def main() -> None:
         puppet, seen, log = Puppet(), Seen(), MemoryLog("s1")
-        session = await Session.open(puppet, log, Policy(), redact=redacting(Redactor([secret])))
+        session = await Session.open(puppet, log, Policy(), redact=Redaction(Redactor([secret])))
         session.attach(seen)
         events: list[Event] = [
             Failed("provider", f"bad key {secret}"),

@@ -12,7 +12,7 @@ from bench import coder as coder_bench
 from tests.docs.examples import ROOT
 from tests.docs.generated import tools
 from trunkline.agents import player, registry
-from trunkline.agents.coder import compaction, files, guards, history, instructions, work
+from trunkline.agents.coder import compaction, files, guards, instructions, words
 from trunkline.base import http, jsontext, stdio
 from trunkline.cli import chat_once
 from trunkline.core import approvals, performer, recorder, turns
@@ -127,8 +127,8 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("explanation/coding-agent.md", "no call of 3 rounds", guards.MALFORMED_ROUNDS, 3),
     ("explanation/coding-agent.md", "every call of 8 rounds", guards.FAILED_ROUNDS, 8),
     ("explanation/coding-agent.md", "the same results 10 times", guards.SAME_ROUNDS, 10),
-    ("explanation/coding-agent.md", f"`{history.CUT_OFF}`", True, True),
-    ("explanation/coding-agent.md", f"`{work.NOT_RUN}`", True, True),
+    ("explanation/coding-agent.md", f"`{words.UNSEEN}`", True, True),
+    ("explanation/coding-agent.md", f"`{words.NOT_RUN}`", True, True),
     ("explanation/coding-agent.md", f"`{turns.STOPPED}` for the rest", True, True),
 ]
 

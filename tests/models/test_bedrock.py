@@ -14,9 +14,9 @@ from tests.conftest import require
 from tests.models.aws_frames import answer, chunk, exception, frame
 from tests.support.provider import BREAK, HANG, Part, StubProvider
 from tests.support.provider import Request as Asked
-from trunkline.core.faults import ConfigError, ProviderError
+from trunkline.core.faults import ConfigError, ProviderError, TooLong
 from trunkline.core.usage import Usage
-from trunkline.models import patience
+from trunkline.models import http, patience
 from trunkline.models.bedrock import BedrockModel
 from trunkline.models.messages import Message, Text, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Retrying, TextChunk, ToolSpec
@@ -156,6 +156,17 @@ async def test_what_comes_after_the_end_is_not_waited_for(stub: StubProvider) ->
     assert isinstance((await chunks_of(bedrock(stub)))[-1], Answer)
 
 
+@pytest.mark.parametrize("ending", [BREAK, HANG])
+async def test_an_answer_with_a_reason_for_its_end_is_complete_whatever_the_connection_does(
+    stub: StubProvider, ending: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "LAST_WORDS_SECONDS", 0.05)
+    *events, last = answer("x")
+    for rest in (b"", chunk(last)[:30]):
+        play(stub, events, rest, ending)
+        assert await chunks_of(bedrock(stub)) == [TextChunk("x"), Answer((Text("x"),), "end", Usage(17, 7, 5, 2))]
+
+
 async def test_throttling_in_the_stream_is_tried_again_before_anything_was_shown(stub: StubProvider) -> None:
     stub.raw(exception("throttlingException", {"message": "Too many tokens"}))
     play(stub, answer("x"))
@@ -192,6 +203,7 @@ async def test_a_refusal_in_the_stream_is_not_tried_again(stub: StubProvider) ->
     stub.raw(exception("validationException", {"message": "prompt is too long"}))
     shown, error = await failing(bedrock(stub))
     assert (shown, error.retryable) == ([], False)
+    assert isinstance(error, TooLong)
     assert "prompt is too long" in str(error)
     assert len(stub.requests) == 1
 

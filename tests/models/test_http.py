@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.provider import BREAK, HANG, Gate, Reply, StubProvider
+from tests.support.provider import BREAK, HANG, Gate, Part, Reply, StubProvider
 from tests.support.provider_asking import CALLS, KEY, PROXIES, QUESTION, Format, answer, asked, failure, texts
-from tests.support.provider_streams import openai_chunk, openai_text
+from tests.support.provider_streams import openai_chunk, openai_sse, openai_text
+from trunkline.core.faults import TooLong
 from trunkline.models import http, patience
 from trunkline.models.http_model import HttpModel
 from trunkline.models.messages import Message, Text, ToolUse
@@ -170,7 +171,7 @@ async def test_a_stream_that_breaks_before_anything_was_shown_is_asked_for_again
     async with asked(form) as (stub, model):
         stub.raw(BREAK)
         stub.raw(form.before_text(), BREAK)
-        stub.raw(form.sse(form.calls(), done=False)[:-200], BREAK)
+        stub.raw(form.sse(form.calls()[:-2], done=False), BREAK)
         stub.raw(form.before_text())
         stub.play(Reply([form.sse(form.text("x"))]))
         chunks = await answer(model)
@@ -220,6 +221,88 @@ async def test_the_end_need_not_be_marked() -> None:
     async with asked(Format("openai")) as (stub, model):
         stub.openai(openai_text("x"), done=False)
         assert texts(await answer(model)) == "x"
+
+
+async def _answer_of(form: Format, *parts: Part) -> list[Chunk]:
+    """What comes out of an answer with a reason for its end, which both formats give in the last event but one."""
+    async with asked(form) as (stub, model):
+        stub.raw(form.sse(form.text("some words")[:-1], done=False), *parts)
+        chunks = await answer(model)
+        assert len(stub.requests) == 1
+    return chunks
+
+
+async def test_a_connection_that_is_lost_after_the_reason_for_the_end_does_no_harm(form: Format) -> None:
+    last = form.sse(form.text("some words")[-1:], done=False)
+    for cut in (0, len(last) // 2, len(last) - 1):
+        chunks = await _answer_of(form, last[:cut], BREAK)
+        assert texts(chunks) == "some words"
+        assert isinstance(chunks[-1], Answer)
+        assert chunks[-1].stop == "end"
+
+
+async def test_calls_before_a_lost_connection_are_made_if_the_reason_for_the_end_has_come(form: Format) -> None:
+    async with asked(form) as (stub, model):
+        stub.raw(form.sse(form.calls()[:-1], done=False), BREAK)
+        (last,) = await answer(model)
+        assert isinstance(last, Answer)
+        assert [block.name for block in last.content if isinstance(block, ToolUse)] == ["Read", "Bash"]
+
+
+@pytest.mark.parametrize("noise", [b"", b": still here\n\n"])
+async def test_a_connection_that_stays_silent_after_the_reason_for_the_end_is_left(
+    form: Format, noise: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "LAST_WORDS_SECONDS", 0.05)
+    async with asked(form) as (stub, model):
+        stub.raw(form.sse(form.text("x")[:-1], done=False), noise, HANG)
+        assert isinstance((await answer(model))[-1], Answer)
+        async with asyncio.timeout(10):
+            await stub.requests[0].left.wait()
+
+
+async def test_what_was_used_is_waited_for_after_the_reason_for_the_end() -> None:
+    async with asked(Format("openai")) as (stub, model):
+        events, gate = openai_text("x"), Gate()
+        stub.raw(openai_sse(events[:-1], done=False), gate, openai_sse(events[-1:], done=False), HANG)
+        asking = asyncio.ensure_future(answer(model))
+        async with asyncio.timeout(10):
+            await gate.reached.wait()
+        gate.open()
+        last = (await asking)[-1]
+        assert isinstance(last, Answer)
+        assert last.usage is not None
+        assert last.usage.output_tokens == 5
+
+
+async def test_only_what_is_shown_puts_off_the_time_after_which_nothing_more_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float | None] = []
+    more = http._Arriving.more
+
+    async def noted(arriving: http._Arriving, until: float | None) -> bytes | None:
+        waits.append(until)
+        return await more(arriving, until)
+
+    monkeypatch.setattr(http._Arriving, "more", noted)
+    async with asked(Format("openai")) as (stub, model):
+        # Some servers give a reason with every piece. What follows is read apart from it.
+        piece = openai_sse([openai_chunk({"content": "x"}, finish="stop")], done=False)
+        gates = [Gate() for _ in range(3)]
+        stub.raw(piece, gates[0], piece, gates[1], b": still here\n\n", gates[2])
+        asking = asyncio.ensure_future(answer(model))
+        async with asyncio.timeout(10):
+            for gate in gates:
+                await gate.reached.wait()
+                gate.open()
+        assert texts(await asking) == "xx"
+    none, first, second, *others = waits
+    assert none is None
+    assert first is not None
+    assert second is not None
+    assert first < second
+    assert set(others) == {second}
 
 
 async def test_an_answer_is_complete_although_the_server_does_not_hang_up(form: Format) -> None:
@@ -306,6 +389,7 @@ def _asked_text(body: Any) -> str:
 async def test_a_profile_can_limit_the_size_of_a_request(form: Format) -> None:
     async with asked(form, compat={"max_request_body_bytes": 20}) as (stub, model):
         error = await failure(model)
+        assert isinstance(error, TooLong)
         assert "max_request_body_bytes" in str(error)
         assert stub.requests == []
 

@@ -10,7 +10,8 @@ from unittest import mock
 
 import pytest
 
-from trunkline.core.faults import ConfigError
+from trunkline.base.extras import install_hint
+from trunkline.core.faults import ConfigError, TooLong
 from trunkline.models import local, local_gguf
 from trunkline.models.local import LocalModel
 from trunkline.models.providers import ModelSettings
@@ -56,8 +57,22 @@ def test_a_file_that_is_not_there_or_no_model_is_an_error(tmp_path: Path) -> Non
 def test_without_the_engine_the_error_says_how_to_get_it(tmp_path: Path) -> None:
     path = gguf_file(tmp_path / "a.gguf")
     with mock.patch.object(local, "_ENGINE", "no_such_package"):
-        with pytest.raises(ConfigError, match=re.escape("pip install 'trunkline[local]'")):
+        with pytest.raises(ConfigError, match=re.escape(install_hint("local"))):
             LocalModel(settings(str(path)))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "exceed_context_size_error", "code": 400, "n_prompt_tokens": 9000, "n_ctx": 8192, "message": "m"},
+        {"type": "server_error", "code": 500, "message": "Context size has been exceeded."},
+    ],
+)
+def test_what_does_not_fit_into_the_window_is_told_apart(error: dict[str, Any]) -> None:
+    found = local._fault(error)
+    assert isinstance(found, TooLong)
+    assert found.retryable is False
+    assert not isinstance(local._fault({"code": 500, "message": "something else"}), TooLong)
 
 
 @pytest.mark.parametrize("value", [0, -1, "many", True, 1.5])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -119,7 +120,57 @@ def test_thoughts_go_back_to_those_who_showed_them_and_never_to_openai() -> None
 
 def test_an_answer_of_thoughts_alone_is_not_sent() -> None:
     said = [say("user", "q"), say("assistant", Thinking("hm")), say("user", "r")]
-    assert [message["role"] for message in messages(*said)] == ["user", "user"]
+    assert messages(*said) == [{"role": "user", "content": "q\n\nr"}]
+
+
+def test_what_the_user_says_in_several_messages_goes_out_as_one() -> None:
+    picture = Image("image/png", "AAAA")
+    assert messages(say("user", "a"), say("user", " "), say("user", "b")) == [{"role": "user", "content": "a\n\nb"}]
+    (found,) = messages(say("user", "a"), say("user", picture))
+    assert [part["type"] for part in found["content"]] == ["text", "image_url"]
+
+
+def test_results_stay_messages_of_their_own_before_what_the_user_says() -> None:
+    call = say("assistant", ToolUse("1", "Read", {}))
+    result = ToolResult("1", "x", images=(Image("image/png", "AAAA"),))
+    found = messages(say("user", "q"), call, say("user", result, "a"), say("user", "b"))
+    assert [message["role"] for message in found] == ["user", "assistant", "tool", "user"]
+    assert [part.get("text") for part in found[3]["content"]] == ["The pictures of the tool's result:", None, "a", "b"]
+    plain = messages(say("user", "q"), call, say("user", ToolResult("1", "x")), say("user", "b"))
+    assert plain[2:] == [{"role": "tool", "tool_call_id": "1", "content": "x"}, {"role": "user", "content": "b"}]
+
+
+def test_sides_take_turns_however_a_conversation_grows() -> None:
+    said = [
+        *(say("user", "a"), say("user", "b"), say("assistant", "c"), say("user", "d"), say("user", "e")),
+        *(
+            say("user", "f"),
+            say("assistant", Thinking("hm")),
+            say("user", "g"),
+            say("assistant", "h"),
+            say("user", "i"),
+        ),
+    ]
+    form = OpenAIFormat()
+    for length in range(1, len(said) + 1):
+        found = json.loads(form.body(ask(*said[:length]), model="m", max_tokens=1))["messages"]
+        assert found == messages(*said[:length])
+        roles = [message["role"] for message in found]
+        assert roles == (["user", "assistant"] * len(roles))[: len(roles)]
+    assert [message["content"] for message in messages(*said)] == ["a\n\nb", "c", "d\n\ne\n\nf\n\ng", "h", "i"]
+
+
+def test_a_long_conversation_costs_little_the_second_time() -> None:
+    said = [say("assistant" if number % 3 == 2 else "user", "x" * 1000) for number in range(1001)]
+    form, request = OpenAIFormat(), ask(*said)
+    form.body(request, model="m", max_tokens=1)
+
+    def seconds() -> float:
+        started = time.perf_counter()
+        form.body(request, model="m", max_tokens=1)
+        return time.perf_counter() - started
+
+    assert min(seconds() for _ in range(10)) < 0.004
 
 
 def test_pictures_are_parts_and_text_alone_is_text() -> None:

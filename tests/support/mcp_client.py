@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,16 @@ def small(*flags: str, name: str = "small", **more: Any) -> AddMcpServer:
 class Watched:
     """Servers, and what their owner was told."""
 
-    def __init__(self, cwd: Path, taken: Collection[str], startup_seconds: float) -> None:
+    def __init__(
+        self, cwd: Path, taken: Collection[str], startup_seconds: float, env: Mapping[str, str] | None
+    ) -> None:
         self.ready: list[tuple[str, tuple[str, ...]]] = []
         self.problems: list[tuple[str, str]] = []
         self.reports: list[str] = []
         self.servers = McpServers(
             str(cwd),
             taken=taken,
+            env=env,
             on_ready=lambda name, tools: self.ready.append((name, tools)),
             on_problem=lambda name, text: self.problems.append((name, text)),
             startup_seconds=startup_seconds,
@@ -52,9 +55,12 @@ class Watched:
 
 @asynccontextmanager
 async def watched(
-    cwd: Path, taken: Collection[str] = (), startup_seconds: float = PATIENCE_SECONDS
+    cwd: Path,
+    taken: Collection[str] = (),
+    startup_seconds: float = PATIENCE_SECONDS,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Watched]:
-    made = Watched(cwd, taken, startup_seconds)
+    made = Watched(cwd, taken, startup_seconds, env)
     try:
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""MCP servers by HTTP for tests: the SDK's own server in a process of its own, and one that only says no.
+"""MCP servers by HTTP for tests: the SDK's own server in a process of its own, and small ones that say no.
 
     python -m tests.support.mcp_http_server sse|streamable-http PORT
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import http.server
+import json
 import socket
 import sys
 import threading
@@ -73,7 +74,69 @@ def refusing_server(status: int) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             return
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _served(Handler) as url:
+        yield url
+
+
+class Forgetful:
+    """A server that knows nothing of its first session when a tool is called in it, and says so like this."""
+
+    def __init__(self, status: int, refusal: dict[str, Any]) -> None:
+        self.status = status
+        self.refusal = refusal
+        self.sessions = 0
+        self.calls: list[str] = []
+
+    def answer(self, method: str, session: str) -> tuple[int, dict[str, Any]]:
+        if method == "initialize":
+            self.sessions += 1
+            info = {"name": "forgetful", "version": "1"}
+            version = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+            return 200, {"result": version}
+        if method == "tools/list":
+            return 200, {"result": {"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}}
+        self.calls.append(session)
+        if session == "session-1":
+            return self.status, self.refusal
+        return 200, {"result": {"content": [{"type": "text", "text": "done"}]}}
+
+
+@contextmanager
+def forgetful_server(server: Forgetful) -> Iterator[str]:
+    """Streamable HTTP with plain JSON as answers; gives its URL."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if "id" not in message:
+                self._send(202, b"")
+                return
+            status, answer = server.answer(message["method"], self.headers.get("mcp-session-id", ""))
+            self._send(status, json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}).encode())
+
+        def do_GET(self) -> None:
+            self._send(405, b"")
+
+        do_DELETE = do_GET  # noqa: N815  (the name that the base class looks for)
+
+        def _send(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.send_header("mcp-session-id", f"session-{server.sessions}")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    with _served(Handler) as url:
+        yield url
+
+
+@contextmanager
+def _served(handler: type[http.server.BaseHTTPRequestHandler]) -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

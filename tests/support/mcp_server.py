@@ -17,7 +17,8 @@ import threading
 import time
 from typing import Any
 
-PICTURE = "iVBORw0KGgo="
+#: A PNG of one pixel.
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def say(message: dict[str, Any]) -> None:
@@ -127,6 +128,12 @@ class Server:
         ]
         return {"content": content}
 
+    def tool_pictures(self, args: dict[str, Any], _request: Any, _token: Any) -> Any:
+        """Pictures as they are given: each its type and base64; without any, a good one."""
+        given = args.get("pictures", [["image/png", PICTURE]])
+        content = [{"type": "image", "mimeType": kind, "data": data} for kind, data in given]
+        return {"content": content, "isError": args.get("failed", False)}
+
     def tool_structured(self, _args: dict[str, Any], _request: Any, _token: Any) -> Any:
         return {"content": [], "structuredContent": {"answer": 42}}
 
@@ -149,6 +156,14 @@ class Server:
 
     def tool_nonsense(self, _args: dict[str, Any], request: Any, _token: Any) -> Any:
         say({"id": request, "result": {"content": "not a list"}})
+
+    def tool_raw(self, args: dict[str, Any], request: Any, _token: Any) -> Any:
+        """Answers with a line as it is given."""
+        sys.stdout.write(args["line"].replace("REQUEST", json.dumps(request)) + "\n")
+        sys.stdout.flush()
+
+    def tool_environment(self, _args: dict[str, Any], _request: Any, _token: Any) -> Any:
+        return result(json.dumps(dict(os.environ)))
 
     def tool_pid(self, _args: dict[str, Any], _request: Any, _token: Any) -> Any:
         return result(f"{os.getpid()} {os.getcwd()} {os.environ.get('GIVEN', '')}")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,11 +9,19 @@ from pathlib import Path
 import pytest
 
 from tests.support.mcp_client import Watched, until, watched
-from tests.support.mcp_http_server import HttpTransport, free_port, mcp_server, refusing_server
+from tests.support.mcp_http_server import (
+    Forgetful,
+    HttpTransport,
+    forgetful_server,
+    free_port,
+    mcp_server,
+    refusing_server,
+)
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ToolError
 from trunkline.tools.mcp import server
 from trunkline.tools.tool import ToolOutput
+from trunkline.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.process
 
@@ -31,9 +40,53 @@ async def test_tools_are_listed_and_called(client: Watched, transport: HttpTrans
     with mcp_server(transport) as url:
         assert await client.connect(AddMcpServer("s", transport, url=url)) == ("add", "header", "sleep")
         assert (await client.call("add", a=2, b=3)).text == "5"
-        output = await client.call("add", a="x", b=3)
-        assert output.status == "error"
-        assert "a" in output.text
+        await client.servers.close()
+
+
+@both
+async def test_arguments_that_do_not_fit_are_named(client: Watched, transport: HttpTransport) -> None:
+    with mcp_server(transport) as url:
+        await client.connect(AddMcpServer("s", transport, url=url))
+        # As the server says it, and as it is said before the server is asked.
+        tools = Toolbox([client.tool("header")])
+        for output in (await client.call("header", name=[1]), await tools.run("header", {"name": [1]}, print)):
+            assert output.status == "error"
+            assert re.search(r"\bname\b.*\bstring\b", output.text, re.DOTALL)
+        for output in (await client.call("header"), await tools.run("header", {"other": 1}, print)):
+            assert output.status == "error"
+            assert re.search(r"\bname\b", output.text)
+            assert re.search(r"required|missing", output.text, re.IGNORECASE)
+        await client.servers.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "says"),
+    [
+        (404, -32600, "Session not found"),
+        (400, -32000, "Bad Request: No valid session ID provided"),
+    ],
+)
+async def test_a_call_in_a_forgotten_session_is_made_again_in_a_new_one(
+    client: Watched, status: int, code: int, says: str
+) -> None:
+    server = Forgetful(status, {"error": {"code": code, "message": says}})
+    with forgetful_server(server) as url:
+        await client.connect(AddMcpServer("s", "streamable-http", url=url))
+        assert await client.call("work") == ToolOutput("done")
+        assert server.calls == ["session-1", "session-2"]
+        assert "has forgotten our session" in client.problems[0][1]
+        await client.servers.close()
+
+
+@pytest.mark.parametrize("says", [(-32602, "`session` must be a number"), (-32603, "The disk is full")])
+async def test_any_other_refusal_is_told_and_not_repeated(client: Watched, says: tuple[int, str]) -> None:
+    code, message = says
+    server = Forgetful(400, {"error": {"code": code, "message": message}})
+    with forgetful_server(server) as url:
+        await client.connect(AddMcpServer("s", "streamable-http", url=url))
+        assert await client.call("work") == ToolOutput(f"MCP error {code}: {message}", "error")
+        assert server.calls == ["session-1"]
+        assert client.problems == []
         await client.servers.close()
 
 

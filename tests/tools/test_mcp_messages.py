@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from trunkline.tools.mcp.messages import decode, encode, mended
+from trunkline.tools.mcp.messages import Unreadable, decode, encode, mended
 
 
 def test_messages_come_and_go_as_lines() -> None:
@@ -35,6 +35,51 @@ def test_lone_surrogates_and_broken_utf8_do_not_lose_an_answer() -> None:
         message = decode(b'{"jsonrpc": "2.0", "id": 1, "result": {"text": ' + text + b"}}\r")
         assert isinstance(message, JSONRPCResponse)
         assert message.result == {"text": "�"}
+
+
+DEEP = b'{"a": ' + b"[" * 300 + b"]" * 300 + b"}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc": "2.0", "id": 7, "result": %s}' % DEEP,
+        b'{"id":7,"jsonrpc":"2.0","result":%s}' % DEEP,
+        b'{"result": %s, "id": 7, "jsonrpc": "2.0"}\r' % DEEP,
+        b'{"error": %s, "jsonrpc": "2.0", "id": 7}' % DEEP,
+        b'{"jsonrpc": "2.0", "result": %s, "id": 7}' % DEEP,
+        b' {"jsonrpc": "2.0", "id": 7, "result": {"content": [',
+        b'{"jsonrpc": "2.0", "id": 7, "result": {"a": Infinity}}',
+        b'{"jsonrpc": "2.0", "id": 7, "result": "no object"}',
+        b'{"jsonrpc": "2.0", "id": 7, "error": "no object"}',
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_of_its_call(line: bytes) -> None:
+    message = decode(line)
+    assert isinstance(message, JSONRPCError)
+    assert message.id == 7
+    assert message.error.message.startswith("The server has answered, but the answer cannot be read: ")
+    renamed = decode(line.replace(b": 7", b': "seven"').replace(b":7", b':"seven"'))
+    assert isinstance(renamed, JSONRPCError)
+    assert renamed.id == "seven"
+
+
+def test_an_answer_that_does_not_say_to_what_is_told_apart_from_noise() -> None:
+    assert decode(b'{"jsonrpc": "2.0", "result": %s}' % DEEP) == Unreadable("nested deeper than 200 levels")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": %s}' % DEEP,
+        b'{"jsonrpc": "2.0", "method": "notifications/x", "params": %s}' % DEEP,
+        b'{"error": "the disk is full", "id": 7}',
+        b'{"error": "the disk is full"',
+        b'{"level": "error", "id": 7, "jsonrpc": "2.0"}',
+    ],
+)
+def test_questions_and_logs_are_no_answers(line: bytes) -> None:
+    assert decode(line) is None
 
 
 def test_pairs_of_surrogates_are_characters() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 
 from tests.base.processes import is_alive
 from tests.support.mcp_client import Watched, small, until, watched
+from tests.support.mcp_server import PICTURE
+from trunkline.base.extras import install_hint
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, ToolError
 from trunkline.tools.mcp import connection, messages, sdk, server, stdio, tool
@@ -61,6 +64,24 @@ class TestConnect:
         await client.connect(small(env={"GIVEN": "this"}))
         assert (await client.call("pid")).text.split(maxsplit=1)[1] == f"{tmp_path} this"
 
+    async def test_only_the_variables_that_it_may_have_reach_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("A_KEY_OF_OURS", "secret")
+        env = {name: value for name, value in os.environ.items() if name != "A_KEY_OF_OURS"}
+        async with watched(tmp_path, env=env | {"GIVEN": "by all", "KEPT": "yes"}) as client:
+            await client.connect(small(env={"GIVEN": "by its own"}))
+            seen = json.loads((await client.call("environment")).text)
+        assert "A_KEY_OF_OURS" not in seen
+        assert (seen["GIVEN"], seen["KEPT"]) == ("by its own", "yes")
+
+    async def test_unless_told_otherwise_it_has_our_variables(
+        self, client: Watched, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("A_SETTING_OF_OURS", "this")
+        await client.connect(small())
+        assert json.loads((await client.call("environment")).text)["A_SETTING_OF_OURS"] == "this"
+
     async def test_a_server_without_tools_is_a_server(self, client: Watched) -> None:
         assert await client.connect(small("--no-tools")) == ()
 
@@ -93,6 +114,12 @@ class TestFailures:
                 await client.connect(small("--hang"))
             assert client.servers.tools == ()
 
+    async def test_what_to_do_when_the_first_connect_fails_is_said(self, client: Watched) -> None:
+        with pytest.raises(ToolError, match="It is not tried again: once it is put right, add it again") as caught:
+            await client.connect(small("--die"))
+        assert caught.value.hint
+        assert await client.connect(small())
+
     async def test_one_that_dies_is_quoted(self, client: Watched) -> None:
         with pytest.raises(ToolError, match="`small` ended with exit code 1; its last words: cannot start like this"):
             await client.connect(small("--die"))
@@ -121,8 +148,9 @@ class TestFailures:
 
     async def test_without_the_sdk_the_package_is_named(self, client: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sdk, "_MODULES", ("no_such_module",))
-        with pytest.raises(ConfigError, match=r"pip install 'trunkline\[coder\]'"):
+        with pytest.raises(ConfigError, match=r"MCP server `small` needs the package `mcp`") as error:
             await client.connect(small())
+        assert install_hint("coder") in str(error.value)
 
     async def test_cancelling_leaves_no_server_behind(self, client: Watched, tmp_path: Path) -> None:
         starts = tmp_path / "starts"
@@ -150,7 +178,7 @@ class TestCalls:
             "[resource] file:///b.bin",
             "[resource] file:///c.txt",
         ]
-        assert output.images == (("image/png", "iVBORw0KGgo="),)
+        assert output.images == (("image/png", PICTURE),)
 
     @pytest.mark.parametrize(
         ("name", "output"),
@@ -184,6 +212,30 @@ class TestCalls:
     async def test_a_large_answer_arrives_whole(self, client: Watched) -> None:
         await client.connect(small())
         assert len((await client.call("huge", size=5_000_000)).text) == 5_000_000
+
+    async def test_an_answer_that_cannot_be_read_is_an_error_of_its_call_alone(
+        self, client: Watched, tmp_path: Path
+    ) -> None:
+        await client.connect(small())
+        started, cancelled = tmp_path / "started", tmp_path / "cancelled"
+        other = asyncio.create_task(client.call("hang", started=str(started), cancelled=str(cancelled)))
+        await until(started.exists)
+        deep = "[" * 500 + "]" * 500
+        output = await client.call("raw", line=f'{{"jsonrpc": "2.0", "id": REQUEST, "result": {{"a": {deep}}}}}')
+        assert output.status == "error"
+        assert output.text.endswith("the answer cannot be read: nested deeper than 200 levels.")
+        assert not other.done()
+        assert (await client.call("echo")).text == "{}"
+        other.cancel()
+        await until(cancelled.exists)
+
+    @pytest.mark.usefixtures("quick_restart")
+    async def test_an_answer_to_nobody_knows_which_call_costs_the_connection(self, client: Watched) -> None:
+        await client.connect(small())
+        output = await client.call("raw", line='{"jsonrpc": "2.0", "result": {"a": NaN}}')
+        assert output.status == "error"
+        assert "`small` sent an answer that cannot be read: `NaN` is not JSON, while `raw` was running." in output.text
+        assert (await client.call("echo")).text == "{}"
 
     @pytest.mark.usefixtures("quick_restart")
     async def test_a_line_without_end_costs_the_connection_and_not_the_memory(
@@ -231,96 +283,6 @@ class TestReports:
 
     def test_signs_of_life_come_before_a_host_gives_up(self) -> None:
         assert tool.PROGRESS_SECONDS <= 10
-
-
-class TestRestart:
-    @pytest.mark.usefixtures("quick_restart")
-    async def test_a_call_during_which_the_server_dies_says_so_and_is_not_repeated(
-        self, client: Watched, tmp_path: Path
-    ) -> None:
-        await client.connect(small("--starts", str(tmp_path / "starts")))
-        output = await client.call("die")
-        assert output.status == "error"
-        assert output.text == (
-            "MCP server `small` ended with exit code 7; its last words: something is badly wrong, while `die` was "
-            "running. Whether the call had an effect is not known: check before you repeat it. Later calls wait until "
-            "the server is back."
-        )
-        await until(lambda: len(client.ready) == 2)
-        assert (tmp_path / "starts").read_text() == "start\n" * 2
-        assert [name for name, _ in client.problems] == ["small"]
-
-    @pytest.mark.usefixtures("quick_restart")
-    async def test_the_next_call_waits_for_the_new_server(self, client: Watched) -> None:
-        names = await client.connect(small())
-        first = (await client.call("pid")).text
-        await client.call("die")
-        assert (await client.call("echo", a=1)).text == '{"a": 1}'
-        assert (await client.call("pid")).text != first
-        assert client.ready == [("small", names)] * 2
-
-    @pytest.mark.usefixtures("quick_restart")
-    async def test_the_tools_are_listed_anew(self, client: Watched) -> None:
-        names = await client.connect(small())
-        await client.call("grow", name="extra")
-        await until(lambda: len(client.ready) == 2)
-        assert client.ready[-1] == ("small", (*names, "extra"))
-        await client.call("die")
-        await until(lambda: len(client.ready) == 3)
-        assert client.ready[-1] == ("small", names)
-
-    async def test_one_that_announces_new_tools_all_the_time_is_not_asked_all_the_time(self, client: Watched) -> None:
-        await client.connect(small("--restless"))
-        await until(lambda: len(client.ready) == 2)
-        for _ in range(20):
-            await client.call("echo")
-        assert len(client.ready) == 2
-
-    @pytest.mark.usefixtures("quick_restart")
-    async def test_one_that_dies_between_calls_is_started_again(self, client: Watched) -> None:
-        await client.connect(small())
-        os.kill(int((await client.call("pid")).text.split()[0]), 9)
-        await until(lambda: len(client.ready) == 2)
-        assert (await client.call("echo")).status == "success"
-        assert "ended with exit code 137" in client.problems[0][1]
-
-    async def test_one_that_always_fails_is_left_alone_and_its_tools_say_so(
-        self, client: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 0.001)
-        monkeypatch.setattr(server, "LONGEST_WAIT_SECONDS", 0.01)
-        starts = tmp_path / "starts"
-        await client.connect(small("--die-after-ready", "--starts", str(starts)))
-        await until(lambda: client.problems and "left alone" in client.problems[-1][1])
-        assert starts.read_text().count("start") == server.MAX_FAILURES
-        output = await client.call("echo")
-        assert output == ToolOutput(
-            "MCP server `small` failed 8 times in a row and is left alone. Tell the user to check it and to add it "
-            "again, and go on without it.",
-            "error",
-        )
-
-    async def test_one_that_was_left_alone_can_be_added_again(
-        self, client: Watched, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(server, "MAX_FAILURES", 1)
-        await client.connect(small())
-        await client.call("die")
-        await until(lambda: client.problems)
-        assert (await client.call("echo")).status == "error"
-        await client.connect(small())
-        assert (await client.call("echo")).status == "success"
-
-    async def test_a_call_does_not_wait_for_ever(self, client: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(server, "FIRST_WAIT_SECONDS", 20.0)
-        monkeypatch.setattr(server, "RETURN_SECONDS", 0.05)
-        await client.connect(small())
-        await client.call("die")
-        output = await client.call("echo")
-        assert output.text.startswith("MCP server `small` was lost and is not back yet.")
-
-    def test_the_waits_grow_from_half_a_second_to_half_a_minute(self) -> None:
-        assert (server.FIRST_WAIT_SECONDS, server.LONGEST_WAIT_SECONDS) == (0.5, 30.0)
 
 
 class TestCollisions:

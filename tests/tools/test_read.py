@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import struct
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -12,8 +13,11 @@ import pytest
 
 from tests.conftest import require
 from tests.tools.calling import Box
+from trunkline.base.extras import install_hint
 from trunkline.tools import read
+from trunkline.tools.files import LARGEST_FILE
 from trunkline.tools.read import EMPTY, READ_LIMIT, UNCHANGED
+from trunkline.tools.truncation import truncate
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -92,6 +96,51 @@ async def test_a_long_file_loses_its_middle(box: Box, tmp_path: Path) -> None:
     whole = "\n".join(f"{number:>6}\t{number:0>92}" for number in range(1, 2001))
     mark = f"\n\n... [truncated {len(whole) - READ_LIMIT} chars] ...\n\n"
     assert text == whole[: READ_LIMIT // 2] + mark + whole[-READ_LIMIT // 2 :]
+
+
+def numbered(lines: list[str], first: int = 1) -> str:
+    return truncate("\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first)), READ_LIMIT)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [""] * 300_000,
+        ["é\r"] * 300_000,
+        ["x" * 150_000, "", "y" * 150_000],
+        ["x" * 99_990, "y" * 99_990, "z"],
+        [f"{number}" for number in range(40_000)],
+    ],
+    ids=["empty", "foreign", "long", "borderline", "many"],
+)
+@pytest.mark.parametrize("part", [(0, None), (1, None), (1, 250_000), (2, 1)])
+async def test_what_is_left_out_is_counted_exactly(
+    box: Box, tmp_path: Path, lines: list[str], part: tuple[int, int | None]
+) -> None:
+    (tmp_path / "a").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    offset, limit = part
+    text = await box.text("Read", file_path="a", offset=offset, limit=limit)
+    chosen = lines[offset : None if limit is None else offset + limit]
+    assert text == numbered([line.removesuffix("\r") for line in chosen], offset + 1)
+
+
+async def test_numbers_of_more_digits_are_counted_exactly(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\n" * 1_200_000)
+    assert await box.text("Read", file_path="a", offset=900_000) == numbered([""] * 300_000, 900_001)
+
+
+@pytest.mark.parametrize("size", [LARGEST_FILE, LARGEST_FILE + 1])
+async def test_millions_of_lines_cost_little(box: Box, tmp_path: Path, size: int) -> None:
+    (tmp_path / "a").write_bytes(b"\n" * size)
+    tracemalloc.start()
+    try:
+        text = await box.text("Read", file_path="a", limit=size)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert text.startswith("     1\t\n     2\t\n")
+    # Some copies of the file, and nothing for each of its lines.
+    assert most < 8 * LARGEST_FILE
 
 
 async def test_one_endless_line_is_bounded(box: Box, tmp_path: Path) -> None:
@@ -180,7 +229,18 @@ async def test_pictures_reach_the_model_as_pictures(box: Box, tmp_path: Path, da
     assert output.text == "Image loaded from a.txt"
     ((kind, encoded),) = output.images
     assert (kind, base64.b64decode(encoded)) == (media_type, data)
+    assert (output.output_type, output.shown) == ("image", encoded)
+    assert output.metadata == {"file_path": "a.txt", "media_type": media_type}
     assert (await box.call("Read", file_path="a.txt")).images == ()
+
+
+async def test_a_picture_is_shown_whole_however_long_its_base64_is(box: Box, tmp_path: Path) -> None:
+    data = png(3, 2) + b"\0" * (2 * READ_LIMIT)
+    (tmp_path / "a.png").write_bytes(data)
+    output = await box.call("Read", file_path="a.png")
+    assert output.shown is not None
+    assert base64.b64decode(output.shown, validate=True) == data
+    assert output.images == (("image/png", output.shown),)
 
 
 async def test_a_picture_that_providers_refuse_is_not_sent(box: Box, tmp_path: Path) -> None:
@@ -256,7 +316,7 @@ async def test_without_the_package_a_pdf_says_what_to_install(
     hiding.mkdir()
     (hiding / "pypdf.py").write_text("raise ImportError")
     monkeypatch.setenv("PYTHONPATH", str(hiding))
-    assert "pip install 'trunkline[coder]'" in await box.error("Read", file_path="a.pdf")
+    assert install_hint("coder") in await box.error("Read", file_path="a.pdf")
 
 
 @pytest.mark.process

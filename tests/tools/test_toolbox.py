@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.tools.files import FileMemory
 from trunkline.tools.tool import Report, Tool, ToolOutput
@@ -87,6 +88,15 @@ async def test_long_results_lose_their_middle_for_the_model_and_for_people() -> 
     output = await Toolbox([Fake(ToolOutput(long, shown=long, output_type="diff"))]).run("Fake", {"word": "x"}, ignore)
     assert output.text == output.shown == "a" * 10 + "\n\n... [truncated 10 chars] ...\n\n" + "b" * 10
     assert output.output_type == "diff"
+
+
+async def test_secrets_are_taken_out_before_anything_is_cut() -> None:
+    secret = "hunter22-and-more"
+    for padding in range(30):
+        box = Toolbox([Fake(ToolOutput("." * padding + secret + "." * 40))], Redactor([secret]))
+        output = await box.run("Fake", {"word": ""}, ignore)
+        assert "hunt" not in output.text
+        assert "more" not in output.text
 
 
 async def test_pictures_for_people_are_not_cut() -> None:

@@ -45,15 +45,16 @@ class Telling:
 
     async def say(self, event: Event) -> None:
         """Tell an event; waits while the reader is behind."""
-        while len(self._said) >= AHEAD:
+        while len(self._said) >= AHEAD and not self._ended:
             self._room.clear()
             await self._room.wait()
         self.say_now(event)
 
     def say_now(self, event: Event) -> None:
         """Tell an event without waiting: for rare ones, such as signs of life."""
-        self._said.append(event)
-        self._news.set()
+        if not self._ended:
+            self._said.append(event)
+            self._news.set()
 
     # For the conversation and its session.
 
@@ -84,18 +85,25 @@ class Telling:
 
     async def aclose(self) -> None:
         """Leave for good: the work is cancelled. It is not waited for longer than for a stop."""
-        self._ended = True
+        self._leave()
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=ORDER_SECONDS)
 
-    async def finished(self) -> None:
-        """Wait until the work is over, however it ended."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
+    async def finished(self, seconds: float) -> bool:
+        """Wait until the work is over, however it ended, but no longer than that; whether it is."""
+        if self._task is None:
+            return True
+        await asyncio.wait({self._task}, timeout=seconds)
+        return self._task.done()
+
+    def _leave(self) -> None:
+        """Nobody listens any more: who still has something to say need not wait for that."""
+        self._ended = True
+        self._room.set()
 
     async def _end(self) -> Event:
-        self._ended = True
+        self._leave()
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task}, timeout=ORDER_SECONDS)
         if self._cancelled:

@@ -9,7 +9,7 @@ The upper beats the lower, key by key; lists and the tables named in `config_sch
 variables, which beat all of them, are the caller's. What the files of a workspace may say is limited (`config_trust`).
 
 Unknown keys are warned about. A file of ours that is broken is an error; one of aionrs' is a warning, since hosts rely
-on a start that works.
+on a start that works. So is a value of the wrong kind in a workspace, which may be somebody else's work.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class _Loader:
         """Our file in the workspace."""
         file = read_toml(path)
         if file is not None:
-            self.layers.insert(0, Layer(file, self._allowed(file, self._checked(file), trusted)))
+            self.layers.insert(0, Layer(file, self._allowed(file, self._checked(file, strict=False), trusted)))
 
     def theirs(self, path: str, *, trusted: bool, last: bool = False) -> None:
         """A file of aionrs'."""
@@ -172,17 +172,17 @@ class _Loader:
             return
         checked = check(config_aionrs.translate(file.table))
         self.unused[path] = [dotted(keys) for keys, _ in checked.unknown]
-        self.warnings += [
-            f"{ConfigFileError(path, problem, key=dotted(keys))}. Going on without it."
-            for keys, problem in checked.wrong
-        ]
+        self.warnings += [_without(ConfigFileError(path, problem, key=dotted(keys))) for keys, problem in checked.wrong]
         layer = Layer(file, self._allowed(file, checked.table, trusted), foreign=True)
         self.layers.insert(len(self.layers) if last else 0, layer)
 
-    def _checked(self, file: TomlFile) -> dict[str, Any]:
+    def _checked(self, file: TomlFile, *, strict: bool = True) -> dict[str, Any]:
         checked = check(file.table)
         for keys, problem in checked.wrong:
-            raise ConfigFileError(file.path, problem, key=dotted(keys), line=file.line_of(keys))
+            error = ConfigFileError(file.path, problem, key=dotted(keys), line=file.line_of(keys))
+            if strict:
+                raise error
+            self.warnings.append(_without(error))
         for keys, known in checked.unknown:
             error = ConfigFileError(file.path, "is not known", key=dotted(keys), line=file.line_of(keys))
             self.warnings.append(f"{error}.{suggestion(keys[-1], known)}")
@@ -200,3 +200,7 @@ class _Loader:
                 f'`trust = ["{os.path.realpath(self._workspace)}"]` at the top of `{self._user_file}`.'
             )
         return allowed
+
+
+def _without(error: ConfigFileError) -> str:
+    return f"{error}. Going on without it."

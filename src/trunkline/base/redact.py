@@ -72,6 +72,10 @@ class Redactor:
         """One that knows the secrets in an environment."""
         return cls(environment_secrets(environ))
 
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Know some more from now on. A text that is being read in pieces is read on with what was known before."""
+        Redactor.__init__(self, self._secrets.union(secrets))
+
     def __bool__(self) -> bool:
         """Whether it knows any secret at all."""
         return bool(self._secrets)

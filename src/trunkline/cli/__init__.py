@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+
+EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -19,6 +22,29 @@ def main() -> None:
 
         agent_main(sys.argv[2:])
     else:
-        from trunkline.cli.app import app
+        sys.exit(_serve_people())
 
-        app(prog_name="trunkline")
+
+def _serve_people() -> int:
+    try:
+        _open_streams()
+        from trunkline.cli.app import run
+
+        return run()
+    except KeyboardInterrupt:
+        # So early that no command has begun: there is nothing to put in order, and nothing to explain.
+        return EXIT_INTERRUPTED
+
+
+def _open_streams() -> None:
+    """Open those of the three standard streams that are closed, on nothing.
+
+    Else the next file that is opened would take the number of one, and what is meant for people would end up in it.
+    """
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != fd:
+                os.dup2(null, fd)
+                os.close(null)
+            setattr(sys, name, os.fdopen(fd, mode, encoding="utf-8", closefd=False))

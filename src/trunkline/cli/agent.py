@@ -21,7 +21,7 @@ from trunkline.base.redact import RedactingFilter, Redactor
 from trunkline.cli import opening
 from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.core.faults import Fault
-from trunkline.core.redaction import redacting
+from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.models.providers import VARIABLES
 from trunkline.wires.jsonstream import codec, messages
@@ -256,7 +256,7 @@ async def _serve(options: argparse.Namespace, reading: int, writing: int) -> int
             workspace=workspace,
             instructions=options.system_prompt,
             options=_with_variables(model_options),
-            redact=redacting(redactor) if redactor else None,
+            redact=Redaction(redactor),
         )
     except BaseException:
         # A start that failed leaves nothing behind: the host may try the same id again.

@@ -55,7 +55,16 @@ case "${1-} ${2-}" in
     "skills path") fail "skills are not supported" ;;
 esac
 
-streaming='' prompt='' provider='' model='' base_url=''
+# The words that are commands of aionrs: alone, or with what is none of its commands, they are no question to a model.
+is_command() {
+    case $1 in
+        auth | config | help | session | skills) return 0 ;;
+        "auth "log* | "config init" | "config path" | "session list" | "skills path") return 0 ;;
+    esac
+    return 1
+}
+
+streaming='' prompt='' literal='' provider='' model='' base_url=''
 left=$#
 while [ "$left" -gt 0 ]; do
     option=$1
@@ -122,6 +131,7 @@ while [ "$left" -gt 0 ]; do
         --no-color) export NO_COLOR=1 ;;
         --toon | --compaction | --log-dir | --log-level | --max-tool-call-*-turns) say "$option has no effect here" ;;
         --)
+            literal=1
             while [ "$left" -gt 0 ]; do
                 prompt="${prompt:+$prompt }$1"
                 shift
@@ -133,6 +143,10 @@ while [ "$left" -gt 0 ]; do
         *) prompt="${prompt:+$prompt }$option" ;;
     esac
 done
+
+if [ -z "$literal" ] && is_command "$prompt"; then
+    fail "'$prompt' is not understood here; see --help. To say it to a model, put it after --"
+fi
 
 # aionrs reads these names; under its own name, trunkline does not.
 if [ -z "$provider" ] && [ -n "${PROVIDER-}" ]; then

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from importlib import import_module
 
 import click
@@ -20,6 +23,30 @@ COMMANDS = {
     "shim": "shim",
 }
 
+#: What the list of commands says of each: short enough for 80 columns.
+SUMMARIES = {
+    "agent": "Be an agent for a host program, over JSON lines.",
+    "up": "See it work: a conversation, line by line.",
+    "chat": "Talk to an agent in the terminal.",
+    "conform": "Put anybody's implementation of a wire to the test.",
+    "ledger": "Show what each wire carries, degrades or refuses.",
+    "models": "List, pull and remove models for this machine.",
+    "schema": "Print a wire's messages as JSON Schema.",
+    "sessions": "List, read, export and remove kept conversations.",
+    "shim": "Write an `aionrs` launcher that starts trunkline.",
+}
+
+COMPLETION = """\b
+Completion in your shell, for bash (else zsh_source, fish_source):
+  eval "$(_TRUNKLINE_COMPLETE=bash_source trunkline)"
+"""
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+#: What is wrong with standard output, and not with this program: no room, a disk or a terminal that is gone.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
 
 class LazyGroup(click.Group):
     """Knows its commands by name only, until one is used."""
@@ -35,10 +62,27 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"trunkline.cli.{COMMANDS[name]}").command
+        command.short_help = SUMMARIES[name]
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the one that the arguments name; suggest another where there is none."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
 
-@click.command("agent", add_help_option=False, context_settings={"ignore_unknown_options": True})
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from None
+
+
+@click.command(
+    "agent", short_help=SUMMARIES["agent"], add_help_option=False, context_settings={"ignore_unknown_options": True}
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def _agent(arguments: tuple[str, ...]) -> None:
     """Be an agent for a host program: JSON lines on standard input and output."""
@@ -47,7 +91,7 @@ def _agent(arguments: tuple[str, ...]) -> None:
     main(list(arguments))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, epilog=COMPLETION, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", message="trunkline %(version)s")
 def app() -> None:
     """Any agent, any wire.
@@ -58,3 +102,52 @@ def app() -> None:
     trunkline agent --json-stream --agent echo            an agent for a host program
     trunkline conform jsonstream -- CMD ...               certify anybody's agent
     """
+
+
+def run() -> int:
+    """Run the command that the arguments name; gives the exit code.
+
+    Neither Ctrl-C nor an output that cannot be written is worth a traceback.
+    """
+    try:
+        code = _run()
+        if code == 0:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _complain(f"Error: Standard output cannot be written: {error.strerror}.")
+        code = EXIT_FAILED
+    finally:
+        _forget_unwritten()
+    return code
+
+
+def _run() -> int:
+    try:
+        result = app(prog_name="trunkline", standalone_mode=False)
+    except click.Abort:
+        return EXIT_INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _complain(text: str) -> None:
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        # Standard error is no better, and there is nowhere else to say it.
+        return
+
+
+def _forget_unwritten() -> None:
+    """What could not be written so far will not be later: keep Python from trying it at its end, and complaining."""
+    for stream, fd in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, fd)
+            os.close(null)

@@ -25,7 +25,7 @@ from trunkline.cli.opening import LATEST
 from trunkline.cli.transcript import printable
 from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.core.events import UserMessage
-from trunkline.core.faults import Fault
+from trunkline.core.faults import Fault, SessionNotFound
 
 #: After so long without the end of the input, we say what we are waiting for.
 PATIENCE_SECONDS = 3.0
@@ -102,6 +102,7 @@ def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> No
     options = ChatOptions(**given)
     _check(options, as_json, as_jsonl)
     try:
+        _check_resumed(options)
         if text is None and sys.stdin.isatty():
             if as_json or as_jsonl or not sys.stdout.isatty():
                 raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
@@ -125,6 +126,22 @@ def _check(options: ChatOptions, as_json: bool, as_jsonl: bool) -> None:
         raise click.UsageError("Cannot use --no-session with --session-id or --resume")
     if as_json and as_jsonl:
         raise click.UsageError("Cannot use --json and --jsonl together")
+
+
+def _check_resumed(options: ChatOptions) -> None:
+    """Tell `--resume AGENT` from `--resume ID`: the agent would be taken for the id of a session.
+
+    Raises:
+        SessionNotFound: it is the name of an agent, and of no session.
+    """
+    name = options.resume
+    if options.agent is not None or name not in registry.names():
+        return
+    from trunkline.cli import shelf
+
+    if name not in (info.id for info in shelf.sessions()):
+        hint = f"Put the agent before `--resume`: `trunkline chat {name} --resume`."
+        raise SessionNotFound(f"There is no session `{name}`; that is the name of an agent.", hint=hint)
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:

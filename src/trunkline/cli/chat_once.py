@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -90,6 +91,9 @@ class _Output:
         self._quiet = quiet
         self._terminal = sys.stdout.isatty()
         self._encoding = sys.stdout.encoding or "utf-8"
+        mode = os.fstat(1).st_mode
+        self._has_reader = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+        """Whether somebody reads along, who may leave; a file can only be full."""
         self._writer = stdio.Writer(1, self._broken)
         self._text: list[str] = []
         self._apart = False
@@ -131,6 +135,7 @@ class _Output:
                 self._know(call_id, name, description)
             case events.ToolStarted(call_id=call_id, name=name):
                 tool = self._know(call_id, name, "")
+                tool["status"] = "running"
                 self._note(f"{name}: {tool['description']}" if tool["description"] else name)
             case events.ToolFinished(call_id=call_id, name=name, status=status):
                 self._know(call_id, name, "")["status"] = status
@@ -138,8 +143,9 @@ class _Output:
                     self._note(f"{name} failed")
             case events.ToolCancelled(call_id=call_id, reason=reason):
                 tool = self._know(call_id, "tool", "")
+                began = tool["status"] == "running"
                 tool["status"] = "cancelled"
-                self._note(f"{tool['name']} was not run: {reason}")
+                self._note(f"{tool['name']} was {'ended' if began else 'not run'}: {reason}")
             case events.Failed(kind=kind, message=message, retryable=retryable):
                 self._errors.append({"kind": kind, "message": message, "retryable": retryable})
                 self._break_line()
@@ -187,7 +193,7 @@ class _Output:
     @property
     def exit_code(self) -> int:
         if self._writer.broken:
-            return EXIT_NOBODY_READS
+            return EXIT_NOBODY_READS if self._has_reader else EXIT_FAILED
         if self._end is not None and self._end.outcome == "success":
             return 0
         return EXIT_DENIED if self._denied else EXIT_FAILED
@@ -200,6 +206,8 @@ class _Output:
         elif self._form == "text" and self._text and not self._text[-1].endswith("\n"):
             self._write("\n")
         self._writer.flush()
+        if self._writer.broken and not self._has_reader:
+            self._tell("trunkline chat: The answer cannot be written to standard output. Is there room left?")
         if self._denied and not self._quiet:
             names = ", ".join(sorted(set(self._denied)))
             self._tell(f"Nobody could be asked about {names}. `--allow`, `--mode` and `--auto-approve` answer ahead.")

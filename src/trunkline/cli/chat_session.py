@@ -16,7 +16,7 @@ from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Event, Gap, Mode, ToolJudged, TurnStarted
 from trunkline.core.faults import NoModel
 from trunkline.core.log import EventLog, Restored
-from trunkline.core.redaction import redacting
+from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
 
@@ -86,7 +86,7 @@ async def opening(options: ChatOptions) -> Opening:
             given[option] = given.get(option) or getattr(found.settings, option)
         agent = cli.make_agent(options.agent, options.script, options.directory, given)
     settings = cli.settings_of(agent)
-    notes = (why or settings.why, *settings.warnings) if settings else ()
+    notes = (why or settings.why,) if settings else ()
     return Opening(agent, given, notes, settings)
 
 
@@ -174,7 +174,7 @@ def resume_command(options: ChatOptions, session_id: str) -> str:
 
 def _heard(secrets: Redactor, on_judged: Callable[[ToolJudged], None]) -> Callable[[Event], Sequence[Event]]:
     """Redacts events, and passes on those that are for the log alone and worth showing to the user all the same."""
-    redact: Callable[[Event], Sequence[Event]] = redacting(secrets) if secrets else lambda event: (event,)
+    redact: Callable[[Event], Sequence[Event]] = Redaction(secrets) if secrets else lambda event: (event,)
 
     def hear(event: Event) -> Sequence[Event]:
         clean = redact(event)

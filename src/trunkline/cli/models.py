@@ -6,6 +6,7 @@ Exit codes: 0, or 1 when a model cannot be had or is not there, or 130 when a pu
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
+from trunkline.base.extras import install_hint
+from trunkline.cli import table
 from trunkline.core.faults import Fault
-from trunkline.models import catalog, fetch
+from trunkline.models import catalog, fetch, local
 from trunkline.models.catalog import Entry
 
 R = TypeVar("R")
@@ -27,7 +30,7 @@ EXIT_STOPPED = 130
 #: Without a terminal, a line for each so many hundredths of a download.
 PLAIN_STEP = 10
 
-_MIB = 1024 * 1024
+_MB = 1_000_000
 
 
 def _explained(function: Callable[..., R]) -> Callable[..., R]:
@@ -69,20 +72,24 @@ def command() -> None:
 
 
 @command.command("list")
+@click.option("--wide", is_flag=True, help="Print everything, however wide the terminal is.")
 @_json
 @_explained
-def list_models(as_json: bool) -> None:
+def list_models(wide: bool, as_json: bool) -> None:
     """List the models there are, and which of them are here."""
     if as_json:
         click.echo(jsontext.dumps({"models": [_record(entry) for entry in catalog.entries()]}))
         return
-    rows = [("NAME", "KIND", "HERE", "SIZE", "LICENCE", "DESCRIPTION")]
-    for entry in catalog.entries():
-        rows.append((entry.name, entry.kind, _state(entry), _size(entry.size), entry.licence, entry.description))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for row in rows:
-        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]))
+    columns: dict[str, Callable[[Entry], str]] = {
+        "NAME": lambda entry: entry.name,
+        "HERE": _state,
+        "SIZE": lambda entry: _size(entry.size),
+        **({"KIND": lambda entry: entry.kind, "LICENCE": lambda entry: entry.licence} if wide else {}),
+        "DESCRIPTION": lambda entry: entry.description,
+    }
+    rows = [[column(entry) for column in columns.values()] for entry in catalog.entries()]
+    for line in table.lines(list(columns), rows, None if wide else shutil.get_terminal_size().columns):
+        click.echo(line)
 
 
 @command.command("pull")
@@ -113,6 +120,15 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
         click.echo("Stopped. What was fetched is kept: the next pull goes on from there.", err=True)
         sys.exit(EXIT_STOPPED)
     click.echo(jsontext.dumps({"name": name, "path": path}) if as_json else path)
+    if entry.kind == "llm":
+        click.echo(_next(entry), err=True)
+
+
+def _next(entry: Entry) -> str:
+    """What to do with a model that has just come."""
+    if local.has_engine():
+        return f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`."
+    return f"`{entry.name}` is here. {local.NO_ENGINE} Get it with `{install_hint('local')}`."
 
 
 @command.command("rm")
@@ -162,7 +178,7 @@ def _state(entry: Entry) -> str:
 
 
 def _size(count: int) -> str:
-    return f"{count / _MIB:.0f} MiB"
+    return f"{count / _MB:.0f} MB" if count >= 10 * _MB else f"{count / _MB:.1f} MB"
 
 
 @contextmanager

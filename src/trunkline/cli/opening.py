@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.agents import registry
 from trunkline.base import paths
-from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
@@ -85,9 +84,9 @@ def policy(allow: str | None, *, auto_approve: bool, agent: Agent, interactive: 
 
 
 def redactor(agent: Agent | None = None) -> Redactor:
-    """Knows the secrets of the environment, and those that an agent read from its configuration."""
-    settings = settings_of(agent) if agent is not None else None
-    return Redactor([*environment_secrets(os.environ), *(settings.secrets if settings else ())])
+    """Knows the secrets of the environment; an agent's own one also those of its configuration."""
+    own: Redactor | None = getattr(agent, "redactor", None)
+    return own if own is not None else Redactor.from_environ(os.environ)
 
 
 def session_log(workspace: str, *, session_id: str | None, resume: str | None, kept: bool) -> EventLog:

@@ -1,4 +1,4 @@
-"""`trunkline sessions`: the conversations that were kept, to list, read and take along.
+"""`trunkline sessions`: the conversations that were kept, to list, read, take along and remove.
 
 Reading never takes a session from the process that is writing it. Exit codes: 0, or 1 when there is no such session or
 it cannot be read.
@@ -7,6 +7,8 @@ it cannot be read.
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, TypeVar
@@ -15,7 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext, shapes
-from trunkline.cli import shelf, transcript
+from trunkline.cli import shelf, table, transcript
 from trunkline.cli.transcript import printable, when
 from trunkline.core import records
 from trunkline.core.events import Envelope, Gap
@@ -27,6 +29,11 @@ R = TypeVar("R")
 
 #: The version of the first line of an export; `records` is that of the lines after it.
 EXPORT_VERSION = 1
+
+#: The longest id in the list, unless it is to be wide: ours have 36 characters, those of hosts may be sentences.
+LONGEST_ID = 36
+#: As much of the first message as anybody reads in a list.
+LONGEST_TITLE = 200
 
 _COLOURS: dict[str, str] = {"you": "cyan", "agent": "green", "failed": "red"}
 
@@ -57,7 +64,7 @@ _session = click.argument("session", metavar="ID", shell_complete=_complete)
 
 @click.group("sessions")
 def command() -> None:
-    """List, read and export the conversations that were kept.
+    """List, read, export and remove the conversations that were kept.
 
     They can be read while an agent is at work on them.
 
@@ -71,28 +78,45 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--workspace", metavar="PATH", help="Only the sessions of this directory.")
+@click.option("--wide", is_flag=True, help="Print everything, however wide the terminal is.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @_explained
-def list_sessions(workspace: str | None, as_json: bool) -> None:
-    """List all sessions, the one used last first."""
+def list_sessions(workspace: str | None, wide: bool, as_json: bool) -> None:
+    """List all sessions, the one used last first, with the first words of each."""
     found = shelf.sessions()
     if workspace is not None:
         found = [info for info in found if info.workspace == os.path.abspath(workspace)]
     if as_json:
-        click.echo(jsontext.dumps({"sessions": [shapes.encode(info) for info in found]}))
+        click.echo(jsontext.dumps({"sessions": [_record(info) for info in found]}))
     elif found:
-        _print_list(found)
+        _print_list(found, wide)
     else:
         click.echo("No sessions are kept here yet.", err=True)
 
 
-def _print_list(found: list[SessionInfo]) -> None:
-    rows = [(printable(info.id), when(info.updated), when(info.created), printable(info.workspace)) for info in found]
-    rows.insert(0, ("ID", "UPDATED", "CREATED", "WORKSPACE"))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, row[-1]]))
+def _record(info: SessionInfo) -> dict[str, Any]:
+    seen = shelf.glance(info)
+    return {**shapes.encode(info), "title": seen.title[:LONGEST_TITLE], "turns": seen.turns}
+
+
+def _print_list(found: list[SessionInfo], wide: bool) -> None:
+    head = ("ID", "UPDATED", "CREATED", "TURNS", "WORKSPACE", "TITLE") if wide else ("ID", "UPDATED", "TURNS", "TITLE")
+    rows: list[tuple[str, ...]] = []
+    for info in found:
+        seen = shelf.glance(info)
+        name, title, turns = printable(info.id), printable(seen.title[:LONGEST_TITLE]), str(seen.turns)
+        if wide:
+            rows.append((name, when(info.updated), when(info.created), turns, printable(info.workspace), title))
+        else:
+            rows.append((table.cut(name, LONGEST_ID), _day(info.updated), turns, title))
+    for line in table.lines(head, rows, None if wide else shutil.get_terminal_size().columns):
+        click.echo(line)
+
+
+def _day(at: float) -> str:
+    """A moment in few letters: the time if it is of today, else the day."""
+    moment, now = time.localtime(at), time.localtime()
+    return time.strftime("%H:%M" if moment[:3] == now[:3] else "%Y-%m-%d", moment)
 
 
 @command.command("show")
@@ -182,3 +206,16 @@ def _markdown(kept: shelf.Kept) -> Iterator[str]:
     yield f"Workspace `{printable(info.workspace)}`, created {when(info.created)}.\n"
     for block in transcript.blocks(kept.records):
         yield transcript.as_markdown(block)
+
+
+@command.command("rm")
+@click.argument("sessions", metavar="ID...", nargs=-1, required=True, shell_complete=_complete)
+@_explained
+def remove(sessions: tuple[str, ...]) -> None:
+    """Remove the sessions ID... for good.
+
+    One that an agent is at work on stays.
+    """
+    for session in sessions:
+        shelf.remove(session)
+        click.echo(f"Removed `{printable(session)}`.", err=True)

@@ -1,19 +1,37 @@
-"""The kept sessions as the command line finds them: by id or as `latest`, with advice when there is none."""
+"""The kept sessions as the command line finds them: by id or as `latest`, with advice when there is none.
+
+What a list shows of each is read from the two ends of its log, so that long sessions cost no more than short ones.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import islice
 
 from trunkline.base import paths
+from trunkline.base.values import Value
+from trunkline.core.events import Envelope, TurnStarted
 from trunkline.core.faults import SessionNotFound
 from trunkline.core.log import SessionInfo
+from trunkline.store import logfile, names
 from trunkline.store.files import FileStore
 from trunkline.store.view import View as Kept
 
-__all__ = ["LATEST", "Kept", "read", "sessions"]
+__all__ = ["LATEST", "Glance", "Kept", "glance", "read", "remove", "sessions"]
 
 LATEST = "latest"
+
+#: The first message is among so many records at the beginning, and one of a turn among so many at the end.
+GLANCE_RECORDS = 100
+
+
+class Glance(Value):
+    """What tells a session from others: its first message, and how many there were."""
+
+    title: str
+    turns: int
 
 
 def sessions() -> list[SessionInfo]:
@@ -34,6 +52,61 @@ def read(session: str) -> Kept:
         return _store().peek(session)
     except SessionNotFound as error:
         raise SessionNotFound(f"{error.message}.", hint=_suggestion(session)) from None
+
+
+def glance(info: SessionInfo) -> Glance:
+    """What a session is about, as far as its log can be read."""
+    try:
+        fd = os.open(_log(info.id), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return Glance("", 0)
+    try:
+        return _glance(fd)
+    except (OSError, logfile.NotALog):
+        return Glance("", 0)
+    finally:
+        os.close(fd)
+
+
+def _glance(fd: int) -> Glance:
+    def read_at(length: int, offset: int) -> bytes:
+        return os.pread(fd, length, offset)
+
+    header, start = logfile.read_header(fd)
+    end = os.fstat(fd).st_size
+
+    def envelopes(lines: Iterator[tuple[int, bytes]]) -> Iterator[Envelope]:
+        found = (logfile.decode_record(header.session, line) for _, line in islice(lines, GLANCE_RECORDS))
+        return (envelope for envelope in found if envelope is not None)
+
+    first = (envelope.event for envelope in envelopes(logfile.lines_forward(read_at, start, end)))
+    title = next((event.message.text for event in first if isinstance(event, TurnStarted)), "")
+    # Outside turns the number is 0.
+    turns = (envelope.turn for envelope in envelopes(logfile.lines_backward(read_at, start, end)))
+    return Glance(" ".join(title.split()), next(filter(None, turns), 0))
+
+
+def remove(session: str) -> None:
+    """Forget a session for good.
+
+    Raises:
+        SessionNotFound: there is none; the text suggests another.
+        SessionHeld: another process has it open.
+        ConfigError: it cannot be opened.
+        OSError: it cannot be removed.
+    """
+    try:
+        held = _store().open(session)
+    except SessionNotFound as error:
+        raise SessionNotFound(f"{error.message}.", hint=_suggestion(session)) from None
+    try:
+        os.unlink(_log(session))
+    finally:
+        held.close()
+
+
+def _log(session: str) -> str:
+    return os.path.join(paths.sessions_dir(), f"{names.file_name(session)}.log")
 
 
 def _latest(workspace: str) -> str:

@@ -32,6 +32,7 @@ Main = Callable[[asyncio.Event], Awaitable[int]]
 
 
 TRIALS = (
+    Trial("a coding agent in this terminal, with your key, your Ollama or a model that was pulled", "trunkline chat"),
     Trial(
         "an agent that echoes, as a host would spawn it",
         """echo '{"type":"message","msg_id":"m1","input":"Anybody?"}' | trunkline agent --json-stream --agent echo""",

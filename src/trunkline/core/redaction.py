@@ -6,7 +6,7 @@ next event of another kind, shows what it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from trunkline.core.events import Event, TextDelta, ThinkingDelta
@@ -32,19 +32,25 @@ class Redacts(Protocol):
         """For one text in pieces."""
 
 
-def redacting(secrets: Redacts) -> Callable[[Event], Sequence[Event]]:
+class Redaction:
     """What a `Session` takes as `redact`: gives the events to record in place of one."""
-    streams: dict[type[TextDelta | ThinkingDelta], Stream] = {}
 
-    def redact(event: Event) -> Sequence[Event]:
+    def __init__(self, secrets: Redacts) -> None:
+        self._secrets = secrets
+        self._streams: dict[type[TextDelta | ThinkingDelta], Stream] = {}
+
+    def __call__(self, event: Event) -> Sequence[Event]:
         if isinstance(event, TextDelta | ThinkingDelta):
-            stream = streams.get(type(event))
+            stream = self._streams.get(type(event))
             if stream is None:
-                stream = streams[type(event)] = secrets.stream()
+                stream = self._streams[type(event)] = self._secrets.stream()
             text = stream.feed(event.text)
             return (type(event)(text),) if text else ()
-        rest = tuple(kind(text) for kind, stream in streams.items() if (text := stream.finish()))
-        streams.clear()
-        return (*rest, secrets.data(event))
+        rest = tuple(kind(text) for kind, stream in self._streams.items() if (text := stream.finish()))
+        self._streams.clear()
+        return (*rest, self._secrets.data(event))
 
-    return redact
+    def text(self, text: str) -> str:
+        """A text that is no event, such as a complaint to the host."""
+        clean: str = self._secrets.data(text)
+        return clean

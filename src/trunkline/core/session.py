@@ -30,6 +30,7 @@ from trunkline.core.feed import QUEUE_LENGTH, Subscription
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.performer import EVENTS_PER_TICK, Performer
 from trunkline.core.recorder import Recorder, Sink
+from trunkline.core.redaction import Redaction
 from trunkline.core.state import SessionState
 from trunkline.core.turns import BusyPolicy, State, Turns
 
@@ -52,6 +53,7 @@ class Session:
         self._turns = Turns(policy, busy, turns_so_far=self.state.turns)
         self._performer = Performer(self._turns, self._recorder)
         self._closing: asyncio.Task[None] | None = None
+        self._redact = redact
 
     @classmethod
     async def open(
@@ -140,6 +142,10 @@ class Session:
                 yield item
         finally:
             live.close()
+
+    def clean(self, text: str) -> str:
+        """A text for the peer that is no event, without secrets."""
+        return self._redact.text(text) if isinstance(self._redact, Redaction) else text
 
     def flush(self) -> None:
         """Show now what would be shown at the end of the tick."""

@@ -26,6 +26,10 @@ class Decoder(Protocol):
     def done(self) -> bool:
         """Whether the last event has come."""
 
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is whole, so that it does not matter if what is left of the stream is lost."""
+
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:
         """Take an event, or a whole message, and give what can be shown. Raises `ProviderError` if it is an error."""
 
@@ -48,6 +52,10 @@ class AnswerReader:
     def done(self) -> bool:
         return self._decoder.done
 
+    @property
+    def complete(self) -> bool:
+        return self._decoder.complete
+
     def feed(self, data: bytes) -> Sequence[Chunk]:
         if self._stream is not None:
             return self._events(self._stream, data)
@@ -66,7 +74,8 @@ class AnswerReader:
             try:
                 left = self._decoded(self._stream.finish())
             except _NotJson:
-                raise broken_off("the answer broke off in the middle") from None
+                if not self._decoder.complete:
+                    raise broken_off("the answer broke off in the middle") from None
         return [*left, self._decoder.finish()]
 
     def _first(self, data: bytes) -> Sequence[Chunk]:

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trunkline.models.anthropic_decoder import AnthropicDecoder
-from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes, tool
+from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes
 from trunkline.models.endpoint import endpoint
-from trunkline.models.history import FILLER, History, Sent
+from trunkline.models.format import Format
 from trunkline.models.http_model import KeyedModel
 from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Request, ToolSpec
+from trunkline.models.outgoing import FILLER, Sent
 from trunkline.models.providers import ModelSettings
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
@@ -67,24 +68,13 @@ class _Written:
         return list(pieces), [*self._ends[-MARKED_MESSAGES:], len(pieces) - 1]
 
 
-class AnthropicFormat:
-    """Writes requests. One per model: it remembers the bytes of the messages that it has written."""
+class AnthropicFormat(Format):
+    """Writes requests. `caching`: the model can remember what it has read."""
 
     def __init__(self, *, caching: bool = True, compat: Mapping[str, Any] = {}) -> None:
-        profile = Compat(compat)
-        self._caching = caching and profile.flag("prompt_caching", True)
-        self._thinking = profile.flag("supports_thinking", True)
-        self._effort = profile.flag("supports_effort", False)
-        self._effort_levels = profile.texts("effort_levels")
-        self._images = profile.images
-        self._strip = profile.texts("strip_patterns")
-        self._shape = profile.shape("anthropic_input_schema")
-        self._sanitize = profile.flag("sanitize_schema", False)
-        self._tools = profile.flag("emit_tools", True)
-        self._max_tools = profile.number("max_tool_count")
-        self._history = History(self._message)
+        super().__init__(compat, shape="anthropic_input_schema", thinks=True, tries=False)
+        self._caching = caching and self._profile.flag("prompt_caching", True)
         self._written = _Written(())
-        self._preamble: tuple[str, tuple[ToolSpec, ...], bytes] = ("", (), b"")
 
     def body(
         self,
@@ -123,10 +113,10 @@ class AnthropicFormat:
     def _asked_to_think(self, request: Request, model: str, max_tokens: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         adaptive = is_adaptive(model)
-        known = not self._effort_levels or request.effort in self._effort_levels
-        if request.effort is not None and known and (adaptive or self._effort):
-            found["output_config"] = {"effort": request.effort}
-        if request.thinking_budget is None or not self._thinking:
+        effort = self._known_effort(request)
+        if effort is not None and (adaptive or self._tries):
+            found["output_config"] = {"effort": effort}
+        if request.thinking_budget is None or not self._thinks:
             return found
         if adaptive:
             return found | {"thinking": {"type": "adaptive", "display": "summarized"}}
@@ -136,40 +126,28 @@ class AnthropicFormat:
             found["thinking"] = {"type": "enabled", "budget_tokens": budget}
         return found
 
-    def _preamble_of(self, request: Request) -> bytes:
-        """The system prompt and the tools, which are the same from one request to the next."""
-        system, tools, written = self._preamble
-        if system != request.system or len(tools) != len(request.tools) or any(map(_differ, tools, request.tools)):
-            tools = tuple(request.tools)
-            written = self._system(request.system) + self._described(tools)
-            self._preamble = (request.system, tools, written)
+    def _preamble(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+        written = b""
+        if system.strip():
+            written = b',"system":[' + self._marked(to_bytes({"type": "text", "text": system})) + b"]"
+        if described := self._described(tools):
+            described[-1] = self._marked(described[-1])
+            written += b',"tools":[' + b",".join(described) + b"]"
         return written
 
-    def _system(self, system: str) -> bytes:
-        if not system.strip():
-            return b""
-        block = to_bytes({"type": "text", "text": system})
-        return b',"system":[' + (block[:-1] + _MARK if self._caching else block) + b"]"
-
-    def _described(self, tools: Sequence[ToolSpec]) -> bytes:
-        tools = tools[: self._max_tools] if self._tools else ()
-        if not tools:
-            return b""
-        written = [to_bytes(tool(spec, self._shape, sanitize=self._sanitize)) for spec in tools]
-        if self._caching:
-            written[-1] = written[-1][:-1] + _MARK
-        return b',"tools":[' + b",".join(written) + b"]"
+    def _marked(self, block: bytes) -> bytes:
+        """A block up to which the provider is asked to remember the request."""
+        return block[:-1] + _MARK if self._caching else block
 
     def _messages(self, request: Request) -> list[bytes]:
         """The messages in pieces to be joined: those of one side are one, and the user's last ones are marked."""
-        sent = self._history.sent(request.messages)
+        sent = self._outgoing.sent(request.messages)
         if self._written.sent is not sent:
             self._written = _Written(sent)
         pieces, ends = self._written.complete()
-        if self._caching:
-            for end in ends[-MARKED_MESSAGES:]:
-                # Every block ends with a brace, so this marks the last one.
-                pieces[end] = pieces[end][:-1] + _MARK
+        for end in ends[-MARKED_MESSAGES:]:
+            # Every block ends with a brace, so this marks the last one.
+            pieces[end] = self._marked(pieces[end])
         pieces.append(b"]}")
         return pieces
 
@@ -224,11 +202,6 @@ class AnthropicFormat:
             return {"type": "text", "text": f"[A picture ({image.media_type}), which this model cannot see.]"}
         return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.data}}
 
-    def _stripped(self, text: str) -> str:
-        for pattern in self._strip:
-            text = text.replace(pattern, "")
-        return text
-
 
 _OPENINGS = {"user": b'{"role":"user","content":[', "assistant": b'{"role":"assistant","content":['}
 _TURNS = {role: b"]}," + opening for role, opening in _OPENINGS.items()}
@@ -252,12 +225,13 @@ class AnthropicModel(KeyedModel):
         )
         self._format = AnthropicFormat(compat=settings.compat)
 
+    @property
+    def longest_answer(self) -> int:
+        return self.max_tokens or self.known_max_tokens
+
     def body(self, request: Request) -> bytes:
         """What is sent for a request."""
-        from trunkline.models import limits
-
-        longest = self.max_tokens or limits.max_tokens(self.name)
-        return self._format.body(request, model=self.name, max_tokens=longest)
+        return self._format.body(request, model=self.name, max_tokens=self.longest_answer)
 
     def decoder(self) -> AnthropicDecoder:
         """Reads one answer."""
@@ -285,7 +259,3 @@ def _document(block: Document) -> dict[str, Any]:
     else:
         source = {"type": "text", "media_type": "text/plain", "data": block.text or FILLER}
     return {"type": "document", "source": source, "title": block.name}
-
-
-def _differ(left: object, right: object) -> bool:
-    return left is not right

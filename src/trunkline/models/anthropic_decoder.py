@@ -50,6 +50,11 @@ class AnthropicDecoder:
         """Whether the last event has come."""
         return self._done
 
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is whole: it has a reason for its end, if not the mark of it."""
+        return self._done or self._stop is not None
+
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:
         """Take an event, or a whole message, and give what can be shown.
 
@@ -67,7 +72,7 @@ class AnthropicDecoder:
             self._count(_mapping(event, "message"))
         elif kind == "message_delta":
             self._count(event)
-            self._stop = _mapping(event, "delta").get("stop_reason") or self._stop
+            self._stop = _reason(_mapping(event, "delta")) or self._stop
         elif kind == "message_stop":
             self._done = True
         elif kind == "message":
@@ -84,7 +89,7 @@ class AnthropicDecoder:
         Raises:
             ProviderError: it is not complete.
         """
-        if not self._done and self._stop is None:
+        if not self.complete:
             raise no_end()
         content = tuple(block for index in sorted(self._blocks) if (block := _grown(self._blocks[index])) is not None)
         stop = _STOPS.get(self._stop or "", "end")
@@ -128,7 +133,7 @@ class AnthropicDecoder:
 
     def _whole(self, message: Mapping[str, Any]) -> list[Chunk]:
         self._count(message)
-        self._stop = message.get("stop_reason")
+        self._stop = _reason(message)
         self._done = True
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
@@ -173,6 +178,11 @@ def _grown(growing: _Growing) -> Block | None:
             given, raw = (whole, None) if not text and isinstance(whole, dict) else tool_input(text)
             return ToolUse(str(block.get("id") or new_call_id()), str(block.get("name") or ""), given, raw)
     return None
+
+
+def _reason(event: Mapping[str, Any]) -> str | None:
+    reason = event.get("stop_reason")
+    return reason if isinstance(reason, str) and reason else None
 
 
 def _index(event: Mapping[str, Any]) -> int:

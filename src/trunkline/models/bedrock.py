@@ -105,6 +105,10 @@ class BedrockReader:
     def done(self) -> bool:
         return self._failure is not None or self._decoder.done
 
+    @property
+    def complete(self) -> bool:
+        return self._decoder.complete
+
     def feed(self, data: bytes) -> Sequence[Chunk]:
         chunks: list[Chunk] = []
         try:
@@ -121,7 +125,7 @@ class BedrockReader:
     def finish(self) -> Sequence[Chunk]:
         if self._failure is not None:
             raise self._failure
-        if not self._decoder.done:
+        if not self._decoder.complete:
             self._frames.finish()
         return [self._decoder.finish()]
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ DEFAULT_REGION = "us-east-1"
 #: What the signature is for. (The host says `bedrock-runtime`, the signature does not.)
 _SERVICE = "bedrock"
 
-_INSTALL = "Run `pip install 'trunkline[bedrock]'`."
 _WAYS = (
     "Set `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or `AWS_PROFILE`, or `AWS_BEARER_TOKEN_BEDROCK`, "
     "or run `aws configure`."
@@ -87,7 +87,7 @@ def _require_botocore() -> None:
     from importlib.util import find_spec
 
     if find_spec("botocore") is None:
-        raise ConfigError("Bedrock needs the package `botocore`.", hint=_INSTALL)
+        raise ConfigError("Bedrock needs the package `botocore`.", hint=f"Run `{install_hint('bedrock')}`.")
 
 
 def _api_key(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:

@@ -111,7 +111,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="smollm2-135m",
         kind="llm",
-        description="SmolLM2 135M Instruct, 4 bits. Small and quick, to try things out with; knows little.",
+        description="A demo: quick, knows little. SmolLM2 135M Instruct, 4 bits.",
         licence="Apache-2.0",
         context=8192,
         files=(
@@ -134,7 +134,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="qwen2.5-coder-1.5b",
         kind="llm",
-        description="Qwen2.5 Coder 1.5B Instruct, 4 bits. Useful for small tasks. Who uploaded it is not known.",
+        description="For small tasks. Qwen2.5 Coder 1.5B Instruct, 4 bits. Who uploaded it is not known.",
         licence="Apache-2.0 (not stated by the uploader)",
         context=32768,
         files=(

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Literal
 
+from trunkline.base.extras import install_hint
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog
@@ -65,9 +66,8 @@ async def discover(environ: Mapping[str, str], *, llama_server_url: str = LLAMA_
     notes: list[str] = []
     found = _in_environment(environ, notes)
     if found is None:
-        found = await _on_this_machine(ollama_url(environ.get("OLLAMA_HOST", "")), llama_server_url, notes)
-    if found is None:
-        found = _pulled()
+        ollama = ollama_url(environ.get("OLLAMA_HOST", ""))
+        found = await _on_this_machine(ollama, llama_server_url, notes) or _pulled(notes)
     if found is None:
         raise ConfigError(" ".join(["No model is configured, and none was found.", *notes]), hint=_WAYS)
     return found
@@ -88,11 +88,16 @@ def _in_environment(environ: Mapping[str, str], notes: list[str]) -> Found | Non
         return Found(_settings("openai", environ), "`OPENAI_BASE_URL` is set")
     for variable in AWS_VARIABLES:
         if environ.get(variable) and _installed("botocore", "bedrock", variable, notes):
-            return Found(_settings("bedrock", environ), f"`{variable}` is set")
+            return Found(_settings("bedrock", environ), _of_a_cloud(variable))
     variable = "VERTEX_PROJECT_ID"
     if environ.get(variable) and _installed("google.auth", "vertex", variable, notes):
-        return Found(_settings("vertex", environ), f"`{variable}` is set")
+        return Found(_settings("vertex", environ), _of_a_cloud(variable))
     return None
+
+
+def _of_a_cloud(variable: str) -> str:
+    """Such variables are often set for something else, so it is said how to go another way."""
+    return f"`{variable}` is set, and servers on this machine were not looked for; `--provider` chooses another one"
 
 
 def _opened_by(key: _Key, environ: Mapping[str, str]) -> ModelSettings:
@@ -114,7 +119,7 @@ def _installed(module: str, extra: str, variable: str, notes: list[str]) -> bool
     except ModuleNotFoundError:
         there = False
     if not there and not any(extra in note for note in notes):
-        notes.append(f"`{variable}` is set, but its support is not installed: `pip install 'trunkline[{extra}]'`.")
+        notes.append(f"`{variable}` is set, but its support is not installed: `{install_hint(extra)}`.")
     return there
 
 
@@ -133,8 +138,14 @@ async def _on_this_machine(ollama: str, llama_server: str, notes: list[str]) -> 
     return None
 
 
-def _pulled() -> Found | None:
+def _pulled(notes: list[str]) -> Found | None:
     for entry in catalog.entries():
         if entry.kind == "llm" and catalog.installed(entry.name) is not None:
-            return Found(ModelSettings("local", entry.name), f"`{entry.name}` was pulled to this machine")
+            why = [
+                "no key is set, no Ollama and no `llama-server` with a model was found, and this one was pulled before"
+            ]
+            if entry.name == DEMO_MODEL:
+                why.append("It is a small demo model, to see how things work, not to work with")
+            why += [note.removesuffix(".") for note in notes]
+            return Found(ModelSettings("local", entry.name), ". ".join(why))
     return None

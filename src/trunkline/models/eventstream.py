@@ -16,9 +16,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.extras import install_hint
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.models.http_errors import shown
+from trunkline.models.overflow import is_too_long, too_long
 
 #: What the service says of itself, of its load, or of its model. The same request may succeed later. All others are
 #: about the request or the account.
@@ -60,7 +62,7 @@ class EventStreamDecoder:
             )
         except ImportError:
             raise ConfigError(
-                "Bedrock needs the package `botocore`.", hint="Run `pip install 'trunkline[bedrock]'`."
+                "Bedrock needs the package `botocore`.", hint=f"Run `{install_hint('bedrock')}`."
             ) from None
         self._buffer = EventStreamBuffer()
         # The last three are what its parser lets out when checksums are right and the content is not.
@@ -113,8 +115,10 @@ def _event(headers: Mapping[str, Any], payload: bytes) -> StreamEvent:
 
 def failure(name: str, reason: str) -> ProviderError:
     """What the service calls `name`, as an error with a true `retryable`."""
-    words = f": {shown(reason)}" if reason else ""
-    return ProviderError(f"Bedrock reports `{name}`{words}", retryable=name.lower() in PASSING_EXCEPTIONS)
+    message = f"Bedrock reports `{name}`" + (f": {shown(reason)}" if reason else "")
+    if is_too_long(reason, {name}):
+        return too_long(message)
+    return ProviderError(message, retryable=name.lower() in PASSING_EXCEPTIONS)
 
 
 def _reason(payload: bytes) -> str:

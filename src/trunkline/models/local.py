@@ -11,12 +11,14 @@ import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError, Fault, ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models import catalog, grammar, local_gguf, local_prompt
 from trunkline.models.local_engine import Engine, default_threads
 from trunkline.models.messages import Block, Thinking, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Stop, TextChunk, ThinkingChunk, ToolSpec
+from trunkline.models.overflow import is_too_long, too_long
 from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
 
 if TYPE_CHECKING:
@@ -29,11 +31,19 @@ DEFAULT_WINDOW = 8192
 #: Small models wander at the temperatures that large ones are used with.
 TEMPERATURE = 0.2
 TOP_P = 0.9
+#: Tokens that are this much less likely than the likeliest are never taken.
+MIN_P = 0.05
+#: Models in smaller files, in bytes, fall into loops. A little dislike of their last words keeps them from some; with
+#: more of it they misspell the names that they were told. Larger ones do well without.
+SMALL_MODEL_BYTES = 600_000_000
+SMALL_REPEAT_PENALTY = 1.03
+REPEAT_WINDOW_TOKENS = 64
 
 _ENGINE = "xllamacpp"
+NO_ENGINE = "The engine for local models is not installed."
 
 #: The settings under `compat` that have an effect. `force_tool`: each answer is a tool call.
-COMPAT_KEYS = frozenset({"force_tool", "n_ctx", "temperature", "threads"})
+COMPAT_KEYS = frozenset({"force_tool", "n_ctx", "repeat_penalty", "temperature", "threads"})
 
 
 class LocalModel:
@@ -57,6 +67,8 @@ class LocalModel:
         self.context_window = _count(compat, "n_ctx") or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW)
         self._threads = _count(compat, "threads") or default_threads()
         self._temperature = compat.get("temperature", TEMPERATURE)
+        small = os.path.getsize(self._path) < SMALL_MODEL_BYTES
+        self._repeat_penalty = compat.get("repeat_penalty", SMALL_REPEAT_PENALTY if small else 1.0)
         self._max_tokens = settings.max_tokens or DEFAULT_MAX_TOKENS
         self._force_tool = bool(compat.get("force_tool"))
         self._engine: Engine | None = None
@@ -112,6 +124,9 @@ class LocalModel:
             "max_tokens": request.max_tokens or self._max_tokens,
             "temperature": self._temperature,
             "top_p": TOP_P,
+            "min_p": MIN_P,
+            "repeat_penalty": self._repeat_penalty,
+            "repeat_last_n": REPEAT_WINDOW_TOKENS,
             "stream": True,
             "stream_options": {"include_usage": True},
             "cache_prompt": True,
@@ -234,13 +249,16 @@ def _find(name: str) -> tuple[str, int | None]:
     return installed, entry.context
 
 
-def _require_engine() -> None:
+def has_engine() -> bool:
+    """Whether models of the catalog can be used here. Costs no import of the engine."""
     from importlib.util import find_spec
 
-    if find_spec(_ENGINE) is None:
-        raise ConfigError(
-            "The engine for local models is not installed.", hint="Get it with `pip install 'trunkline[local]'`."
-        )
+    return find_spec(_ENGINE) is not None
+
+
+def _require_engine() -> None:
+    if not has_engine():
+        raise ConfigError(NO_ENGINE, hint=f"Get it with `{install_hint('local')}`.")
 
 
 def _count(compat: Mapping[str, Any], key: str) -> int | None:
@@ -257,11 +275,13 @@ def _fault(error: Any) -> ProviderError:
     if not isinstance(error, dict):
         return ProviderError(f"The local model failed: {error}")
     if error.get("type") == "exceed_context_size_error":
-        return ProviderError(
-            f"The prompt is too long: {error.get('n_prompt_tokens')} tokens > {error.get('n_ctx')} maximum.",
-            hint="Use `/compact`, begin another session, or choose a model with a larger window.",
+        return too_long(
+            f"The prompt is too long: {error.get('n_prompt_tokens')} tokens > {error.get('n_ctx')} maximum."
         )
-    return ProviderError(f"The local model failed: {error.get('message', error)}", retryable=error.get("code") == 503)
+    words = str(error.get("message", error))
+    if is_too_long(words):
+        return too_long(f"The local model failed: {words}")
+    return ProviderError(f"The local model failed: {words}", retryable=error.get("code") == 503)
 
 
 def _usage(reported: Mapping[str, Any]) -> Usage:

@@ -68,9 +68,8 @@ def tools_prompt(tools: Sequence[ToolSpec]) -> str:
         return ""
     lines = [f"- {tool.name}({_parameters(tool.schema)}): {_first_sentence(tool.description)}" for tool in tools]
     example = '{"name": TOOL, "arguments": {...}}'
-    how = (
-        f"To use one, answer with nothing but\n{CALL_BEGIN}\n{example}\n{CALL_END}\nIf none is needed, answer in words."
-    )
+    # No sentence leads up to the example: small models would say it, too, in front of their calls.
+    how = f"{CALL_BEGIN}\n{example}\n{CALL_END}\nThis form runs a tool. Anything else is an answer in words."
     return "\n".join(("# Tools", *map(_harmless, lines), how))
 
 

@@ -56,6 +56,11 @@ class Retrying(Chunk):
     reason: str
     seconds: float
 
+    @property
+    def told(self) -> str:
+        """The same in one sentence for people."""
+        return f"{self.reason.rstrip('.')}. Trying again in {self.seconds:.1f} s."
+
 
 class Answer(Chunk):
     """The whole of it, once and last. Joined, its blocks say what the chunks said."""

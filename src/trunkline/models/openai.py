@@ -5,16 +5,17 @@ They follow it more or less; what a configuration says about one of them (`compa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes, tool
+from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes
 from trunkline.models.endpoint import endpoint, host_of
-from trunkline.models.history import FILLER, History
+from trunkline.models.format import Format
 from trunkline.models.http_model import KeyedModel
 from trunkline.models.messages import Block, Document, Image, Message, Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Request, ToolSpec
 from trunkline.models.openai_decoder import OpenAIDecoder
+from trunkline.models.outgoing import FILLER, Sent
 from trunkline.models.providers import ModelSettings
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -28,30 +29,55 @@ COMPAT_KEYS = COMMON_KEYS | {"auto_tool_id", "include_stream_options", "max_toke
 _TOOL_PICTURES = "The pictures of the tool's result:"
 
 
-class OpenAIFormat:
-    """Writes requests. One per model: it remembers the bytes of the messages that it has written.
+class _Written:
+    """A conversation in pieces to be joined. It grows with the conversation, and only what is new is looked at.
 
-    `official`: what reads them is OpenAI itself.
+    What the user says in several messages goes out as one: servers that fill templates insist that sides take turns.
     """
 
+    def __init__(self, sent: Sequence[Sent], encode: Callable[[Message], bytes]) -> None:
+        self.sent = sent
+        self._encode = encode
+        self._seen = 0
+        self._pieces: list[bytes] = []
+        self._turn: list[Sent] = []
+        """What the user said last; its bytes are the last piece."""
+
+    def complete(self) -> Sequence[bytes]:
+        """The pieces up to now."""
+        fresh = False
+        for one in self.sent[self._seen :]:
+            if one.role == "user" and self._turn:
+                self._turn.append(one)
+                fresh = True
+                continue
+            if fresh:
+                self._merge()
+                fresh = False
+            self._turn = [one] if one.role == "user" else []
+            self._pieces += [b",", one.data] if self._pieces else [one.data]
+        if fresh:
+            self._merge()
+        self._seen = len(self.sent)
+        return self._pieces
+
+    def _merge(self) -> None:
+        content = tuple(block for one in self._turn for block in one.message.content)
+        self._pieces[-1] = self._encode(Message("user", content))
+
+
+class OpenAIFormat(Format):
+    """Writes requests. `official`: what reads them is OpenAI itself."""
+
     def __init__(self, *, official: bool = False, compat: Mapping[str, Any] = {}) -> None:
-        profile = Compat(compat)
+        super().__init__(compat, shape="openai_function", thinks=False, tries=True)
+        profile = self._profile
         self._official = official
         default_field = "max_completion_tokens" if official else "max_tokens"
         self._max_tokens_field = profile.text("max_tokens_field") or default_field
         self._usage_wanted = profile.flag("include_stream_options", True)
         self._auto_id = profile.flag("auto_tool_id", True)
-        self._thinking = profile.flag("supports_thinking", False)
-        self._effort = profile.flag("supports_effort", True)
-        self._effort_levels = profile.texts("effort_levels")
-        self._images = profile.images
-        self._strip = profile.texts("strip_patterns")
-        self._shape = profile.shape("openai_function")
-        self._sanitize = profile.flag("sanitize_schema", False)
-        self._tools = profile.flag("emit_tools", True)
-        self._max_tools = profile.number("max_tool_count")
-        self._history = History(self._message)
-        self._preamble: tuple[str, tuple[ToolSpec, ...], bytes] = ("", (), b',"messages":[')
+        self._written = _Written((), self._message)
 
     def body(self, request: Request, *, model: str, max_tokens: int | None, stream: bool = True) -> bytes:
         """The body of a request. `max_tokens` is the longest answer, unless the request says it; None: no limit."""
@@ -59,38 +85,35 @@ class OpenAIFormat:
         tokens = request.max_tokens or max_tokens
         if tokens is not None:
             head[self._max_tokens_field] = tokens
-        known = not self._effort_levels or request.effort in self._effort_levels
-        if request.effort is not None and self._effort and known:
-            head["reasoning_effort"] = request.effort
-        if request.thinking_budget is not None and self._thinking:
+        effort = self._known_effort(request)
+        if effort is not None and self._tries:
+            head["reasoning_effort"] = effort
+        if request.thinking_budget is not None and self._thinks:
             head["thinking"] = {"type": "enabled"}
         if stream:
             head["stream"] = True
             if self._usage_wanted:
                 head["stream_options"] = {"include_usage": True}
-        messages = b",".join([sent.data for sent in self._history.sent(request.messages)])
-        return b"".join((to_bytes(head)[:-1], self._preamble_of(request), messages, b"]}"))
+        return b"".join([to_bytes(head)[:-1], self._preamble_of(request), *self._messages(request), b"]}"])
 
     def decoder(self) -> OpenAIDecoder:
         """Reads one answer."""
         return OpenAIDecoder(auto_id=self._auto_id)
 
-    def _preamble_of(self, request: Request) -> bytes:
-        """The tools and the system prompt, which are the same from one request to the next."""
-        system, tools, written = self._preamble
-        if system != request.system or len(tools) != len(request.tools) or any(map(_differ, tools, request.tools)):
-            tools = tuple(request.tools)
-            written = self._described(tools) + b',"messages":['
-            if request.system.strip():
-                written += to_bytes({"role": "system", "content": request.system}) + b","
-            self._preamble = (request.system, tools, written)
+    def _preamble(self, system: str, tools: Sequence[ToolSpec]) -> bytes:
+        described = self._described(tools)
+        written = b',"tools":[' + b",".join(described) + b"]" if described else b""
+        written += b',"messages":['
+        if system.strip():
+            written += to_bytes({"role": "system", "content": system}) + b","
         return written
 
-    def _described(self, tools: Sequence[ToolSpec]) -> bytes:
-        tools = tools[: self._max_tools] if self._tools else ()
-        if not tools:
-            return b""
-        return b',"tools":' + to_bytes([tool(spec, self._shape, sanitize=self._sanitize) for spec in tools])
+    def _messages(self, request: Request) -> Sequence[bytes]:
+        """The messages in pieces to be joined."""
+        sent = self._outgoing.sent(request.messages)
+        if self._written.sent is not sent:
+            self._written = _Written(sent, self._message)
+        return self._written.complete()
 
     def _message(self, message: Message) -> bytes:
         """A message as it is sent: one, or one for each result and one for the rest, separated by commas."""
@@ -140,11 +163,6 @@ class OpenAIFormat:
             written["tool_calls"] = calls
         return [written]
 
-    def _stripped(self, text: str) -> str:
-        for pattern in self._strip:
-            text = text.replace(pattern, "")
-        return text
-
 
 class OpenAIModel(KeyedModel):
     """A model at OpenAI, or at whoever offers the same interface."""
@@ -189,7 +207,3 @@ def _joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
 
 def _data_url(media_type: str, data: str) -> str:
     return f"data:{media_type};base64,{data}"
-
-
-def _differ(left: object, right: object) -> bool:
-    return left is not right

@@ -46,6 +46,11 @@ class OpenAIDecoder:
         """Whether the mark of the end has come. Not at the finish reason: the usage comes after it."""
         return self._done
 
+    @property
+    def complete(self) -> bool:
+        """Whether the answer is whole: it has a reason for its end, if not the mark of it."""
+        return self._done or self._reason is not None
+
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:
         """Take a chunk, or a whole completion, and give what can be shown.
 
@@ -80,7 +85,7 @@ class OpenAIDecoder:
         Raises:
             ProviderError: it is not complete.
         """
-        if self._reason is None and not self._done:
+        if not self.complete:
             raise no_end()
         if self._reason == "error":
             raise stream_fault({"message": "the provider says that it failed, and not why"})
@@ -127,8 +132,8 @@ class OpenAIDecoder:
                 continue
             if part.get("type") == "thinking":
                 inner = part.get("thinking")
-                thought = inner if isinstance(inner, str) else self._parts(inner, chunks) if inner else ""
-                if thought:
+                thought = self._parts(inner, chunks) if isinstance(inner, list) else inner
+                if thought and isinstance(thought, str):
                     self._thoughts.append(thought)
                     chunks.append(ThinkingChunk(thought))
             elif isinstance(part.get("text"), str):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trunkline.base import http, jsontext
+from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError, ProviderError
 
 #: What a token must be good for. Google has no narrower one for models.
@@ -33,7 +34,6 @@ _METADATA_TIMEOUT_SECONDS = 3.0
 _METADATA_HOST = "metadata.google.internal"
 _METADATA_HEADERS = {"Metadata-Flavor": "Google"}
 
-_INSTALL = "Run `pip install 'trunkline[vertex]'`."
 _WAYS = (
     "Set `GOOGLE_APPLICATION_CREDENTIALS` to the file of a service account, or run "
     "`gcloud auth application-default login`."
@@ -111,7 +111,7 @@ def _require_google_auth() -> None:
     except ModuleNotFoundError:  # there is no `google` at all
         missing = True
     if missing:
-        raise ConfigError("Vertex AI needs the package `google-auth`.", hint=_INSTALL)
+        raise ConfigError("Vertex AI needs the package `google-auth`.", hint=f"Run `{install_hint('vertex')}`.")
 
 
 def _find(file: str | None, environ: Mapping[str, str], transport: _Transport) -> _Source:

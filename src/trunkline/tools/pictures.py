@@ -55,11 +55,11 @@ def problem(picture: Picture, size: int) -> str | None:
     if not picture.width or not picture.height:
         return "it is broken: its size in pixels cannot be found"
     if size > LARGEST_PICTURE:
-        return f"the picture has {size} bytes; models take {LARGEST_PICTURE}. Make a smaller copy and read that"
+        return f"the picture has {size} bytes; models take {LARGEST_PICTURE}. Make a smaller copy"
     if max(picture.width, picture.height) > LONGEST_SIDE:
         return (
             f"the picture is {picture.width} x {picture.height} pixels; models take {LONGEST_SIDE} on a side. "
-            "Make a smaller copy and read that"
+            "Make a smaller copy"
         )
     return None
 

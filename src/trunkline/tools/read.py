@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, AnyStr, Literal
 
 from trunkline.base.process_errors import SpawnError
 from trunkline.base.values import Value
@@ -41,9 +41,10 @@ EMPTY = "(empty file)"
 #: How long the way to a line may take in a file that is too large for memory: some 10 GB.
 _SEEK_SECONDS = 10.0
 _SEEK_CHUNK = 1024 * 1024
-#: Lines that are put together at once, so that neither many small pieces nor one large one is made.
-_LINES_AT_ONCE = 1000
-_CR = "\r"
+#: What is searched for line feeds one by one, where counting them has shown that the wanted one is there.
+_SEARCHED = 64 * 1024
+#: A line's number is written with at least so many characters, and a tab behind it.
+_NUMBER_WIDTH = 6
 
 _Kind = Literal["text", "picture", "pdf", "binary"]
 
@@ -106,8 +107,8 @@ class Read:
                 text = await reporting(pdf_text(found.real_path), report, f"Reading {path}")
             except SpawnError as error:
                 raise FileProblem(str(error)) from None
-            return await in_thread(lambda stop: _number(text, part, path, stop))
-        return await in_thread(lambda stop: _show_text(found, part, path, stop))
+            return await in_thread(lambda _: _number(text, part, path))
+        return await in_thread(lambda _: _show_text(found, part, path))
 
 
 class _Found(Value):
@@ -171,12 +172,10 @@ def _read_part(fd: int, offset: int, limit: int, stop: Stop) -> tuple[bytes, boo
     data = read_bytes(fd, LARGEST_FILE, stop, _skip_lines(fd, offset, stop))
     if not data:
         raise FileProblem(f"there are no lines after offset {offset}")
-    lines = data.split(b"\n", limit)
-    cut = len(lines) <= limit and len(data) >= LARGEST_FILE
-    if len(lines) > limit or not lines[-1]:
-        # What is behind the last line feed is another line, or none.
-        lines.pop()
-    return b"\n".join(lines), cut
+    behind = _behind(data, b"\n", limit)
+    if behind >= 0:
+        return data[: behind - 1], False
+    return data.removesuffix(b"\n"), len(data) >= LARGEST_FILE
 
 
 def _skip_lines(fd: int, count: int, stop: Stop) -> bytes:
@@ -189,7 +188,7 @@ def _skip_lines(fd: int, count: int, stop: Stop) -> bytes:
         chunk = os.read(fd, _SEEK_CHUNK)
         breaks = chunk.count(b"\n")
         if breaks >= count:
-            return chunk.split(b"\n", count)[-1]
+            return chunk[_behind(chunk, b"\n", count) :]
         if not chunk:
             break
         count -= breaks
@@ -212,33 +211,74 @@ def _show_picture(data: bytes, path: str) -> ToolOutput:
     )
 
 
-def _show_text(found: _Found, part: Part, path: str, stop: Stop) -> ToolOutput:
+def _show_text(found: _Found, part: Part, path: str) -> ToolOutput:
     encoding = "utf-8-sig" if found.is_all or part[0] == 0 else "utf-8"
     text = found.data.decode(encoding, "replace")
     if found.is_all:
-        return _number(text, part, path, stop)
+        return _number(text, part, path)
     note = f"\n(cut: these lines have more than {LARGEST_FILE} bytes)" if found.cut else ""
-    return ToolOutput(_numbered(text.split("\n"), part[0], stop, note))
+    return ToolOutput(_numbered(text, part[0] + 1, note))
 
 
-def _number(text: str, part: Part, path: str, stop: Stop) -> ToolOutput:
+def _number(text: str, part: Part, path: str) -> ToolOutput:
     """The lines asked for, each behind its number."""
     if not text:
         return ToolOutput(EMPTY)
-    lines = text.removesuffix("\n").split("\n")
+    text = text.removesuffix("\n")
     offset, limit = part
-    if offset >= len(lines):
-        return ToolOutput(f"There is no line after offset {offset}: {path} has {len(lines)} lines.", status="error")
-    return ToolOutput(_numbered(lines[offset : None if limit is None else offset + limit], offset, stop))
+    begin = _behind(text, "\n", offset)
+    if begin < 0:
+        lines = text.count("\n") + 1
+        return ToolOutput(f"There is no line after offset {offset}: {path} has {lines} lines.", status="error")
+    behind = -1 if limit is None else _behind(text, "\n", limit, begin)
+    return ToolOutput(_numbered(text[begin : behind - 1 if behind >= 0 else None], offset + 1))
 
 
-def _numbered(lines: Sequence[str], offset: int, stop: Stop, note: str = "") -> str:
+def _behind(text: AnyStr, line_feed: AnyStr, count: int, start: int = 0) -> int:
+    """Where the text goes on behind that many line feeds after `start`; -1 if it has fewer."""
+    position = start
+    while position < len(text):
+        # Counting is many times faster than finding.
+        some = text.count(line_feed, position, position + _SEARCHED)
+        if some >= count:
+            break
+        count -= some
+        position += _SEARCHED
+    for _ in range(count):
+        position = text.find(line_feed, position) + 1
+        if not position:
+            return -1
+    return position
+
+
+def _numbered(text: str, first: int, note: str = "") -> str:
+    """The lines of a text, numbered from `first`, within the limit. What will not be seen is counted and not made."""
+    text = text.removesuffix("\r").replace("\r\n", "\n")
     clip = Clip(READ_LIMIT)
-    for begin in range(0, len(lines), _LINES_AT_ONCE):
-        stop.check()
-        some = lines[begin : begin + _LINES_AT_ONCE]
-        first = offset + begin + 1
-        numbered = "\n".join(f"{number:>6}\t{line.removesuffix(_CR)}" for number, line in enumerate(some, first))
-        clip.feed(f"\n{numbered}" if begin else numbered)
+    clip.feed(f"{first:>{_NUMBER_WIDTH}}\t")
+    seen, rest = text[:READ_LIMIT], text[READ_LIMIT:]
+    clip.feed(_number_breaks(seen, first + 1))
+    number = first + 1 + seen.count("\n")
+    if len(rest) > READ_LIMIT:
+        unseen, rest = rest[:-READ_LIMIT], rest[-READ_LIMIT:]
+        breaks = unseen.count("\n")
+        clip.skip(len(unseen.encode("utf-8", "surrogatepass")) + _numbers_size(number + breaks) - _numbers_size(number))
+        number += breaks
+    clip.feed(_number_breaks(rest, number))
     clip.feed(note)
     return clip.text()
+
+
+def _number_breaks(text: str, number: int) -> str:
+    """The text with a number behind each line feed, the first one being `number`."""
+    start, *lines = text.split("\n")
+    return start + "".join(f"\n{each:>{_NUMBER_WIDTH}}\t{line}" for each, line in enumerate(lines, number))
+
+
+def _numbers_size(end: int) -> int:
+    """How many characters the numbers from 1 have that are less than `end`, each with its tab."""
+    size = (_NUMBER_WIDTH + 1) * (end - 1)
+    for digits in range(_NUMBER_WIDTH, len(str(end))):
+        # All numbers from here on have one digit more.
+        size += max(0, end - 10**digits)
+    return size

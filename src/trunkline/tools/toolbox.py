@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.tools.arguments import BadArguments, checked, renamed
 from trunkline.tools.edit import Edit
@@ -49,7 +50,9 @@ class Toolbox:
     A tool may have `aliases`: other names that models use for its parameters, each with the right one.
     """
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), redactor: Redactor | None = None) -> None:
+        self._redactor = redactor or Redactor()
+        """Cleans what tools give, before anything is cut: half of a secret would not be known for one."""
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             self.add(tool)
@@ -114,7 +117,7 @@ class Toolbox:
             return True
 
     async def run(self, name: str, args: Mapping[str, Any] | None, report: Report) -> ToolOutput:
-        """Call a tool. Always gives an output, of which nothing is longer than the tool's limit and a mark."""
+        """Call a tool. Always gives an output, without secrets, and nothing longer than the tool's limit and a mark."""
         tool = self.find(name)
         if tool is None:
             return ToolOutput(unknown_tool(name), status="error")
@@ -127,7 +130,7 @@ class Toolbox:
         except Exception as error:  # a tool's defect is the call's failure, and not the agent's
             _log.exception("Tool `%s` raised", name)
             return ToolOutput(f"{name} failed with {type(error).__name__}: {error}", status="error")
-        return _limited(output, tool.limit)
+        return _limited(self._redactor.data(output), tool.limit)
 
 
 def _named(tool: Tool, args: Mapping[str, Any] | None) -> Mapping[str, Any]:

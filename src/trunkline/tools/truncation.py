@@ -57,6 +57,10 @@ class Clip:
         if len(self._tail) > 4 * self._limit:
             self._tail = self._tail[-self._limit - 1 :]
 
+    def skip(self, size: int) -> None:
+        """Count a piece of that many bytes that will be missing: the limit was reached before, and is again behind."""
+        self._bytes += size
+
     def text(self) -> str:
         """What was fed, without its middle if that is too much."""
         if not self._tail:

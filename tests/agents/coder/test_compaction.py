@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.agents.coder.test_history import Notebook
 from tests.support.loop import run
 from tests.support.thinker import Reply, Thinker, words
 from trunkline.agents.coder import compaction
-from trunkline.agents.coder.compaction import ASK_FOR_SUMMARY, CLEARED, COMPACTED, DROPPED, Compaction, is_overflow
+from trunkline.agents.coder.compaction import ASK_FOR_SUMMARY, Compaction
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, NO_MORE_TOOLS, PICTURE_CLEARED, STOPPED
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Message, Text, ToolResult, ToolUse, from_json
+from trunkline.models.messages import Document, Image, Message, Text, ToolResult, ToolUse, from_json
+from trunkline.models.model import Retrying
 
 WINDOW = 10_000
 
@@ -113,11 +117,38 @@ def test_switched_off_it_only_does_what_cannot_be_left_undone() -> None:
     assert ["the oldest" in notice for notice in room.make()] == [True]
 
 
-def test_an_overflow_is_recognised_in_the_words_of_different_providers() -> None:
-    for text in (
-        "prompt is too long: 210000 tokens > 200000 maximum",
-        "This model's maximum context length is 128000 tokens.",
-        "exceed_context_size_error",
-    ):
-        assert is_overflow(ProviderError(text))
-    assert not is_overflow(ProviderError("API error 401: bad key"))
+def test_the_latest_words_are_the_user_s_and_not_our_own() -> None:
+    room = Room(words("A summary."), rounds=5, chars=8000)
+    room.history.user((Text(NO_MORE_TOOLS), Text(STOPPED)))
+    room.make()
+    assert [block for message in room.history.messages for block in message.content][-1] == Text("Find the bug.")
+
+
+def test_a_summary_that_was_cut_off_is_none() -> None:
+    room = Room(words("They look for", "max_tokens"), rounds=5, chars=7000)
+    assert "could not be summarised" in room.make()[0]
+
+
+def test_each_retry_of_a_summary_is_told() -> None:
+    room = Room([Retrying("API error 529", 1.0), *words("A summary.")], rounds=5, chars=8000)
+    assert room.make()[0] == "API error 529. Trying again in 1.0 s."
+
+
+def test_a_summary_asks_for_no_more_than_fits() -> None:
+    room = Room(words("A summary."), rounds=5, chars=8000)
+    room.make()
+    assert room.model.requests[0].max_tokens == compaction.SUMMARY_TOKENS
+
+
+def test_the_oldest_pictures_go_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "MAX_DATA_CHARS", 25)
+    room = Room(enabled=False)
+    picture = Image("image/png", "A" * 10)
+    room.history.user((picture, Document("application/pdf", "B" * 10, "a.pdf", "the text")))
+    room.history.assistant((ToolUse("t1", "Read", {}),))
+    room.history.results([ToolResult("t1", "Image loaded", images=(picture, picture))])
+    assert room.make() == ["Old pictures and documents were cleared to make room."]
+    blocks = [block for message in room.history.messages for block in message.content]
+    assert blocks[1:3] == [Text(PICTURE_CLEARED), Text("[The document `a.pdf`, as text:]\nthe text")]
+    assert blocks[-1] == ToolResult("t1", "Image loaded", images=(picture, picture))
+    assert room.make() == ["Old pictures and documents were cleared to make room."]

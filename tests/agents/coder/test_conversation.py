@@ -14,8 +14,8 @@ from tests.agents.coder.test_history import Notebook
 from tests.support.loop import until
 from tests.support.thinker import USED, Reply, Thinker, call, calls, words
 from trunkline.agents.coder.agent import Coder
-from trunkline.agents.coder.compaction import COMPACTED
 from trunkline.agents.coder.settings import CoderSettings
+from trunkline.agents.coder.words import COMPACTED
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Conversation, Deny, OpenRequest, SetOptions
 from trunkline.core.events import (
     Event,
@@ -30,8 +30,8 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import ConfigError, Fault, ProviderError, Unsupported
 from trunkline.core.usage import NOTHING_USED, Usage
-from trunkline.models.messages import Message, Text, ToolResult
-from trunkline.models.model import Request, TextChunk
+from trunkline.models.messages import Message, Text, Thinking, ToolResult
+from trunkline.models.model import Answer, Request, TextChunk
 from trunkline.models.providers import ModelSettings
 
 
@@ -224,7 +224,8 @@ async def test_an_unknown_command_is_a_message(tmp_path: Path) -> None:
 
 
 async def test_another_model_answers_from_the_next_message_on(tmp_path: Path) -> None:
-    async with talking(tmp_path, words("one"), words("two")) as talk:
+    thought = [Answer((Thinking("hm", "signed"), Text("one")), "end", USED)]
+    async with talking(tmp_path, thought, words("two")) as talk:
         await talk.say("hi")
         first = talk.model
         await talk.conversation.configure(SetOptions({"model": "better", "effort": "high", "thinking": "enabled"}))
@@ -235,6 +236,7 @@ async def test_another_model_answers_from_the_next_message_on(tmp_path: Path) ->
         assert "better" in request.system
         assert (request.effort, request.thinking_budget) == ("high", 10_000)
         assert len(request.messages) == 3
+        assert "signed" not in str(request.messages)
 
 
 @pytest.mark.parametrize("options", [{"effort": "enormous"}, {"thinking": "maybe"}])
@@ -293,6 +295,47 @@ async def test_sub_agents_work_on_their_own_and_only_their_answers_come_back(tmp
         assert events[-1] == TurnEnded("success", Usage(60, 30))
         subs = [request for request in talk.model.requests if "Do one." in str(request.messages[0])]
         assert "Spawn" not in [tool.name for tool in subs[0].tools]
+
+
+async def test_a_sub_agent_has_read_nothing_yet(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha\n")
+    edit = call("Edit", "t2", file_path="a.txt", old_string="alpha", new_string="beta")
+    answer = by_task(one=[calls(edit), words("I may not.")])
+    replies = [
+        calls(call("Read", file_path="a.txt"), call("Spawn", "t3", tasks=[{"name": "one", "prompt": "Do one."}]))
+    ]
+    async with talking(tmp_path, *replies, answer, answer, words("ok")) as talk:
+        events = await talk.say("go")
+        edited = next(event for event in events if isinstance(event, ToolFinished) and event.name == "Edit")
+        assert "You must Read" in edited.output
+        assert (tmp_path / "a.txt").read_text() == "alpha\n"
+
+
+async def test_a_sub_agent_knows_neither_spawn_nor_what_came_before(tmp_path: Path) -> None:
+    answer = by_task(one=[words("Fine.")])
+    async with talking(tmp_path, spawn("one"), answer, words("ok"), history=("Rule one.",)) as talk:
+        events = await talk.say("go")
+        mine, theirs = talk.model.requests[0].system, talk.model.requests[1].system
+        assert "Spawn" in mine
+        assert "Rule one." in mine
+        assert "Spawn" not in theirs
+        assert "Rule one." not in theirs
+        assert events[-1].outcome == "success"  # type: ignore[attr-defined]
+
+
+async def test_a_sub_agent_s_requests_name_it(tmp_path: Path) -> None:
+    answer = by_task(one=[calls(call("Bash", command="true")), words("Done.")])
+    async with talking(tmp_path, spawn("one"), answer, answer, words("ok")) as talk:
+        events = await talk.say("go")
+        asked = [event.description for event in events if isinstance(event, ToolRequested)]
+        assert asked == ["Spawn: one", "one: Execute: true"]
+
+
+async def test_a_sub_agent_s_answer_is_whole_though_it_came_in_two(tmp_path: Path) -> None:
+    answer = by_task(one=[words("first half, ", "max_tokens"), words("second half")])
+    async with talking(tmp_path, spawn("one"), answer, answer, words("ok")) as talk:
+        await talk.say("go")
+        assert "first half, second half" in str(talk.model.asked[-1])
 
 
 async def test_a_sub_agent_that_fails_does_not_fail_the_turn(tmp_path: Path) -> None:

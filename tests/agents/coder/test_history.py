@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trunkline.agents.coder.history import CUT_OFF, STOPPED, History, NoJournal, estimate
-from trunkline.models.messages import Image, Message, Text, Thinking, ToolResult, ToolUse, to_json
+import pytest
+
+from trunkline.agents.coder.history import History, NoJournal, estimate
+from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED, UNSEEN
+from trunkline.models.messages import Document, Image, Message, Text, Thinking, ToolResult, ToolUse, to_json
 
 
 class Notebook:
@@ -48,8 +51,8 @@ def test_a_call_that_a_crash_cut_off_gets_a_result_and_the_result_is_kept() -> N
     last = resumed.messages[-1]
     assert last.role == "user"
     assert [(block.id, block.text, block.is_error) for block in last.content if isinstance(block, ToolResult)] == [
-        ("t1", CUT_OFF, True),
-        ("t2", CUT_OFF, True),
+        ("t1", NOT_BEGUN, True),
+        ("t2", NOT_BEGUN, True),
     ]
 
 
@@ -58,9 +61,10 @@ def test_results_that_were_there_before_a_crash_are_not_lost() -> None:
     history = History(notebook)
     history.user((Text("go"),))
     history.assistant((CALL, CALL.replace(id="t2")))
-    history.early(ToolResult("t2", "done"))
+    for early in (ToolResult("t2", UNSEEN, True), ToolResult("t1", UNSEEN, True), ToolResult("t2", "done")):
+        history.early(early)
     resumed = History(Notebook(*notebook.kept))
-    assert resumed.messages[-1].content == (ToolResult("t1", CUT_OFF, True), ToolResult("t2", "done"))
+    assert resumed.messages[-1].content == (ToolResult("t1", UNSEEN, True), ToolResult("t2", "done"))
     history.results([ToolResult("t1", "too"), ToolResult("t2", "done")])
     assert History(Notebook(*notebook.kept)).messages == history.messages
 
@@ -85,6 +89,26 @@ def test_calls_with_the_same_id_get_ids_of_their_own() -> None:
     ids = [call.id for call in history.assistant((CALL, CALL, CALL.replace(id="")))]
     ids += [call.id for call in history.assistant((CALL,))]
     assert ids == ["t1", "t1-2", "call", "t1-3"]
+
+
+@pytest.mark.parametrize("bad", ["x" * 37, "a b", "a/b", "ä", "\ud800"])
+def test_an_id_or_a_name_that_no_provider_takes_back_is_replaced(bad: str) -> None:
+    (call,) = History(NoJournal()).assistant((ToolUse(bad, "n" * 100, {}),))
+    assert (call.id, call.name) == ("call", "n" * 64)
+
+
+def test_what_people_have_seen_of_an_answer_is_not_lost_with_the_process() -> None:
+    notebook = Notebook()
+    history = History(notebook)
+    history.user((Text("go"),))
+    history.early(Text("Half an "))
+    history.early(Text("ans"))
+    assert History(Notebook(*notebook.kept)).messages[1:] == [
+        Message("assistant", (Text("Half an ans"),)),
+        Message("user", (Text(CRASHED),)),
+    ]
+    history.assistant((Text("Half an answer, and more."),))
+    assert History(Notebook(*notebook.kept)).messages == history.messages
 
 
 def test_ids_of_before_are_known_after_resuming() -> None:
@@ -114,14 +138,23 @@ def test_tokens_are_as_the_provider_counted_and_estimated_from_there() -> None:
 def test_another_model_gets_no_thoughts_that_it_did_not_think() -> None:
     notebook = Notebook()
     history = History(notebook)
+    history.answered_by("a")
     history.user((Text("go"),))
-    history.assistant((Thinking("hm", "sig"), CALL))
+    history.assistant((Thinking("hm", "sig"), CALL.replace(extra={"signature": "sig"})))
     history.results([ToolResult("t1", "a.txt")])
     history.assistant((Thinking("so", "sig"),))
-    history.forget_thoughts()
-    assert history.messages == [
+    thoughtful = list(history.messages)
+    resumed = History(Notebook(*notebook.kept))
+    resumed.answered_by("a")
+    assert resumed.messages == thoughtful
+    resumed.answered_by("b")
+    assert resumed.messages == [
         Message("user", (Text("go"),)),
         Message("assistant", (CALL,)),
         Message("user", (ToolResult("t1", "a.txt"),)),
     ]
-    assert History(Notebook(*notebook.kept)).messages == history.messages
+
+
+def test_a_document_counts_with_its_text() -> None:
+    document = Document("application/pdf", "AAAA", "a.pdf", "x" * 4000)
+    assert estimate(Message("user", (document,))) > 2000

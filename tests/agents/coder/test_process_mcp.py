@@ -46,3 +46,39 @@ def test_a_server_that_fails_is_named_and_the_agent_goes_on(tmp_path: Path) -> N
         assert "`broken`" in error["error"]["message"]
         assert text_of(agent.ask("Hello?")) == "Hello."
         assert agent.asked.mcp_tools == []
+
+
+KEY, TOKEN = "sk-of-the-model-0123456789", "hosttok-5f4d9a8b7c6d5e4f"
+
+
+def test_what_a_failing_server_says_last_shows_no_secret(tmp_path: Path) -> None:
+    with coding(tmp_path, env={"SOME_API_KEY": KEY}) as agent:
+        script = "import os, sys; sys.exit('no: ' + os.environ['SOME_API_KEY'])"
+        agent.send(type="add_mcp_server", name="broken", transport="stdio", command=sys.executable, args=["-c", script])
+        (error,) = agent.until("error")
+        assert "no: " in error["error"]["message"]
+        assert KEY not in error["error"]["message"]
+        agent.end()
+        assert KEY not in agent.stderr()
+
+
+def test_a_server_gets_no_key_of_a_model_and_what_it_gets_is_a_secret(tmp_path: Path) -> None:
+    look = calls(("Bash", {"command": "cat seen"}))
+    with coding(tmp_path, look, says("Done."), env={"OPENAI_API_KEY": KEY}, flags=("--auto-approve",)) as agent:
+        script = "import os; open('seen', 'w').write(repr(dict(os.environ))); raise SystemExit"
+        agent.send(
+            type="add_mcp_server",
+            name="curious",
+            transport="stdio",
+            command=sys.executable,
+            args=["-c", script],
+            env={"SERVER_TOKEN": TOKEN},
+        )
+        agent.until("error")
+        seen = (tmp_path / "seen").read_text()
+        assert TOKEN in seen
+        assert KEY not in seen
+        (result,) = of(agent.ask("What did it see?"), "tool_result")
+        assert "SERVER_TOKEN" in result["output"]
+        assert TOKEN not in result["output"]
+        assert TOKEN not in agent.asked.results[0]

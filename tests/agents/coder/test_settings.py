@@ -101,7 +101,9 @@ def test_a_key_in_the_users_file_is_a_hint_too(settings: Settings) -> None:
     ],
 )
 def test_a_missing_credential_is_named_by_its_variable(settings: Settings, provider: str, variable: str) -> None:
-    assert settings.fails(provider=provider).startswith(f"{variable} not set")
+    complaint = settings.fails(provider=provider)
+    assert complaint.startswith(f"{variable} not set (nor `")
+    assert complaint.endswith(f"` in `{user_file()}`)")
 
 
 def test_flags_beat_the_profile_and_that_the_file(settings: Settings) -> None:
@@ -197,7 +199,8 @@ def test_a_key_can_be_given_by_a_variable_of_ours_that_no_flag_shows(settings: S
 @pytest.mark.parametrize("line", ['api_key_env = "MY_KEY"', 'api_key = "${MY_KEY}"'])
 def test_a_key_can_be_left_in_the_environment(settings: Settings, line: str) -> None:
     settings.user(f'[providers.mine]\nprovider = "anthropic"\n{line}\n')
-    assert settings.fails(provider="mine").startswith("MY_KEY not set")
+    assert settings.fails(provider="mine").startswith("MY_KEY not set. The `")
+    assert f"of `mine` in `{user_file()}` refers to it." in settings.fails(provider="mine")
     settings.environ["MY_KEY"] = "sk-mine-and-only-mine"
     found = settings.resolve(provider="mine")
     assert found.model.api_key == "sk-mine-and-only-mine"
@@ -229,6 +232,42 @@ def test_cloud_accounts_come_from_variables_and_tables(settings: Settings) -> No
     assert (bedrock.region, bedrock.profile, bedrock.session_token) == ("eu-west-1", "work", "session-token")
     vertex = settings.resolve(provider="vertex").model
     assert (vertex.project, vertex.credentials) == ("p", os.path.expanduser("~/c.json"))
+
+
+def test_all_secrets_of_all_files_are_known_whether_they_are_used_or_not(settings: Settings) -> None:
+    settings.environ["PLAINLY_NAMED"] = "from-the-environment-1"
+    settings.user("""
+        [default]
+        provider = "mock"
+        [providers.anthropic]
+        api_key = "sk-ant-of-another"
+        [providers.bedrock]
+        secret_access_key = "secret-of-the-cloud"
+        [providers.mine]
+        provider = "openai"
+        base_url = "https://me:password-in-url@gate.example/v1"
+        api_key_env = "PLAINLY_NAMED"
+        [profiles.other]
+        api_key = "sk-of-a-profile"
+        [mcp.servers.off]
+        enabled = false
+        command = "server"
+        args = ["--api-key", "key-in-arguments", "--token=token-in-arguments", "--verbose", "not-a-secret"]
+        env = { SERVICE_TOKEN = "token-of-a-server", REGION = "europe-north" }
+        [mcp.servers.broken]
+        headers = { Authorization = "Bearer bearer-of-a-server" }
+        """)
+    (settings.workspace / "trunkline.toml").write_text(
+        '[providers.openai]\napi_key = "sk-of-the-project"\n[mcp.servers.x.env]\nX_KEY = "key-of-the-project"\n'
+    )
+    settings.host('[providers.openai]\napi_key = "sk-of-the-host"\n')
+    found = set(settings.resolve().secrets)
+    assert found >= {
+        "sk-ant-of-another", "secret-of-the-cloud", "password-in-url", "from-the-environment-1", "sk-of-a-profile",
+        "key-in-arguments", "token-in-arguments", "token-of-a-server", "bearer-of-a-server", "sk-of-the-project",
+        "key-of-the-project", "sk-of-the-host",
+    }  # fmt: skip
+    assert found.isdisjoint({"not-a-secret", "europe-north", "PLAINLY_NAMED"})
 
 
 def test_a_file_with_a_key_that_others_can_read_is_mentioned(settings: Settings) -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from tests.support.loop import run, until
 from tests.support.thinker import USED, Recorded, Reply, Thinker, call, calls, thoughts, words
+from trunkline.agents.coder import work as work_module
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import Compaction
-from trunkline.agents.coder.history import STOPPED, History, NoJournal
-from trunkline.agents.coder.mind import Mind
-from trunkline.agents.coder.work import CUT_OFF, NO_ANSWER, NO_MORE_TOOLS, Work
+from trunkline.agents.coder.history import History, NoJournal
+from trunkline.agents.coder.mind import RESERVE_TOKENS, Mind
+from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, STOPPED
+from trunkline.agents.coder.work import Work
 from trunkline.agents.telling import Telling
 from trunkline.base.redact import MASK, Redactor
 from trunkline.core.agent import Approve, Decision, Deny
@@ -49,7 +51,7 @@ class Bench:
         self.decisions = Decisions()
         self.history = History(NoJournal())
         self.history.user((Text("go"),))
-        calls = Calls(Toolbox(tools), self.decisions, Redactor(secrets))
+        calls = Calls(Toolbox(tools, Redactor(secrets)), self.decisions)
         thinking = Mind(self.model, lambda: "Be good.", **mind)
         self.work = Work(thinking, self.history, calls, Compaction(thinking, self.history, calls.specs))
         self.tell = Telling(self.work.run)
@@ -305,7 +307,7 @@ def test_an_answer_that_was_cut_off_goes_on_once() -> None:
         bench = Bench(words("one", "max_tokens"), words("two", "max_tokens"))
         events = await bench.run()
         assert [event.text for event in events if isinstance(event, TextDelta)] == ["one", "two"]
-        assert bench.model.asked[-1] == Message("user", (Text(CUT_OFF),))
+        assert bench.model.asked[-1] == Message("user", (Text(GO_ON),))
         assert events[-2:] == [Notice("The answer was cut off at its length limit."), TurnEnded("success", USED + USED)]
 
     go(main)
@@ -346,5 +348,71 @@ def test_circles_end_the_turn_with_a_reason() -> None:
         failed = next(event for event in events if isinstance(event, Failed))
         assert failed.kind == "tool"
         assert "same failing call of `Look` 3 times" in failed.message
+
+    go(main)
+
+
+# What a crash leaves
+
+
+def test_words_are_kept_while_the_model_still_speaks() -> None:
+    async def main() -> None:
+        pause = asyncio.Event()
+        bench = Bench([TextChunk("one "), pause, TextChunk("two "), asyncio.Event()])
+        kept: list[str] = []
+        bench.history.early = lambda block: kept.append(block.text)  # type: ignore[method-assign, attr-defined]
+        running = asyncio.ensure_future(bench.run())
+        await until(lambda: len(bench.events) == 1)
+        assert kept == []
+        await asyncio.sleep(2)
+        pause.set()
+        await until(lambda: len(bench.events) == 2)
+        assert kept == ["one two "]
+        bench.tell.cancel()
+        await running
+
+    go(main)
+
+
+def test_an_endless_answer_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_module, "MAX_ANSWER_CHARS", 10)
+    monkeypatch.setattr(work_module, "KEEP_SECONDS", 0)
+
+    async def main() -> None:
+        bench = Bench([*(TextChunk("x" * 4) for _ in range(100)), *words("end")])
+        events = await bench.run()
+        assert "longer than 10 characters" in next(event.message for event in events if isinstance(event, Failed))
+
+    go(main)
+
+
+# What is spent
+
+
+def test_summaries_count_as_used() -> None:
+    async def main() -> None:
+        bench = Bench(words("A summary."), words("ok"), context_window=100)
+        bench.history.user((Text("x" * 360),))
+        events = await bench.run()
+        assert events[-1] == TurnEnded("success", USED + USED)
+
+    go(main)
+
+
+def test_the_provider_s_count_is_what_counts() -> None:
+    async def main() -> None:
+        bench = Bench(words("ok", usage=Usage(5000, 7)))
+        await bench.run()
+        assert bench.history.tokens == 5007
+
+    go(main)
+
+
+def test_an_answer_is_asked_for_no_longer_than_the_window_has_room() -> None:
+    async def main() -> None:
+        bench = Bench(words("ok"), max_tokens=64_000, context_window=100_000)
+        bench.history.counted(60_000)
+        await bench.run()
+        assert bench.model.requests[0].max_tokens == 100_000 - 60_000 - RESERVE_TOKENS - len("Be good.") // 4
 
     go(main)

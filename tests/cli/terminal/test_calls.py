@@ -89,6 +89,13 @@ def shown(what: RenderableType) -> str:
     return "\n".join(Painter(lambda: 80, color_system=None).lines(what))
 
 
+def test_a_long_line_of_a_diff_goes_on_below_its_beginning() -> None:
+    lines = diffs.painted(diffs.between("", "some words and then\n\n0123456789012345678901234"))
+    painter = Painter(lambda: 20, color_system=None)
+    shown = [line for painted in lines for line in painter.lines(painted)]
+    assert shown == ["1 + some words and", "    then", "2 +", "3 + 0123456789012345", "    678901234"]
+
+
 def test_an_edit_is_previewed_in_its_place_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\ntwo\nthree\n")
     found = preview(request(file_path="a.py", old_string="two", new_string="2"), str(tmp_path))

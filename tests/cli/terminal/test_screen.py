@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.cli.terminal.emulator import Emulator
@@ -23,10 +23,13 @@ class Glass:
         self.terminal.feed(text.replace("\n", "\r\n"))
 
 
-lines = st.lists(st.text("abc", max_size=20), max_size=8)
+# Few different ones among them, so that a frame often begins as the one before it did.
+lines = st.lists(st.sampled_from(["", "a"]) | st.text("abc", max_size=20), max_size=8)
 
 
 @given(st.lists(st.tuples(lines, lines), max_size=10))
+@example([([], ["", ""]), ([], [""]), ([""], [])])
+@example([([], ["spinner", "> typed"]), ([], ["spinner"]), (["answer"], [])])
 def test_what_was_committed_is_in_the_history_once_and_the_live_lines_below_it(
     frames: list[tuple[list[str], list[str]]],
 ) -> None:

@@ -96,6 +96,8 @@ def test_thinking_is_folded_to_a_line_when_it_is_over_unless_all_of_it_is_wanted
     assert live == ["Then that.", "And so on.", "And on."]
     stage.now += 4
     assert stage.show(TextDelta("Now."), TurnEnded("success")) == ["∴ thought for 4 s: First this. …", "", "Now."]
+    # How long nothing took is not worth saying.
+    assert Stage().show(ThinkingDelta(thought), TurnEnded("success")) == ["∴ First this. …"]
     stage = Stage()
     stage.view.whole_thoughts = True
     assert stage.show(ThinkingDelta(thought), TurnEnded("success"))[-1] == "And on."

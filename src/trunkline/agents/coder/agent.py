@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.base.environ_secrets import environment_secrets
@@ -17,18 +18,23 @@ class Coder:
     """A language model with tools."""
 
     name = "coder"
-    capabilities = Capabilities(approval=True, thinking=True, mcp=True, images=True, resume=True)
 
     def __init__(
         self, settings: CoderSettings, make_model: Callable[[providers.ModelSettings], Model] = providers.make
     ):
         self.settings = settings
+        self.redactor = Redactor([*environment_secrets(os.environ), *settings.secrets])
+        """Knows what must not be shown; servers that are added later bring secrets of their own."""
         self._make_model = make_model
+
+    @property
+    def capabilities(self) -> Capabilities:
+        mcp = find_spec("mcp") is not None
+        return Capabilities(approval=True, thinking=True, mcp=mcp, images=True, resume=True)
 
     async def open(self, request: OpenRequest) -> Conversation:
         from trunkline.agents.coder.conversation import CoderConversation
 
-        redactor = Redactor([*environment_secrets(os.environ), *self.settings.secrets])
-        conversation = CoderConversation(self.settings, request, self._make_model, redactor)
+        conversation = CoderConversation(self.settings, request, self._make_model, self.redactor)
         conversation.start()
         return conversation

@@ -30,8 +30,8 @@ class Briefing:
         """The host says what was said, or agreed, before."""
         self._history.append(text)
 
-    def text(self, model: Model, tools: Collection[str]) -> str:
-        """All of it, for a model with some tools."""
+    def text(self, model: Model, tools: Collection[str], *, before: bool = True) -> str:
+        """All of it, for a model with some tools; without what came `before`, for somebody who was not there."""
         prompt = system_prompt(
             surroundings(self._workspace, self._shell),
             model=model.name,
@@ -40,6 +40,6 @@ class Briefing:
             project=self._project,
             compact=getattr(model, "compact_prompt", False),
         )
-        if not self._history:
+        if not self._history or not before:
             return prompt
         return "\n\n".join([prompt, _BEFORE, *self._history])

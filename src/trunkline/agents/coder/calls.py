@@ -8,29 +8,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from trunkline.agents.coder.words import UNSEEN
 from trunkline.agents.telling import Telling
-from trunkline.base.redact import Redactor
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Progress, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
 from trunkline.core.turns import DENIED
 from trunkline.models.messages import Image, ToolResult, ToolUse
 from trunkline.models.model import ToolSpec
-from trunkline.tools.tool import Tool, ToolOutput
+from trunkline.tools.tool import Tool
 from trunkline.tools.toolbox import Toolbox
 
 
 class Calls:
     """Runs the calls of one conversation's model."""
 
-    def __init__(self, toolbox: Toolbox, decisions: Decisions, redactor: Redactor, prefix: str = "") -> None:
+    def __init__(self, toolbox: Toolbox, decisions: Decisions, prefix: str = "", who: str = "") -> None:
         self.toolbox = toolbox
         self._decisions = decisions
-        self._redactor = redactor
         self._prefix = prefix
         """What makes a sub-agent's call ids differ from its parent's."""
+        self._who = who
+        """The sub-agent that asks; people see it with each request."""
         self._one_at_a_time = asyncio.Lock()
-        self._on_result: Callable[[ToolResult], None] = _unheard
+        self._on_early: Callable[[ToolResult], None] = lambda result: None
+        self._alone = True
         self._described: list[Tool | None] = []
         self._specs: tuple[ToolSpec, ...] = ()
         self.done: dict[str, ToolResult] = {}
@@ -45,11 +47,16 @@ class Calls:
         return self._specs
 
     async def run(
-        self, calls: Sequence[ToolUse], tell: Telling, on_result: Callable[[ToolResult], None]
+        self, calls: Sequence[ToolUse], tell: Telling, on_early: Callable[[ToolResult], None]
     ) -> list[ToolResult]:
-        """See all of them through; gives one result each, in order. `on_result` hears of each of several at once."""
+        """See all of them through; gives one result each, in order.
+
+        `on_early` hears at once what a crash would make the result of each: of its start, and, where there are
+        several, of its end.
+        """
         self.done = {}
-        self._on_result = on_result if len(calls) > 1 else _unheard
+        self._on_early = on_early
+        self._alone = len(calls) == 1
         announced = []
         for call in calls:
             announced.append((call, await self._announce(call, tell)))
@@ -66,7 +73,8 @@ class Calls:
         decision = self._decisions.ask(call_id)
         box = self.toolbox
         outside = box.outside(call.name, call.input)
-        description = box.describe(call.name, call.input) + (" (outside the workspace)" if outside else "")
+        described = box.describe(call.name, call.input) + (" (outside the workspace)" if outside else "")
+        description = f"{self._who}: {described}" if self._who else described
         await tell.say(ToolRequested(call_id, call.name, box.category(call.name), call.input, description, outside))
         return decision
 
@@ -86,10 +94,9 @@ class Calls:
 
     async def _use(self, call: ToolUse, tell: Telling) -> None:
         call_id = self._prefix + call.id
+        self._on_early(ToolResult(call.id, UNSEEN, is_error=True))
         await tell.say(ToolStarted(call_id, call.name))
-        output = self._clean(
-            await self.toolbox.run(call.name, call.input, lambda text: tell.say_now(Progress(text, call_id)))
-        )
+        output = await self.toolbox.run(call.name, call.input, lambda text: tell.say_now(Progress(text, call_id)))
         pictures = tuple(Image(media_type, data) for media_type, data in output.images)
         self._finish(ToolResult(call.id, output.text, output.status == "error", pictures))
         shown = output.text if output.shown is None else output.shown
@@ -97,12 +104,5 @@ class Calls:
 
     def _finish(self, result: ToolResult) -> None:
         self.done[result.id] = result
-        self._on_result(result)
-
-    def _clean(self, output: ToolOutput) -> ToolOutput:
-        """What the model and the host see holds no secret of ours."""
-        return self._redactor.data(output) if self._redactor else output
-
-
-def _unheard(result: ToolResult) -> None:
-    """The only result of a round needs no telling before the round is over."""
+        if not self._alone:
+            self._on_early(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.compaction import Compaction, Say
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.mind import Mind
 
@@ -23,23 +23,23 @@ class Commands:
         self._mind = mind
         self._history = history
         self._compaction = compaction
-        self._known: dict[str, Callable[[], Awaitable[str]]] = {
+        self._known: dict[str, Callable[[Say], Awaitable[str]]] = {
             "/compact": self._compact,
             "/context": self._context,
             "/clear": self._clear,
             "/help": self._help,
         }
 
-    def find(self, text: str) -> Callable[[], Awaitable[str]] | None:
+    def find(self, text: str) -> Callable[[Say], Awaitable[str]] | None:
         """What a message asks for, if it is a command: something that does it and gives what to tell people."""
-        return self._known.get(text.strip())
+        return self._known.get(text.strip().lower())
 
-    async def _compact(self) -> str:
+    async def _compact(self, say: Say) -> str:
         if len(self._history.messages) < 2:
             return "There is nothing to compact yet."
-        return await self._compaction.summarise()
+        return await self._compaction.summarise(say)
 
-    async def _context(self) -> str:
+    async def _context(self, say: Say) -> str:
         window, used = self._mind.context_window, self._history.tokens
         model = self._mind.model
         return (
@@ -47,9 +47,9 @@ class Commands:
             f"model `{model.name}` of `{model.provider}`."
         )
 
-    async def _clear(self) -> str:
+    async def _clear(self, say: Say) -> str:
         self._history.replace([])
         return "The conversation was cleared. The log keeps it."
 
-    async def _help(self) -> str:
+    async def _help(self, say: Say) -> str:
         return "\n".join(f"{name}  {what}" for name, what in HELP.items())

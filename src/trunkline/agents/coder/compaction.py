@@ -10,14 +10,16 @@ The model is told each time. The log keeps everything: only what is sent changes
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from operator import is_
 
 from trunkline.agents.coder.history import History, estimate
 from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, LATEST, PICTURE_CLEARED, is_ours
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Message, Text, ToolResult
-from trunkline.models.model import Answer, ToolSpec
+from trunkline.models.messages import Block, Document, Image, Message, Text, ToolResult
+from trunkline.models.model import Answer, Retrying, ToolSpec
 
 #: How full the window may get before the second and the third tier, as a part of it; and the first, as a part of that.
 SUMMARISE_AT, DROP_AT = 0.8, 0.95
@@ -25,12 +27,12 @@ CLEAR_SHARE = 0.75
 #: Results that stay when old ones are cleared; shorter ones than this are not worth it.
 KEPT_RESULTS = 5
 WORTH_CLEARING_CHARS = 200
+#: Characters of pictures and documents that are sent with every request; services take about twice as much.
+MAX_DATA_CHARS = 16 * 1024 * 1024
+#: The longest summary, in tokens.
+SUMMARY_TOKENS = 8000
 #: After that many failed summaries in a session no more are tried; the third tier is left.
 MAX_FAILURES = 3
-
-CLEARED = "[Tool result cleared to save room. Use the tool again if it is needed.]"
-COMPACTED = "[Conversation compacted: what was said before is summarised here.]"
-DROPPED = "[The beginning of the conversation was dropped, because the model's window is full.]"
 
 ASK_FOR_SUMMARY = """Write a summary of our conversation so far that lets you go on without it. Use no tools.
 Be exact: it replaces everything above. Use these headings and leave out empty ones:
@@ -41,6 +43,9 @@ Be exact: it replaces everything above. Use these headings and leave out empty o
 5. Errors met, and how they were solved
 6. What is done
 7. What is left, and what you were about to do"""
+
+
+Say = Callable[[Event], Awaitable[None]]
 
 
 class Compaction:
@@ -64,15 +69,21 @@ class Compaction:
         self.usage = Usage()
         """What summaries have cost since somebody last asked."""
 
-    async def make_room(self, say: Callable[[Event], Awaitable[None]]) -> None:
+    def alike(self, mind: Mind, history: History, tools: Callable[[], Sequence[ToolSpec]]) -> Compaction:
+        """One for another conversation, set as this one is now."""
+        return Compaction(mind, history, tools, enabled=self.enabled, summarise_at=self._summarise_at)
+
+    async def make_room(self, say: Say) -> None:
         """Before a request: do what is needed, and no more."""
         window = self._mind.context_window
+        if self._clear_pictures():
+            await say(Notice("Old pictures and documents were cleared to make room."))
         if self.enabled and self._history.tokens >= CLEAR_SHARE * self._summarise_at * window:
             freed = self._clear_results()
             if freed:
                 await say(Notice(f"Old tool results were cleared to make room (about {freed} tokens)."))
         if self.enabled and self._history.tokens >= self._summarise_at * window and self._may_summarise:
-            await say(Notice(await self.summarise()))
+            await say(Notice(await self.summarise(say)))
         if self._history.tokens >= DROP_AT * window:
             dropped = self.drop()
             if dropped is not None:
@@ -83,20 +94,20 @@ class Compaction:
         """Whether there is something before the latest message, and summaries have not failed too often."""
         return len(self._history.messages) > 1 and self._failures < MAX_FAILURES
 
-    async def summarise(self) -> str:
+    async def summarise(self, say: Say) -> str:
         """Let the model write a summary and go on with that; gives what to tell people."""
         history = self._history
         before = history.tokens
         kept = _latest_words(history.messages)
         request = [*history.messages, Message("user", (Text(ASK_FOR_SUMMARY),))]
         try:
-            summary = await self._ask(request)
+            summary = await self._ask(request, say)
         except ProviderError as fault:
             self._failures += 1
             return f"The conversation could not be summarised: {fault}"
         if not summary:
             self._failures += 1
-            return "The conversation could not be summarised: the model wrote no summary."
+            return "The conversation could not be summarised: the model wrote no summary, or no whole one."
         self._failures = 0
         history.replace([Message("user", (Text(f"{COMPACTED}\n\n{summary}"), *kept))])
         return f"The conversation was compacted: about {before} tokens became {history.tokens}."
@@ -146,21 +157,48 @@ class Compaction:
         self._history.replace(messages)
         return max(0, before - self._history.tokens)
 
-    async def _ask(self, messages: Sequence[Message]) -> str:
+    def _clear_pictures(self) -> bool:
+        """Clear the oldest pictures and documents beyond what a service takes; whether there were any."""
+        left = MAX_DATA_CHARS
+        messages: list[Message] = []
+        for message in reversed(self._history.messages):
+            blocks: list[Block] = []
+            for block in reversed(message.content):
+                left -= _data_chars(block)
+                blocks.append(_without_data(block) if left < 0 and _data_chars(block) else block)
+            content = tuple(reversed(blocks))
+            unchanged = all(map(is_, content, message.content))
+            messages.append(message if unchanged else message.replace(content=content))
+        if left >= 0:
+            return False
+        messages.reverse()
+        self._history.replace(messages)
+        return True
+
+    async def _ask(self, messages: Sequence[Message], say: Say) -> str:
+        """The model's summary; empty if it wrote none, or was cut off."""
+        summary = ""
         # The tools are named because their calls are in the conversation; providers insist.
-        async for chunk in self._mind.ask(messages, self._tools()):
-            if isinstance(chunk, Answer):
-                self.usage += chunk.usage or Usage()
-                return "".join(block.text for block in chunk.content if isinstance(block, Text)).strip()
-        return ""
+        stream = self._mind.ask(messages, self._tools(), self._history.tokens, most=SUMMARY_TOKENS)
+        try:
+            async for chunk in stream:
+                if isinstance(chunk, Retrying):
+                    await say(Notice(chunk.told))
+                elif isinstance(chunk, Answer):
+                    self.usage += chunk.usage or Usage()
+                    if chunk.stop == "end":
+                        summary = "".join(block.text for block in chunk.content if isinstance(block, Text)).strip()
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+        return summary
 
 
 def _latest_words(messages: Sequence[Message]) -> tuple[Text, ...]:
     """What the user said last: a summary may lose its edge."""
     for message in reversed(messages):
-        words = tuple(block for block in message.content if isinstance(block, Text))
+        words = tuple(block for block in message.content if isinstance(block, Text) and not is_ours(block))
         if message.role == "user" and words:
-            return (Text("[The user's latest message:]"), *words)
+            return (Text(LATEST), *words)
     return ()
 
 
@@ -169,9 +207,21 @@ def _is_mark(message: Message) -> bool:
     return message.content == (Text(DROPPED),)
 
 
-def is_overflow(fault: ProviderError) -> bool:
-    """Whether a provider refused a request because it is too long. They have no common code for it."""
-    text = str(fault).lower()
-    return any(
-        sign in text for sign in ("context length", "context_length", "too long", "exceed_context", "context size")
-    )
+def _data_chars(block: Block) -> int:
+    match block:
+        case Image(data=data) | Document(data=data):
+            return len(data)
+        case ToolResult(images=images):
+            return sum(len(image.data) for image in images)
+        case _:
+            return 0
+
+
+def _without_data(block: Block) -> Block:
+    match block:
+        case ToolResult():
+            return block.replace(text=f"{block.text}\n{PICTURE_CLEARED}", images=())
+        case Document(name=name, text=text):
+            return Text(f"[The document `{name}`, as text:]\n{text}")
+        case _:
+            return Text(PICTURE_CLEARED)

@@ -25,14 +25,17 @@ from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, AddMcpServer, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Event, Notice, TurnEnded, UserMessage
-from trunkline.core.faults import Fault, Unsupported
+from trunkline.core.faults import AgentFailed, Fault, Unsupported
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
+from trunkline.tools.spawn import SpawnTool
 
 #: How long a turn that was stopped may take to let go of its tools before the conversation closes without it.
 CLOSE_SECONDS = 0.3
+#: How long the next turn waits for it: longer than a command takes to be killed.
+PATIENCE_SECONDS = 5.0
 
 
 class CoderConversation:
@@ -50,7 +53,7 @@ class CoderConversation:
         self._settings = settings
         self._make_model = make_model
         self._workspace = request.workspace
-        self._kit = Kit(request.workspace, request.announce or _to_nobody, dict(os.environ))
+        self._kit = Kit(request.workspace, request.announce or _to_nobody, os.environ, redactor)
         own = (settings.instructions, request.instructions)
         self._briefing = Briefing(request.workspace, own, request.history, self._kit.shell)
         self._notes = [*settings.warnings, *self._briefing.notices]
@@ -66,9 +69,7 @@ class CoderConversation:
         self._decisions = Decisions()
         self._history = History(request.journal)
         self._history.on_replaced = self._kit.forget_shown
-        calls = partial(Calls, decisions=self._decisions, redactor=redactor)
-        self._subagents = Subagents(self._mind, lambda prefix: calls(self._kit.for_subagents(), prefix=prefix))
-        self._kit.add_spawn(self._subagents)
+        calls = partial(Calls, decisions=self._decisions)
         self._calls = calls(self._kit.toolbox)
         self._compaction = Compaction(
             self._mind,
@@ -77,6 +78,12 @@ class CoderConversation:
             enabled=settings.compaction,
             summarise_at=settings.compact_at,
         )
+        self._subagents = Subagents(
+            lambda: self._mind.for_subagents(self._system_for_subagents),
+            lambda prefix, who: calls(self._kit.for_subagents(), prefix=prefix, who=who),
+            self._compaction,
+        )
+        self._kit.add_spawn(self._subagents)
         self._commands = Commands(self._mind, self._history, self._compaction)
         self._telling: Telling | None = None
         self._warming: asyncio.Future[None] | None = None
@@ -84,9 +91,7 @@ class CoderConversation:
     def start(self) -> None:
         """Begin what may take a while and needs no message: while the host still thinks, nobody waits for it."""
         self._kit.start(self._settings.mcp_servers)
-        warm = getattr(self._mind.model, "warm", None)
-        if warm is not None:
-            self._warming = asyncio.get_running_loop().run_in_executor(None, _quietly, warm)
+        self._warm()
 
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
         self._telling = Telling(partial(self._answer, message, self._telling))
@@ -114,35 +119,49 @@ class CoderConversation:
     async def close(self) -> None:
         await self.cancel()
         if self._telling is not None:
-            await asyncio.wait({asyncio.ensure_future(self._telling.finished())}, timeout=CLOSE_SECONDS)
+            await self._telling.finished(CLOSE_SECONDS)
         await asyncio.gather(self._kit.close(), self._mind.model.close())
 
     def _system(self) -> str:
         return self._briefing.text(self._mind.model, self._kit.toolbox.names)
 
+    def _system_for_subagents(self) -> str:
+        tools = [name for name in self._kit.toolbox.names if name != SpawnTool.name]
+        return self._briefing.text(self._mind.model, tools, before=False)
+
     async def _set(self, change: SetOptions) -> None:
         old = self._mind.model
         self._settings = options.applied(change.options, self._settings, self._mind, self._compaction, self._make_model)
         if self._mind.model is not old:
-            self._history.forget_thoughts()
+            await self._warmed()
+            self._warm()
             await old.close()
 
+    def _warm(self) -> None:
+        """In a thread: what a stop or a ping would have to wait for."""
+        warm = getattr(self._mind.model, "warm", None)
+        if warm is not None:
+            self._warming = asyncio.get_running_loop().run_in_executor(None, _quietly, warm)
+
+    async def _warmed(self) -> None:
+        if self._warming is not None:
+            await self._warming
+            self._warming = None
+
     async def _answer(self, message: UserMessage, before: Telling | None, tell: Telling) -> TurnEnded:
-        if before is not None:
-            # One that was stopped may still be putting its things in order, which must come first in the history.
-            await before.finished()
+        if before is not None and not await before.finished(PATIENCE_SECONDS):
+            # Its end must come first in the history.
+            raise AgentFailed("The agent is still busy with what was stopped.", retryable=True)
         while self._notes:
             await tell.say(Notice(self._notes.pop(0)))
+        await self._warmed()
+        self._history.answered_by(f"{self._mind.model.provider}/{self._mind.model.name}")
         command = self._commands.find(message.text)
         if command is not None:
-            await tell.say(Notice(await command()))
+            await tell.say(Notice(await command(tell.say)))
             used, self._compaction.usage = self._compaction.usage, Usage()
             return TurnEnded("success", used if used.known else NOTHING_USED)
         await self._kit.ready()
-        if self._warming is not None:
-            # In a thread, so that a stop and a ping are heard meanwhile.
-            await self._warming
-            self._warming = None
         blocks, notices = await attach(message, self._workspace, images=self._mind.model.images)
         for notice in notices:
             await tell.say(Notice(notice))

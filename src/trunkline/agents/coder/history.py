@@ -6,19 +6,20 @@ every way to end a round goes through here, and what a crash cut off is mended w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED
 from trunkline.core.agent import Journal
-from trunkline.models.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, from_json, to_json
+from trunkline.models.messages import Block, Document, Message, Text, Thinking, ToolResult, ToolUse, from_json, to_json
 
-#: What the model is told of a call whose end nobody saw.
-CUT_OFF = "The process ended before this tool did. It may or may not have had its effect."
-#: What the model is told of a turn that the user stopped.
-STOPPED = "[The user stopped the answer here.]"
+#: In place of a role: the record of a result whose round is not over, and of the model that answers from there on.
+_EARLY, _MODEL = "early", "model"
 
-#: In place of a role: a record of a result whose round is not over.
-_EARLY = "early"
+#: What providers take back as the id of a call, and as the name of a tool; from us it may get a number behind it.
+_GOOD_ID = re.compile(r"[A-Za-z0-9_-]{1,36}")
+MAX_NAME_CHARS = 64
 
 #: Characters per token, as a rule of thumb for English and code, where no provider has counted.
 CHARS_PER_TOKEN = 4
@@ -44,10 +45,13 @@ class History:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.messages: list[Message] = []
+        self._model = ""
         early: list[Message] = []
         for record in journal.records:
             if record.get("role") == _EARLY:
                 early.append(from_json(record))
+            elif record.get("role") == _MODEL:
+                self._model = str(record["name"])
             else:
                 self.messages.append(from_json(record))
                 early.clear()
@@ -87,9 +91,12 @@ class History:
         """The calls of the latest answer have their results, in the order of the calls."""
         self._add(Message("user", tuple(results)))
 
-    def early(self, result: ToolResult) -> None:
-        """One call of several has its result. It is kept already: a crash must not take what is known."""
-        self._journal.append({**to_json(Message("user", (result,))), "role": _EARLY})
+    def early(self, block: Block) -> None:
+        """Something is known of a round that is not over: a piece of the answer, or a call's start, or its result.
+
+        It is kept already, and replaced by the whole when the round is over: a crash must not take it.
+        """
+        self._journal.append({**to_json(Message("user", (block,))), "role": _EARLY})
 
     def stopped(self, said: str, calls: Sequence[ToolUse], results: Sequence[ToolResult], reason: str) -> None:
         """The turn was cut off: by then the model had `said` something, or some of its `calls` had `results`."""
@@ -99,20 +106,22 @@ class History:
         ends = [have.get(call.id) or ToolResult(call.id, reason, is_error=True) for call in calls]
         self._add(Message("user", (*ends, Text(STOPPED))))
 
-    def forget_thoughts(self) -> None:
-        """Another model answers from now on: reasoning is signed for the model that it came from, and for no other."""
-        if any(isinstance(block, Thinking) for message in self.messages for block in message.content):
-            spoken = [
-                message.replace(content=tuple(block for block in message.content if not isinstance(block, Thinking)))
-                for message in self.messages
-            ]
-            self.replace([message for message in spoken if message.content])
+    def answered_by(self, model: str) -> None:
+        """This model answers from here on. Reasoning is signed for the model that it came from, and for no other."""
+        if model == self._model:
+            return
+        if self._model and any(map(_is_signed, (block for message in self.messages for block in message.content))):
+            unsigned = [message.replace(content=_unsigned(message.content)) for message in self.messages]
+            self.replace([message for message in unsigned if message.content])
+        self._model = model
+        self._journal.append({"role": _MODEL, "name": model})
 
     def replace(self, messages: Sequence[Message]) -> None:
         """Go on with other messages instead, as after a compaction."""
         self.messages = list(messages)
         self._tokens = sum(map(estimate, self.messages))
-        self._journal.replace([to_json(message) for message in self.messages])
+        named = [{"role": _MODEL, "name": self._model}] if self._model else []
+        self._journal.replace([*named, *map(to_json, self.messages)])
         self.on_replaced()
 
     def _add(self, message: Message) -> None:
@@ -123,21 +132,29 @@ class History:
     def _renamed(self, block: Block) -> Block:
         if not isinstance(block, ToolUse):
             return block
-        call_id, count = block.id or "call", 1
-        while call_id in self._used_ids or not call_id:
+        own = block.id if _GOOD_ID.fullmatch(block.id) else "call"
+        call_id, count = own, 1
+        while call_id in self._used_ids:
             count += 1
-            call_id = f"{block.id or 'call'}-{count}"
+            call_id = f"{own}-{count}"
         self._used_ids.add(call_id)
-        return block if call_id == block.id else block.replace(id=call_id)
+        return block.replace(id=call_id, name=block.name[:MAX_NAME_CHARS])
 
     def _mend(self, early: Sequence[Message]) -> None:
-        """The process may have ended between a call and its result; some of several may have had theirs."""
-        if not self.messages or self.messages[-1].role != "assistant":
+        """The process may have ended in the middle of an answer, or between a call and its result."""
+        if not self.messages:
+            return
+        known = [block for message in early for block in message.content]
+        if self.messages[-1].role == "user":
+            said = "".join(block.text for block in known if isinstance(block, Text))
+            if said:
+                self._add(Message("assistant", (Text(said),)))
+                self._add(Message("user", (Text(CRASHED),)))
             return
         calls = [block for block in self.messages[-1].content if isinstance(block, ToolUse)]
         if calls:
-            known = {block.id: block for message in early for block in message.content if isinstance(block, ToolResult)}
-            self.results([known.get(call.id) or ToolResult(call.id, CUT_OFF, is_error=True) for call in calls])
+            results = {block.id: block for block in known if isinstance(block, ToolResult)}
+            self.results([results.get(call.id) or ToolResult(call.id, NOT_BEGUN, is_error=True) for call in calls])
 
 
 def estimate(message: Message) -> int:
@@ -155,9 +172,20 @@ def _block_tokens(block: Block) -> int:
             chars = len(name) + len(raw or "") + len(repr(args))
         case ToolResult(text=text, images=images):
             chars = len(text) + CHARS_PER_TOKEN * IMAGE_TOKENS * len(images)
+        case Document(text=text):
+            chars = len(text) + CHARS_PER_TOKEN * IMAGE_TOKENS
         case _:
             chars = CHARS_PER_TOKEN * IMAGE_TOKENS
     return chars // CHARS_PER_TOKEN + 1
+
+
+def _is_signed(block: Block) -> bool:
+    return isinstance(block, Thinking) or (isinstance(block, ToolUse) and block.extra is not None)
+
+
+def _unsigned(content: tuple[Block, ...]) -> tuple[Block, ...]:
+    spoken = (block for block in content if not isinstance(block, Thinking))
+    return tuple(block.replace(extra=None) if isinstance(block, ToolUse) else block for block in spoken)
 
 
 def _is_empty(block: Block) -> bool:

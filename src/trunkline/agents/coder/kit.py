@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from trunkline.base.environ_secrets import environment_secrets
+from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.events import Event, Extension, Notice
+from trunkline.models.providers import VARIABLES
 from trunkline.tools.bash import BashTool, find_shell
 from trunkline.tools.files import FileMemory
 from trunkline.tools.mcp.servers import McpServers
@@ -15,20 +18,27 @@ from trunkline.tools.tool import Tool
 from trunkline.tools.toolbox import Toolbox, standard_tools
 from trunkline.tools.workspace import Workspace
 
+_MODEL_KEYS = {"TRUNKLINE_API_KEY", *(table["api_key"] for table in VARIABLES.values() if "api_key" in table)}
+
 
 class Kit:
     """Makes the tools, and lets go of what they hold."""
 
-    def __init__(self, workspace: str, announce: Callable[[Event], None], environ: dict[str, str]) -> None:
+    def __init__(
+        self, workspace: str, announce: Callable[[Event], None], environ: Mapping[str, str], redactor: Redactor
+    ) -> None:
         self._workspace = Workspace(workspace)
+        self._redactor = redactor
         self._announce = announce
         self.shell = find_shell(environ)
         self._bash = BashTool(workspace, shell=self.shell)
         self._memory = FileMemory()
-        self.toolbox = Toolbox(self._own_tools(self._memory))
+        self.toolbox = Toolbox(self._own_tools(self._memory), redactor)
         self._servers = McpServers(
             workspace,
             taken={*self.toolbox.names, SpawnTool.name},
+            # Keys to a model are the agent's own business, and none of a server's.
+            env={name: value for name, value in environ.items() if name not in _MODEL_KEYS},
             on_ready=self._server_ready,
             on_problem=self._server_problem,
         )
@@ -42,7 +52,7 @@ class Kit:
 
     def for_subagents(self) -> Toolbox:
         """The same tools for somebody who has read nothing yet, and who has no sub-agents."""
-        return Toolbox([*self._own_tools(FileMemory()), *self._servers.tools])
+        return Toolbox([*self._own_tools(FileMemory()), *self._servers.tools], self._redactor)
 
     def start(self, servers: Sequence[AddMcpServer]) -> None:
         """Begin to connect the servers of the configuration, all at once."""
@@ -63,6 +73,7 @@ class Kit:
         Raises:
             Fault: it did not work; the text names the server.
         """
+        self._redactor.learn(environment_secrets({**(server.env or {}), **(server.headers or {})}))
         try:
             await self._servers.connect(server)
         finally:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from trunkline.agents.coder.history import CHARS_PER_TOKEN
 from trunkline.models.messages import Message
 from trunkline.models.model import Chunk, Model, Request, ToolSpec
+
+#: Left free for what nobody has counted: the tools, and the error of an estimate.
+RESERVE_TOKENS = 4000
+#: Without room for this much there is no use in asking; the service will say so.
+LEAST_ANSWER_TOKENS = 1024
 
 
 class Mind:
@@ -37,8 +43,33 @@ class Mind:
         """Tokens that fit into a request with its answer."""
         return self._context_window or self.model.context_window
 
-    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> AsyncIterator[Chunk]:
-        """Ask the model. See `Model.stream`."""
-        return self.model.stream(
-            Request(messages, self.system(), tools, self.max_tokens, self.thinking_budget, self.effort)
+    def for_subagents(self, system: Callable[[], str]) -> Mind:
+        """The same model as it is now, with other standing instructions."""
+        return Mind(
+            self.model,
+            system,
+            max_tokens=self.max_tokens,
+            max_rounds=self.max_rounds,
+            thinking_budget=self.thinking_budget,
+            effort=self.effort,
+            context_window=self._context_window,
         )
+
+    def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], used: int, *, most: int | None = None
+    ) -> AsyncIterator[Chunk]:
+        """Ask the model. See `Model.stream`.
+
+        Args:
+            used: how many tokens the messages have. Some services refuse a request whose longest answer would not fit
+                into the window behind them.
+            most: the longest answer, if it is to be shorter than usual.
+        """
+        system = self.system()
+        longest = self.max_tokens or getattr(self.model, "longest_answer", None)
+        if longest is not None:
+            room = self.context_window - used - len(system) // CHARS_PER_TOKEN - RESERVE_TOKENS
+            longest = max(LEAST_ANSWER_TOKENS, min(longest, room))
+        if most is not None:
+            longest = min(longest or most, most)
+        return self.model.stream(Request(messages, system, tools, longest, self.thinking_budget, self.effort))

@@ -18,7 +18,7 @@ from typing import Any
 
 from trunkline.agents.coder.settings_mcp import Servers, mcp_servers
 from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, profile
-from trunkline.agents.coder.settings_values import Reference, expanded, names, secrets_in
+from trunkline.agents.coder.settings_values import Reference, all_secrets, expanded, names, secrets_in, told_by
 from trunkline.base.config import Config, ConfigFileError, load, user_file
 from trunkline.base.config_schema import suggestion
 from trunkline.base.environ_secrets import FEWEST_CHARS
@@ -77,7 +77,7 @@ class CoderSettings(Value):
     prices: Mapping[str, Price] = {}
     """Of models whose price the user knows better."""
     secrets: tuple[str, ...] = ()
-    """Values from the files that must not be shown; those of the environment are known already."""
+    """Values from the files that must not be shown, in use or not; those of the environment are known already."""
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ class _Resolver:
             allow=None if allow is None else tuple(allow),
             mcp_servers=servers.servers,
             prices=_prices(self._config),
-            secrets=tuple(sorted({*_secrets(model), *servers.secrets})),
+            secrets=tuple(sorted(_secrets(model) | self._secrets_in_files())),
             warnings=(*self._config.all_warnings(), *self._exposed(), *servers.warnings),
         )
 
@@ -168,7 +168,7 @@ class _Resolver:
             return name, f"The provider is `{name}`: `{origin.file if origin else ''}` says so."
         for name, variables in _TELLING:
             if all(self._environ.get(variable) for variable in variables):
-                return name, f"The provider is `{name}`: {' and '.join(f'`{each}`' for each in variables)} is set."
+                return name, told_by(name, variables)
         for name, table in self._config.get("providers", default={}).items():
             if table.get("api_key") or self._environ.get(table.get("api_key_env", "")):
                 return name, f"The provider is `{name}`: the configuration has a key for it."
@@ -225,7 +225,13 @@ class _Resolver:
                 f"The provider `{self._name}` has no key.",
                 hint=f"Write `api_key_env` or `api_key` into `[providers.{self._name}]`.",
             )
-        check(model)
+        try:
+            check(model)
+        except ConfigError as error:
+            if error.hint is None or "the configuration file" not in error.hint:
+                raise
+            file = f"`{user_file(self._environ)}`"
+            raise ConfigError(error.message, hint=error.hint.replace("the configuration file", file)) from None
 
     def _model(self) -> str | None:
         meant_for = self._default.get("provider")
@@ -257,7 +263,7 @@ class _Resolver:
         for source in (flags, addressed, *sources):
             if variable := source.get("api_key_env"):
                 if not self._environ.get(variable):
-                    raise ConfigError(f"{variable} not set", hint=f"The configuration names it for `{self._name}`.")
+                    raise ConfigError(f"{variable} not set.", hint=self._named_in("api_key_env"))
                 return base_url, self._environ[variable]
             if key := source.get("api_key"):
                 return base_url, self._expanded(key, "api_key")
@@ -267,9 +273,15 @@ class _Resolver:
         try:
             return expanded(text, self._environ)
         except Reference as missing:
-            raise ConfigError(
-                f"{missing.variable} not set", hint=f"The `{option}` of `{self._name}` refers to it."
-            ) from None
+            raise ConfigError(f"{missing.variable} not set.", hint=self._named_in(option)) from None
+
+    def _named_in(self, option: str) -> str:
+        """Who refers to a variable that is missing."""
+        in_profile = self._profile.get(option) is not None
+        table = ("profiles", str(self._profile_name)) if in_profile else ("providers", self._name)
+        origin = self._config.origin(*table, option)
+        where = f" in `{origin.file}`" if origin else ""
+        return f"The `{option}` of `{self._name}`{where} refers to it."
 
     @staticmethod
     def _first(option: str, *sources: Table) -> Any:
@@ -280,6 +292,13 @@ class _Resolver:
     def _servers(self) -> Servers:
         configured: Table = self._config.get("mcp", "servers", default={})
         return mcp_servers(configured, self._environ, only=self._profile.get("mcp_servers"))
+
+    def _secrets_in_files(self) -> set[str]:
+        """Of every provider, profile and server, also where nothing of it is used or allowed: tools can read files."""
+        found: set[str] = set()
+        for layer in self._config.layers:
+            found |= all_secrets(layer.file.table, self._environ)
+        return found
 
     def _note_unknown_compat(self) -> None:
         """Compatibility keys that change nothing are mentioned where the other keys without effect are."""

@@ -1,11 +1,11 @@
-"""The MCP servers of the configuration files."""
+"""The MCP servers of the configuration files. What is secret in them is for `settings_values.all_secrets` to find."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from trunkline.agents.coder.settings_values import Reference, expanded, secrets_in
+from trunkline.agents.coder.settings_values import Reference, expanded
 from trunkline.base.config_schema import suggestion
 from trunkline.base.values import Value
 from trunkline.core.agent import AddMcpServer
@@ -14,11 +14,10 @@ Transport = Literal["stdio", "sse", "streamable-http", "streamable_http"]
 
 
 class Servers(Value):
-    """What is to be connected; why something is not; and what must not be shown of it."""
+    """What is to be connected, and why something is not."""
 
     servers: tuple[AddMcpServer, ...]
     warnings: tuple[str, ...]
-    secrets: frozenset[str]
 
 
 def mcp_servers(
@@ -28,7 +27,6 @@ def mcp_servers(
 ) -> Servers:
     """Servers from their tables. One that cannot work is left out with a warning: the others are of use without it."""
     servers: list[AddMcpServer] = []
-    secrets: set[str] = set()
     warnings = [
         f"There is no MCP server `{name}` in the configuration.{suggestion(name, configured)}"
         for name in only or ()
@@ -38,13 +36,10 @@ def mcp_servers(
         if (only is not None and name not in only) or not table.get("enabled", True):
             continue
         try:
-            server = _server(name, table, environ)
+            servers.append(_server(name, table, environ))
         except (Reference, ValueError) as problem:
             warnings.append(f"The MCP server `{name}` is left out: {problem}.")
-            continue
-        servers.append(server)
-        secrets |= secrets_in(server.env or {}) | secrets_in(server.headers or {})
-    return Servers(tuple(servers), tuple(warnings), frozenset(secrets))
+    return Servers(tuple(servers), tuple(warnings))
 
 
 def _server(name: str, table: Mapping[str, Any], environ: Mapping[str, str]) -> AddMcpServer:

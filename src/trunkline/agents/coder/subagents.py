@@ -26,10 +26,12 @@ from trunkline.tools.tool import Report
 class Subagents:
     """Runs tasks for the turn under way."""
 
-    def __init__(self, mind: Mind, calls: Callable[[str], Calls]) -> None:
+    def __init__(self, mind: Callable[[], Mind], calls: Callable[[str, str], Calls], compaction: Compaction) -> None:
         self._mind = mind
+        """Makes a mind that knows nothing of the conversation."""
         self._calls = calls
-        """Makes the calls of a sub-agent, whose ids begin with the given prefix."""
+        """Makes the calls of a sub-agent: the beginning of their ids, and its name."""
+        self._compaction = compaction
         self._count = 0
         self.tell: Telling | None = None
         """The turn under way."""
@@ -45,10 +47,11 @@ class Subagents:
             raise RuntimeError("a sub-agent works for a turn")
         self._count += 1
         aside = _Aside(tell, task.name)
-        calls = self._calls(f"sub{self._count}.")
+        calls = self._calls(f"sub{self._count}.", task.name)
         history = History(NoJournal())
         history.user((Text(task.prompt),))
-        work = Work(self._mind, history, calls, Compaction(self._mind, history, calls.specs), aloud=False)
+        mind = self._mind()
+        work = Work(mind, history, calls, self._compaction.alike(mind, history, calls.specs), aloud=False)
         try:
             ended = await work.run(aside)
         finally:

@@ -8,22 +8,23 @@ from __future__ import annotations
 import asyncio
 
 from trunkline.agents.coder.calls import Calls
-from trunkline.agents.coder.compaction import Compaction, is_overflow
+from trunkline.agents.coder.compaction import Compaction
 from trunkline.agents.coder.guards import Guards
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, NOT_RUN
 from trunkline.agents.telling import Telling
 from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, TurnEnded
-from trunkline.core.faults import Fault, ProviderError
+from trunkline.core.faults import Fault, ProviderError, TooLong
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import Usage
 from trunkline.models.messages import Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk, ThinkingChunk
 
-NO_MORE_TOOLS = "[You have used all the tool rounds that this message may have. Answer now, without tools.]"
-NOT_RUN = "Not run: all tool rounds of this message are used."
-NO_ANSWER = "[You gave no answer. Answer now, in words.]"
-CUT_OFF = "[Your answer was cut off by its length limit. Go on exactly where it ended.]"
+#: How often what the model says is kept for good while it still speaks.
+KEEP_SECONDS = 1.0
+#: The longest answer: ten times what any model can say, and nothing that would fill our memory.
+MAX_ANSWER_CHARS = 8 * 1024 * 1024
 
 
 class Work:
@@ -38,7 +39,12 @@ class Work:
         self._compaction = compaction
         self._aloud = aloud
         """Whether the model's words are told; a sub-agent's are not."""
-        self._said = ""
+        self._said: list[str] = []
+        """What the model has said of the answer under way."""
+        self._kept = self._unkept = self._length = 0
+        """How much of it is kept: in pieces; the characters since then; and the characters by then."""
+        self._keep_at = 0.0
+        self._clock = asyncio.get_running_loop().time
         self._asked: tuple[ToolUse, ...] = ()
         self.rounds = 0
         self.answer = ""
@@ -50,14 +56,11 @@ class Work:
         try:
             return await self._run(tell)
         except asyncio.CancelledError:
-            if self._said or self._asked:
-                self._history.stopped(self._said, self._asked, tuple(self._calls.done.values()), STOPPED)
-            else:
-                self._history.stopped("", (), (), STOPPED)
+            self._history.stopped("".join(self._said), self._asked, tuple(self._calls.done.values()), STOPPED)
             raise
         except Fault as fault:
             if self._said:
-                self._history.assistant((Text(self._said),))
+                self._history.assistant((Text("".join(self._said)),))
             await tell.say(Failed(fault.kind, str(fault), fault.retryable))
             return TurnEnded("error", tell.usage)
 
@@ -68,8 +71,11 @@ class Work:
             answer = await self._ask(tell)
             calls = self._history.assistant(answer.content)
             self._history.counted(_total(answer.usage))
-            self._said = ""
+            self._said.clear()
+            said = "".join(block.text for block in answer.content if isinstance(block, Text))
+            self.answer = self.answer + said if continued else said
             if calls:
+                continued = False
                 reason = await self._use(calls, guards, tell)
                 if reason is not None:
                     await tell.say(Failed("tool", f"{reason} The turn was ended."))
@@ -77,7 +83,7 @@ class Work:
             elif answer.stop == "max_tokens" and not continued:
                 continued = True
                 await tell.say(Notice("The answer reached its length limit; the model was asked to go on."))
-                self._history.user((Text(CUT_OFF),))
+                self._history.user((Text(GO_ON),))
             elif self.answer.strip() or answer.stop == "refusal":
                 return await self._ended(answer, tell)
             elif not nudged:
@@ -113,31 +119,33 @@ class Work:
         self._compaction.usage = Usage()
         try:
             return await self._listen(tell)
-        except ProviderError as fault:
+        except TooLong:
             # The window is smaller than we believed.
-            dropped = None if self._said or not is_overflow(fault) else self._compaction.drop()
+            dropped = None if self._said else self._compaction.drop()
             if dropped is None:
                 raise
             await tell.say(Notice(dropped))
             return await self._listen(tell)
 
     async def _listen(self, tell: Telling) -> Answer:
-        self._said = self.answer = ""
+        self._said.clear()
+        self._kept = self._unkept = self._length = 0
+        self._keep_at = self._clock() + KEEP_SECONDS
         answer: Answer | None = None
-        stream = self._mind.ask(self._history.messages, self._calls.specs())
+        stream = self._mind.ask(self._history.messages, self._calls.specs(), self._history.tokens)
         try:
             # To the very end, which comes right after the answer: a connection that was read to its end is kept.
             async for chunk in stream:
                 kind = type(chunk)
                 if kind is TextChunk:
-                    self._said += chunk.text  # type: ignore[attr-defined]
+                    self._keep(chunk.text)  # type: ignore[attr-defined]
                     if self._aloud:
                         await tell.say(TextDelta(chunk.text))  # type: ignore[attr-defined]
                 elif kind is ThinkingChunk:
                     if self._aloud:
                         await tell.say(ThinkingDelta(chunk.text))  # type: ignore[attr-defined]
                 elif isinstance(chunk, Retrying):
-                    await tell.say(Notice(f"{chunk.reason}. Trying again in {chunk.seconds:.1f} s."))
+                    await tell.say(Notice(chunk.told))
                 elif isinstance(chunk, Answer):
                     answer = chunk
         finally:
@@ -145,8 +153,21 @@ class Work:
         if answer is None:
             raise ProviderError("The model's answer ended without an end.", retryable=True)
         self._spend(answer.usage, tell)
-        self.answer = "".join(block.text for block in answer.content if isinstance(block, Text))
         return answer
+
+    def _keep(self, text: str) -> None:
+        """Remember what was said, and from time to time for good: a crash must not take what people have seen."""
+        self._said.append(text)
+        self._unkept += len(text)
+        now = self._clock()
+        if now < self._keep_at:
+            return
+        self._keep_at = now + KEEP_SECONDS
+        self._length += self._unkept
+        if self._length > MAX_ANSWER_CHARS:
+            raise ProviderError(f"The model's answer is longer than {MAX_ANSWER_CHARS} characters.", retryable=False)
+        self._history.early(Text("".join(self._said[self._kept :])))
+        self._kept, self._unkept = len(self._said), 0
 
     @staticmethod
     def _spend(usage: Usage | None, tell: Telling) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.values import Value
-from trunkline.cli.terminal.calls import clean
+from trunkline.cli.terminal.calls import clean_delta
 from trunkline.cli.terminal.markdown import Markdown, Stream, is_table
 from trunkline.cli.terminal.paint import Painter
 from trunkline.cli.terminal.screen import is_blank
@@ -75,11 +75,6 @@ class Answer:
             lines = self._painter.lines(Markdown(block), width)
             self._painted = (block, width, _trimmed(lines))
         return self._painted[2]
-
-
-def clean_delta(text: str) -> str:
-    """A piece of the model's own words. Its control characters are shown, not obeyed."""
-    return clean(text.replace("\r", ""))
 
 
 def _trimmed(lines: list[str]) -> list[str]:

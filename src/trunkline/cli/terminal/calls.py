@@ -102,3 +102,8 @@ def clean(text: str) -> str:
         # A progress bar writes its line over and over.
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return printable(text)
+
+
+def clean_delta(text: str) -> str:
+    """A piece of the model's own words. Its control characters are shown, not obeyed."""
+    return clean(text.replace("\r", ""))

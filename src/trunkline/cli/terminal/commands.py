@@ -6,7 +6,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, get_args
 
-from rich.table import Table
 from rich.text import Text
 
 from trunkline.cli import shelf
@@ -62,6 +61,8 @@ Handler = Callable[[Chat, str], Awaitable[None]]
 
 
 async def _help(chat: Chat, argument: str) -> None:
+    from rich.table import Table
+
     table = Table.grid(padding=(0, 2))
     for name, (usage, words, _) in COMMANDS.items():
         table.add_row(Text(f"/{name} {usage}".rstrip(), "cyan"), words)
@@ -91,6 +92,8 @@ async def _sessions(chat: Chat, argument: str) -> None:
     if not found:
         chat.view.note("No sessions are kept here yet.")
         return
+    from rich.table import Table
+
     table = Table.grid(padding=(0, 2))
     for number, info in enumerate(found, 1):
         here = info.id == chat.session.id

@@ -72,6 +72,8 @@ class Conversation:
         self._leaving = False
         self._queue: deque[str] = deque()
         self._typed = ""
+        self._last_key = 0.0
+        """When a key was last pressed during an answer: whoever types on while the next begins is not answering."""
         dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
         self._screen = Screen(writer_to(1, encoding_of(sys.stdout)), _size, moves=not dumb)
         self.view = View(self._screen, painter_for(lambda: self._screen.columns))
@@ -218,13 +220,22 @@ class Conversation:
 
     async def _answer(self, text: str) -> None:
         typed, self._typed = self._typed, ""
-        turn = Turn(self.session, self._inbox, self._screen, self.view, workspace=self.workspace, typed=typed)
+        turn = Turn(
+            self.session,
+            self._inbox,
+            self._screen,
+            self.view,
+            workspace=self.workspace,
+            typed=typed,
+            last_key=self._last_key,
+        )
         try:
             end = await turn.run(UserMessage(text, mentioned(text, self.workspace)))
         except Fault as fault:
             self.view.failure(str(fault))
             return
         self._leaving = self._leaving or turn.gone
+        self._last_key = turn.last_key
         if end.outcome == "cancelled":
             # What was to follow the answer that nobody wanted is not sent unasked; nor is it lost.
             self._typed = "\n".join(filter(None, [*self._queue, *turn.queue, turn.typed.text]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from trunkline.base.values import Value
@@ -57,17 +59,28 @@ def counts(diff: str) -> tuple[int, int]:
     return signs.count("+"), signs.count("-")
 
 
-def painted(diff: str) -> list[Text]:
+class Painted:
+    """A row in colour. What does not fit goes on below its beginning, where it cannot be taken for another row."""
+
+    def __init__(self, row: Row, digits: int) -> None:
+        number = "" if row.number is None else str(row.number)
+        sign = " " if row.sign == "@" else row.sign
+        self._style = _STYLES[row.sign]
+        self._head = Text.assemble((f"{number:>{digits}} ", "dim"), (f"{sign} ", self._style))
+        self._text = Text(row.text, self._style)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        indent = cell_len(self._head.plain)
+        parts = self._text.wrap(console, max(1, options.max_width - indent), overflow="fold")
+        for number, part in enumerate(parts or [self._text]):
+            yield Text.assemble(Text(" " * indent) if number else self._head, part, overflow="fold")
+
+
+def painted(diff: str) -> list[Painted]:
     """A diff, line by line."""
     found = rows(diff)
     digits = len(str(max((row.number or 0 for row in found), default=0)))
-    return [_line(row, digits) for row in found]
-
-
-def _line(row: Row, digits: int) -> Text:
-    number = "" if row.number is None else str(row.number)
-    sign = " " if row.sign == "@" else row.sign
-    return Text.assemble((f"{number:>{digits}} ", "dim"), (f"{sign} {row.text}", _STYLES[row.sign]), overflow="fold")
+    return [Painted(row, digits) for row in found]
 
 
 def between(old: str, new: str) -> str:

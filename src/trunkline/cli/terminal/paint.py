@@ -15,6 +15,8 @@ Colors = Literal["standard", "256", "truecolor"]
 
 #: Long lines are hard to read, however wide the terminal is.
 WIDEST = 110
+#: Wider than any line: what is painted so is not broken.
+ANY_WIDTH = 100_000
 #: Below this, nothing can be laid out; the terminal then breaks the lines itself.
 NARROWEST = 20
 
@@ -75,6 +77,9 @@ class Painter:
         paper = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
         self._console = Console(
             file=paper,
+            # Each text is painted in a width of its own, which this one would limit.
+            width=ANY_WIDTH,
+            height=1,
             force_terminal=True,
             color_system=color_system,
             highlight=False,

@@ -111,6 +111,8 @@ class Prompt:
                 buffer.delete_before_cursor()
                 buffer.newline(copy_margin=False)
             else:
+                # Else what was sent would stay on the screen with the hint beside it.
+                self._asked_to_leave = float("-inf")
                 buffer.validate_and_handle()
 
         @keys.add("escape", "enter")

@@ -63,6 +63,9 @@ class Screen:
         kept = 0 if self._committed else _common(self._live, lines)
         if not self._committed and kept == len(self._live) == len(lines):
             return
+        if kept == len(lines) < len(self._live):
+            # The cursor rests at the end of the last line: where the ones below it go, it is written again.
+            kept = max(0, kept - 1)
         out = [self._back_to(kept)]
         out += [f"{line}\n" for line in self._committed]
         out.append("\n".join(lines[kept:]))
@@ -85,7 +88,7 @@ class Screen:
         """From the end of the live lines to the beginning of the first that is not kept, with nothing below."""
         old = self._live
         if kept == len(old):
-            return "\n" if old and not self._committed else ""
+            return "\n" if old else ""
         columns = self.columns
         up = sum(_rows(line, columns) for line in old[kept:]) - 1
         return "\r" + (f"\x1b[{up}A" if up else "") + _CLEAR_BELOW

@@ -14,7 +14,6 @@ from trunkline.cli.terminal.calls import clean
 from trunkline.cli.terminal.interrupts import interrupts
 from trunkline.cli.terminal.keys import Key, Keyboard, Line
 from trunkline.cli.terminal.paint import PROMPT
-from trunkline.cli.terminal.preview import preview
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.view import View
 from trunkline.core.agent import Approve, Decision
@@ -51,6 +50,7 @@ class Turn:
         *,
         workspace: str,
         typed: str = "",
+        last_key: float = 0.0,
         keyboard: int = 0,
     ) -> None:
         self.typed = Line(typed)
@@ -68,7 +68,8 @@ class Turn:
         self._pending: dict[str, ToolRequested] = {}
         self._question: Question | None = None
         self._deaf_until = 0.0
-        self._last_key = 0.0
+        self.last_key = last_key
+        """When a key was last pressed that was no answer to a question."""
         self._stopping = False
 
     async def run(self, message: UserMessage) -> TurnEnded:
@@ -130,6 +131,8 @@ class Turn:
     def _ask_next(self) -> None:
         if self._question is not None or not self._pending or self._stopping:
             return
+        from trunkline.cli.terminal.preview import preview
+
         request = next(iter(self._pending.values()))
         found = preview(request, self._workspace)
         lines = [] if found is None else self._view.previewed(found.what)
@@ -137,7 +140,7 @@ class Turn:
         if not self._screen.moves:
             self._put(self._question)
             self._view.note(self._question.prompt(len(self._pending) - 1).plain)
-        if time.monotonic() - self._last_key < TYPING_SECONDS:
+        if time.monotonic() - self.last_key < TYPING_SECONDS:
             self._deaf_until = time.monotonic() + TYPING_SECONDS
 
     def _answer(self, question: Question, decision: Decision) -> None:
@@ -181,7 +184,10 @@ class Turn:
             elif answer is not None:
                 self._answer(question, answer)
             return
-        self._last_key = now
+        self.last_key = now
+        if question is not None:
+            # Who types on has not seen it yet.
+            self._deaf_until = now + TYPING_SECONDS
         self._type(key)
 
     def _type(self, key: Key) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from trunkline.cli.terminal import diffs, words
-from trunkline.cli.terminal.answer import Answer, Piece, clean_delta
-from trunkline.cli.terminal.calls import Caption, caption, clean, glance, one_line
-from trunkline.cli.terminal.paint import PROMPT, Painter
+from trunkline.cli.terminal.calls import Caption, caption, clean, clean_delta, glance, one_line
+from trunkline.cli.terminal.paint import ANY_WIDTH, PROMPT, Painter
 from trunkline.cli.terminal.screen import Screen
 from trunkline.core import events
 from trunkline.core.events import ToolFinished
+
+if TYPE_CHECKING:
+    from trunkline.cli.terminal.answer import Answer, Piece
 
 #: A diff is shown up to here; `git diff` shows the rest.
 DIFF_LINES = 40
@@ -25,9 +27,6 @@ THINKING_LINES = 3
 LIVE_LINES = 12
 #: Below the live block: a blank line, some tools, the spinner, what is being typed.
 STATUS_ROWS = 6
-
-#: Wider than any line.
-ANY_WIDTH = 100_000
 
 _INDENT = "    "
 _SPINNER = "⠋⠙⠹⠸"
@@ -240,6 +239,9 @@ class View:
         self._fold_thoughts()
         self._says = ""
         if self._answer is None:
+            # Markdown takes a while to import: not before the first prompt, but while a model thinks.
+            from trunkline.cli.terminal.answer import Answer
+
             self._answer = Answer(self._painter)
         self._answer.feed(text)
 
@@ -326,8 +328,8 @@ class View:
         if self.whole_thoughts or ("\n" not in thought and len(thought) < self._painter.width - 4):
             self._put("thinking", self._lines(Text(f"∴ {thought}", "dim italic")))
             return
-        folded = f"∴ thought for {words.seconds(took)}: {one_line(thought)}"
-        self._put("thinking", [self.line(Text(folded, "dim italic"))])
+        long = f"thought for {words.seconds(took)}: " if took >= 1 else ""
+        self._put("thinking", [self.line(Text(f"∴ {long}{one_line(thought)}", "dim italic"))])
 
     def _live_thoughts(self) -> list[str]:
         if not self._thoughts:

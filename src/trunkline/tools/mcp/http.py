@@ -19,6 +19,8 @@ TIMEOUT_SECONDS = 30.0
 
 _SESSION_HEADER = "mcp-session-id"
 _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 400, 401, 403, 404
+#: JSON-RPC's code for arguments that do not do, as it is found in a body.
+_INVALID_PARAMS = b"-32602"
 
 
 class HttpTransport:
@@ -100,7 +102,9 @@ class HttpTransport:
 async def _forgot_session(response: Any) -> bool:
     """The protocol says 404; many servers say 400, and why."""
     if response.status_code == _BAD_REQUEST:
-        return b"session" in (await response.aread()).lower()
+        body = (await response.aread()).lower()
+        # Arguments may have to do with sessions, too; whoever called should hear what is wrong with them.
+        return b"session" in body and _INVALID_PARAMS not in body
     return bool(response.status_code == _NOT_FOUND)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import logging
 
+from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError
 
 #: What is used of it. The transports are imported here, too, so that no connection has to wait for them in the loop.
@@ -15,8 +16,8 @@ _MODULES = ("mcp", "mcp.client.session", "mcp.client.sse", "mcp.client.streamabl
 _NOISY_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
 
 
-async def load() -> None:
-    """Import the SDK, in a thread: it takes half a second.
+async def load(server: str) -> None:
+    """Import the SDK for a server, in a thread: it takes half a second.
 
     Raises:
         ConfigError: it is not installed.
@@ -26,8 +27,8 @@ async def load() -> None:
             await asyncio.to_thread(importlib.import_module, module)
     except ImportError as error:
         raise ConfigError(
-            f"MCP servers need the package `mcp`, which cannot be imported ({error}).",
-            hint="Install it: `pip install 'trunkline[coder]'`.",
+            f"MCP server `{server}` needs the package `mcp`, which cannot be imported ({error}).",
+            hint=f"Install it: `{install_hint('coder')}`.",
         ) from error
     for name in _NOISY_LOGGERS:
         logger = logging.getLogger(name)

@@ -35,7 +35,8 @@ OnProblem = Callable[[str, str], None]
 
 
 class McpServers:
-    """The servers of one conversation. Programs among them run in `cwd`. Call `close` at the end.
+    """The servers of one conversation. Programs among them run in `cwd`, with the variables of `env` (ours unless
+    given) and of their own configuration, and no others. Call `close` at the end.
 
     `taken` are the names that tools of servers must not have. `on_ready` is called before `connect` returns, and again
     when a server was started again or has changed its tools; `on_problem` for what happens after that.
@@ -79,7 +80,7 @@ class McpServers:
         known = self._servers.get(spec.name)
         if known is not None and known.spec == spec and not known.given_up:
             return self._tool_names(spec.name)
-        await sdk.load()
+        await sdk.load(spec.name)
         server = self._make(spec)
         if known is not None:
             self._let_go(known)
@@ -152,7 +153,10 @@ class McpServers:
         closing.add_done_callback(self._closings.discard)
 
 
-_HINT = "Check how it is configured, and whether it runs by itself."
+_HINT = (
+    "Check how it is configured, and whether it runs by itself. It is not tried again: once it is put right, add it "
+    "again, or start the agent anew."
+)
 
 
 def check(spec: AddMcpServer) -> None:

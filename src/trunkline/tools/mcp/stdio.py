@@ -15,7 +15,7 @@ from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.core.agent import AddMcpServer
-from trunkline.tools.mcp.messages import MAX_LINE_BYTES, decode, encode
+from trunkline.tools.mcp.messages import MAX_LINE_BYTES, Unreadable, decode, encode
 from trunkline.tools.mcp.transport import OnBroken, in_short, leaf
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _OUTGOING = 1024
 
 
 class StdioTransport:
-    """A program as a server. `spec.env` is added to `env` (ours unless given)."""
+    """A program as a server. Its environment is `env` (ours unless given) and `spec.env` on top, nothing else."""
 
     remote = False
     refused = False
@@ -119,6 +119,10 @@ class StdioTransport:
                         self._complaint = f"sent a message of more than {MAX_LINE_BYTES} bytes"
                         return
                     message = decode(line)
+                    if isinstance(message, Unreadable):
+                        # Whoever waits for it would wait for ever.
+                        self._complaint = f"sent an answer that cannot be read: {message.reason}"
+                        return
                     if message is None:
                         self._log_noise(line)
                         continue

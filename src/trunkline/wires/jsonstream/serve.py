@@ -181,7 +181,7 @@ class Server:
         try:
             await configured
         except faults.Fault as fault:
-            note = f"set_config: {fault}"
+            note = f"set_config: {self._session.clean(str(fault))}"
         self._say(messages.Info(None, note))
         self._say(messages.ConfigChanged(self._wire_capabilities(full=True)))
 
@@ -214,7 +214,7 @@ class Server:
         self._output.flush()
 
     def _complain(self, fault: faults.Fault) -> None:
-        self._say(messages.Error(None, _error_body(fault.kind, str(fault), fault.retryable)))
+        self._say(messages.Error(None, _error_body(fault.kind, self._session.clean(str(fault)), fault.retryable)))
 
     def _msg_id(self) -> str | None:
         return next(reversed(self._msg_ids.values()), None)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.models.history import MAX_CONVERSATIONS, History, repaired
 from trunkline.models.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
+from trunkline.models.outgoing import MAX_CONVERSATIONS, Outgoing, repaired
 
 
 def user(*blocks: Block | str) -> Message:
@@ -119,7 +119,7 @@ def encode_like_a_format(message: Message) -> bytes:
 
 @given(conversations)
 def test_what_is_sent_is_accepted_whether_it_had_to_be_mended_or_not(messages: list[Message]) -> None:
-    sent = [one.message for one in History(encode_like_a_format).sent(messages)]
+    sent = [one.message for one in Outgoing(encode_like_a_format).sent(messages)]
     # What the user says in two messages may stay two, and nothing may stay nothing: the formats see to both.
     said = [message if message.content else user(".") for message in sent]
     assert_accepted(repaired(said))
@@ -137,28 +137,28 @@ def test_a_message_is_written_once_however_often_it_is_sent() -> None:
         written.append(message)
         return b"x"
 
-    history = History(encode)
+    outgoing = Outgoing(encode)
     for _ in range(3):
-        history.sent(SOUND)
+        outgoing.sent(SOUND)
     assert written == SOUND
-    history.sent([*SOUND, assistant("new"), user("newer")])
+    outgoing.sent([*SOUND, assistant("new"), user("newer")])
     assert written == [*SOUND, assistant("new"), user("newer")]
 
 
 def test_what_is_no_longer_sent_is_forgotten() -> None:
-    history = History(lambda message: b"x")
-    history.sent(SOUND)
-    history.sent(SOUND[:1])
-    (talk,) = history._conversations.values()
+    outgoing = Outgoing(lambda message: b"x")
+    outgoing.sent(SOUND)
+    outgoing.sent(SOUND[:1])
+    (talk,) = outgoing._conversations.values()
     assert len(talk.known) == len(talk.messages) == 1
 
 
 def test_a_conversation_that_went_another_way_is_looked_at_anew() -> None:
-    history = History(lambda message: message.role.encode())
-    history.sent(SOUND)
+    outgoing = Outgoing(lambda message: message.role.encode())
+    outgoing.sent(SOUND)
     other = [*SOUND[:2], user(result("1"), "no second")]
-    assert [one.message for one in history.sent(other)] == repaired(other)
-    assert [one.message for one in history.sent(SOUND)] == SOUND
+    assert [one.message for one in outgoing.sent(other)] == repaired(other)
+    assert [one.message for one in outgoing.sent(SOUND)] == SOUND
 
 
 def test_a_few_conversations_are_remembered_side_by_side_and_no_more() -> None:
@@ -168,24 +168,24 @@ def test_a_few_conversations_are_remembered_side_by_side_and_no_more() -> None:
         written.append(message)
         return b"x"
 
-    history = History(encode)
+    outgoing = Outgoing(encode)
     many = [[user(str(number))] for number in range(MAX_CONVERSATIONS)]
     for conversation in many * 2:
-        history.sent(conversation)
+        outgoing.sent(conversation)
     assert len(written) == MAX_CONVERSATIONS
-    history.sent([user("one more")])
-    assert len(history._conversations) == MAX_CONVERSATIONS
+    outgoing.sent([user("one more")])
+    assert len(outgoing._conversations) == MAX_CONVERSATIONS
 
 
 def test_a_long_conversation_costs_little_the_second_time() -> None:
     messages = [Message("assistant" if number % 2 else "user", (Text("x" * 1000),)) for number in range(1001)]
-    history = History(lambda message: message.content[0].text.encode())  # type: ignore[attr-defined]
-    history.sent(messages)
-    fastest = min(_seconds(history, messages) for _ in range(10))
+    outgoing = Outgoing(lambda message: message.content[0].text.encode())  # type: ignore[attr-defined]
+    outgoing.sent(messages)
+    fastest = min(_seconds(outgoing, messages) for _ in range(10))
     assert fastest < 0.002
 
 
-def _seconds(history: History, messages: list[Message]) -> float:
+def _seconds(outgoing: Outgoing, messages: list[Message]) -> float:
     started = time.perf_counter()
-    history.sent(messages)
+    outgoing.sent(messages)
     return time.perf_counter() - started

@@ -1,0 +1,55 @@
+"""Tables for people: one line for each row, as wide as the terminal.
+
+The last column takes what room is left. What does not fit is cut, and `cut` marks it so.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+ELLIPSIS = "..."
+#: Less room than this for the last column helps nobody: then lines are longer than the terminal is wide.
+LEAST_LAST = 12
+
+_GAP = "  "
+
+
+def lines(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """The lines of a table. Without a width nothing is cut."""
+    table = [head, *rows]
+    widths = [max(cells(row[column]) for row in table) for column in range(len(head) - 1)]
+    used = sum(widths) + len(_GAP) * len(widths)
+    made = []
+    for row in table:
+        padded = [cell + " " * (room - cells(cell)) for cell, room in zip(row, widths, strict=False)]
+        last = row[-1] if width is None else cut(row[-1], max(width - used, LEAST_LAST))
+        made.append(_GAP.join([*padded, last]).rstrip())
+    return made
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells(char) for char in text)
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """As much of a text as fits."""
+    if cells(text) <= width:
+        return text
+    kept = ""
+    room = width - len(ELLIPSIS)
+    for char in text:
+        room -= _cells(char)
+        if room < 0:
+            break
+        kept += char
+    return kept.rstrip() + ELLIPSIS

@@ -1,0 +1,33 @@
+"""How a missing part is to be had: with the Python that runs us, whichever environment is active."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import trunkline
+from trunkline.base.extras import install_hint
+
+ROOT = Path(trunkline.__file__).parents[2]
+
+
+def test_in_a_checkout_the_sources_are_installed_with_the_extra() -> None:
+    assert shlex.split(install_hint("local")) == [sys.executable, "-m", "pip", "install", "-e", f"{ROOT}[local]"]
+
+
+def test_an_installed_trunkline_asks_for_the_extra_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trunkline, "__file__", str(tmp_path / "lib" / "site-packages" / "trunkline" / "__init__.py"))
+    monkeypatch.setattr(sys, "executable", "/with space/python")
+    assert install_hint("bedrock") == "'/with space/python' -m pip install 'trunkline[bedrock]'"
+
+
+def test_an_environment_without_pip_is_filled_by_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trunkline, "__file__", str(tmp_path / "site-packages" / "trunkline" / "__init__.py"))
+    monkeypatch.setattr(sys, "executable", "/x/python")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else ModuleType(name).__spec__)
+    assert install_hint("coder") == "uv pip install --python /x/python 'trunkline[coder]'"

@@ -1,0 +1,148 @@
+"""One message being answered, with a keyboard of our own and as much time as we want."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal.emulator import Emulator
+from trunkline.cli.chat_session import ChatOptions, Inbox, Talk, opening
+from trunkline.cli.terminal import turn as turns
+from trunkline.cli.terminal.paint import PROMPT, Painter
+from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.terminal.turn import Turn
+from trunkline.cli.terminal.view import View
+from trunkline.core.events import Envelope, UserMessage
+
+#: Longer than a test may take: whoever types does not stop typing.
+ENDLESS_SECONDS = 60.0
+PATIENCE_SECONDS = 20.0
+
+SCRIPT = """
+turns:
+  - steps:
+      - tool: {name: Bash, args: {command: make}, output: "Exit code: 0", approved: [{text: "It ran."}]}
+"""
+
+
+class Desk:
+    """A keyboard and a screen."""
+
+    def __init__(self, keyboard: int, master: int) -> None:
+        self.keyboard = keyboard
+        self._master = master
+        self._terminal = Emulator(80, 24)
+        self.screen = Screen(lambda text: self._terminal.feed(text.replace("\n", "\r\n")), lambda: (80, 24))
+        self.view = View(self.screen, Painter(lambda: 80, color_system=None))
+
+    @property
+    def seen(self) -> str:
+        return self._terminal.screen
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    async def sees(self, happened: Callable[[str], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not happened(self.seen):  # noqa: ASYNC110  (a screen does not tell)
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    master, keyboard = pty.openpty()
+    yield Desk(keyboard, master)
+    os.close(master)
+    os.close(keyboard)
+
+
+async def opened(workspace: Path, inbox: Inbox) -> Talk:
+    (workspace / "script.yaml").write_text(SCRIPT)
+    options = ChatOptions(script=str(workspace / "script.yaml"), workspace=str(workspace), no_session=True)
+    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=inbox.put)
+    talk.session.attach(inbox)
+    return talk
+
+
+async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to_it(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "TYPING_SECONDS", ENDLESS_SECONDS)
+    inbox = Inbox()
+    talk = await opened(tmp_path, inbox)
+    turn = Turn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
+    show = inbox.show
+    held: list[Envelope] = []
+    asking = asyncio.Event()
+
+    def hold(envelopes: Sequence[Envelope]) -> None:
+        """The question is to come in the middle of the typing."""
+        held.extend(envelopes)
+        asking.set()
+
+    monkeypatch.setattr(inbox, "show", hold)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await asyncio.wait_for(asking.wait(), PATIENCE_SECONDS)
+    desk.type("yes")
+    await desk.sees(lambda seen: f"{PROMPT} yes" in seen)
+    assert "Allow?" not in desk.seen
+    monkeypatch.setattr(inbox, "show", show)
+    show(held)
+    await desk.sees(lambda seen: "Allow?" in seen)
+    desk.type(", yay")
+    await desk.sees(lambda seen: f"{PROMPT} yes, yay" in seen)
+    assert "Allow?" in desk.seen
+    assert "allowed" not in desk.seen
+    turn.stop()
+    assert (await running).outcome == "cancelled"
+    assert turn.typed.text == "yes, yay"
+    await talk.close()
+
+
+async def test_one_key_is_the_answer_of_somebody_who_was_not_typing(desk: Desk, tmp_path: Path) -> None:
+    inbox = Inbox()
+    talk = await opened(tmp_path, inbox)
+    turn = Turn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await desk.sees(lambda seen: "Allow?" in seen)
+    desk.type("y")
+    assert (await asyncio.wait_for(running, PATIENCE_SECONDS)).outcome == "success"
+    assert "✓ allowed" in desk.seen
+    assert "It ran." in desk.seen
+    await talk.close()
+
+
+async def test_every_key_of_whoever_types_on_puts_the_question_off(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "TYPING_SECONDS", ENDLESS_SECONDS)
+    inbox = Inbox()
+    talk = await opened(tmp_path, inbox)
+    # As after an answer during which somebody typed.
+    turn = Turn(
+        talk.session,
+        inbox,
+        desk.screen,
+        desk.view,
+        workspace=str(tmp_path),
+        last_key=time.monotonic(),
+        keyboard=desk.keyboard,
+    )
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await desk.sees(lambda seen: "Allow?" in seen)
+    deaf_until = [turn._deaf_until]
+    for typed in ("y", "ya", "yay"):
+        desk.type(typed[-1])
+        await desk.sees(lambda seen, typed=typed: f"{PROMPT} {typed}" in seen)  # type: ignore[misc]
+        deaf_until.append(turn._deaf_until)
+    assert deaf_until == sorted(set(deaf_until))
+    assert "allowed" not in desk.seen
+    turn.stop()
+    assert (await running).outcome == "cancelled"
+    await talk.close()

@@ -1,0 +1,24 @@
+"""The list of commands, and what is said of one that does not exist."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from trunkline.cli.app import COMMANDS, SUMMARIES, app
+
+
+def test_every_summary_fits_its_line_and_completion_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    printed = CliRunner().invoke(app, ["--help"], terminal_width=80).output
+    listed = printed.partition("Commands:")[2]
+    for name in (*COMMANDS, "agent"):
+        assert f"  {name:8}  {SUMMARIES[name]}\n" in listed
+    assert "_TRUNKLINE_COMPLETE=bash_source" in printed
+
+
+def test_a_mistyped_command_is_an_error_that_suggests_the_right_one() -> None:
+    result = CliRunner().invoke(app, ["caht"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "No such command 'caht'. Did you mean 'chat'?" in result.stderr
+    assert "Did you mean" not in CliRunner().invoke(app, ["xyzzy"]).stderr
