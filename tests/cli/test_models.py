@@ -164,11 +164,12 @@ def test_names_are_completed(model: Model) -> None:
 PROGRAM = """
 import sys
 from tests.support.package_index import Model
-from trunkline.cli.models import command
+from trunkline import cli
 from trunkline.models import catalog
 
 catalog.ENTRIES = (Model().entry,)
-command(["pull", "tiny"])
+sys.argv = ["trunkline", "models", "pull", "tiny"]
+cli.main()
 """
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from operator import is_
 
-from trunkline.agents.coder.history import History, estimate
+from trunkline.agents.coder.history import History, data_chars, estimate
 from trunkline.agents.coder.mind import Mind
 from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, LATEST, PICTURE_CLEARED, is_ours
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
-from trunkline.models.messages import Block, Document, Image, Message, Text, ToolResult
+from trunkline.models.messages import Block, Document, Message, Text, ToolResult
 from trunkline.models.model import Answer, Retrying, ToolSpec
 
 #: How full the window may get before the second and the third tier, as a part of it; and the first, as a part of that.
@@ -159,18 +159,18 @@ class Compaction:
 
     def _clear_pictures(self) -> bool:
         """Clear the oldest pictures and documents beyond what a service takes; whether there were any."""
+        if self._history.data_chars <= MAX_DATA_CHARS:
+            return False
         left = MAX_DATA_CHARS
         messages: list[Message] = []
         for message in reversed(self._history.messages):
             blocks: list[Block] = []
             for block in reversed(message.content):
-                left -= _data_chars(block)
-                blocks.append(_without_data(block) if left < 0 and _data_chars(block) else block)
+                left -= data_chars(block)
+                blocks.append(_without_data(block) if left < 0 and data_chars(block) else block)
             content = tuple(reversed(blocks))
             unchanged = all(map(is_, content, message.content))
             messages.append(message if unchanged else message.replace(content=content))
-        if left >= 0:
-            return False
         messages.reverse()
         self._history.replace(messages)
         return True
@@ -205,16 +205,6 @@ def _latest_words(messages: Sequence[Message]) -> tuple[Text, ...]:
 def _is_mark(message: Message) -> bool:
     """Whether a message stands for those that were dropped before."""
     return message.content == (Text(DROPPED),)
-
-
-def _data_chars(block: Block) -> int:
-    match block:
-        case Image(data=data) | Document(data=data):
-            return len(data)
-        case ToolResult(images=images):
-            return sum(len(image.data) for image in images)
-        case _:
-            return 0
 
 
 def _without_data(block: Block) -> Block:

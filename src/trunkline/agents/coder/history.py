@@ -12,7 +12,18 @@ from typing import Any
 
 from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED
 from trunkline.core.agent import Journal
-from trunkline.models.messages import Block, Document, Message, Text, Thinking, ToolResult, ToolUse, from_json, to_json
+from trunkline.models.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    from_json,
+    to_json,
+)
 
 #: In place of a role: the record of a result whose round is not over, and of the model that answers from there on.
 _EARLY, _MODEL = "early", "model"
@@ -56,6 +67,8 @@ class History:
                 self.messages.append(from_json(record))
                 early.clear()
         self._tokens = sum(map(estimate, self.messages))
+        self.data_chars = sum(map(_data_of, self.messages))
+        """Characters of pictures and documents, which are sent again with every request."""
         self._used_ids = {
             block.id for message in self.messages for block in message.content if isinstance(block, ToolUse)
         }
@@ -120,6 +133,7 @@ class History:
         """Go on with other messages instead, as after a compaction."""
         self.messages = list(messages)
         self._tokens = sum(map(estimate, self.messages))
+        self.data_chars = sum(map(_data_of, self.messages))
         named = [{"role": _MODEL, "name": self._model}] if self._model else []
         self._journal.replace([*named, *map(to_json, self.messages)])
         self.on_replaced()
@@ -128,6 +142,7 @@ class History:
         self._journal.append(to_json(message))
         self.messages.append(message)
         self._tokens += estimate(message)
+        self.data_chars += _data_of(message)
 
     def _renamed(self, block: Block) -> Block:
         if not isinstance(block, ToolUse):
@@ -160,6 +175,21 @@ class History:
 def estimate(message: Message) -> int:
     """About how many tokens a message has."""
     return sum(map(_block_tokens, message.content))
+
+
+def data_chars(block: Block) -> int:
+    """Characters of pictures and documents in a block."""
+    match block:
+        case Image(data=data) | Document(data=data):
+            return len(data)
+        case ToolResult(images=images):
+            return sum(len(image.data) for image in images)
+        case _:
+            return 0
+
+
+def _data_of(message: Message) -> int:
+    return sum(map(data_chars, message.content))
 
 
 def _block_tokens(block: Block) -> int:

@@ -46,7 +46,11 @@ async def process_serves_several_turns(stage: Stage) -> None:
 async def messages_are_queued(stage: Stage) -> None:
     """Messages that come while a turn runs are answered after it, in order."""
     async with stage.agent() as agent:
-        sent = [await say(stage, agent, "hello") for _ in range(QUEUED)]
+        sent = [new_id() for _ in range(QUEUED)]
+        # At once: one that comes alone may find the one before it answered.
+        text = stage.prompt("hello")
+        messages = [{"type": "message", "msg_id": msg_id, "input": text} for msg_id in sent]
+        await agent.write(b"".join(jsontext.dumps(message) + b"\n" for message in messages))
         found = await _through(stage, agent, sent[-1])
         ended = [event.msg_id for event in found if event.type == "stream_end"]
         if ended != sent:
