@@ -257,7 +257,7 @@ async def test_leaving_the_answer_closes_the_connection(stub: StubProvider) -> N
     model = bedrock(stub)
     answering = model.stream(HELLO)
     assert await anext(answering) == TextChunk("x")
-    await answering.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await answering.aclose()
     await stub.requests[0].left.wait()
     await model.close()
 

@@ -339,7 +339,7 @@ async def test_leaving_closes_the_connection_at_once(form: Format) -> None:
         stream = model.stream(QUESTION)
         async with asyncio.timeout(10):
             assert await anext(stream) == TextChunk("some")
-            await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
+            await stream.aclose()
             await stub.requests[0].left.wait()
 
 

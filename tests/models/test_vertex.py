@@ -129,7 +129,7 @@ async def test_leaving_the_answer_closes_the_connection(google: Google) -> None:
     model = google.model()
     answering = model.stream(HELLO)
     assert isinstance(await anext(answering), TextChunk)
-    await answering.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await answering.aclose()
     await google.models.requests[0].left.wait()
     await model.close()
 

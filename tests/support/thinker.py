@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.core.usage import Usage
@@ -52,14 +52,14 @@ class Thinker:
         self.open_streams = 0
         self.closed = False
 
-    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         # As it is now: the conversation goes on with the same list.
         self.requests.append(request.replace(messages=tuple(request.messages)))
         assert self.replies, "the model was asked once more than the test expects"
         reply = self.replies.pop(0)
         return self._say(reply(request) if callable(reply) else reply)
 
-    async def _say(self, steps: Sequence[Step]) -> AsyncIterator[Chunk]:
+    async def _say(self, steps: Sequence[Step]) -> AsyncGenerator[Chunk, None]:
         self.open_streams += 1
         try:
             for step in steps:

@@ -4,7 +4,7 @@ It comes with a repository that somebody else may have written. It may choose am
 it. It may not say where requests go or whose key they carry, not start programs, and not decide what needs no approval,
 unless the user's own file trusts the directory:
 
-    trust = ["~/work/mine"]
+    trust = ["~/code/mine"]
 
 That holds for everything below it, too.
 """

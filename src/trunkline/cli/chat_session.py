@@ -174,7 +174,7 @@ def resume_command(options: ChatOptions, session_id: str) -> str:
 
 def _heard(secrets: Redactor, on_judged: Callable[[ToolJudged], None]) -> Callable[[Event], Sequence[Event]]:
     """Redacts events, and passes on those that are for the log alone and worth showing to the user all the same."""
-    redact: Callable[[Event], Sequence[Event]] = Redaction(secrets) if secrets else lambda event: (event,)
+    redact = Redaction(secrets)
 
     def hear(event: Event) -> Sequence[Event]:
         clean = redact(event)

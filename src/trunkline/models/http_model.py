@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 from trunkline.core.faults import TooLong
 from trunkline.models.answers import AnswerReader, Decoder
@@ -81,7 +81,7 @@ class HttpModel:
         """
         self._service.warm()
 
-    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         body: bytes | None = None
 
         async def call() -> Call:

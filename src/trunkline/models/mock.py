@@ -6,7 +6,7 @@ tool: Read {"file_path": "x"}   it calls that tool, then says `Result: ` and the
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from trunkline.core.usage import Usage
 from trunkline.models.answers import tool_input
@@ -30,7 +30,7 @@ class MockModel:
     def __init__(self, settings: ModelSettings) -> None:
         self.name = settings.model or "mock"
 
-    async def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Say it. `usage` counts words."""
         read = sum(_words(message) for message in request.messages)
         last = request.messages[-1] if request.messages else Message("user", ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
@@ -90,7 +90,7 @@ class Model(Protocol):
     def images(self) -> bool:
         """Whether it can see pictures; when not known, yes."""
 
-    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Ask. Leaving the iterator cancels the request at once.
 
         Raises:

@@ -140,38 +140,41 @@ class Compaction:
         """Clear old results; gives the tokens that are free now."""
         before = self._history.tokens
         left = KEPT_RESULTS
-        messages: list[Message] = []
-        for message in reversed(self._history.messages):
-            blocks = []
-            for block in reversed(message.content):
-                if isinstance(block, ToolResult):
-                    left -= 1
-                    if left < 0 and (len(block.text) > WORTH_CLEARING_CHARS or block.images):
-                        block = ToolResult(block.id, CLEARED, block.is_error)
-                blocks.append(block)
-            content = tuple(reversed(blocks))
-            messages.append(message if content == message.content else message.replace(content=content))
-        messages.reverse()
-        if all(old is new for old, new in zip(self._history.messages, messages, strict=True)):
-            return 0
-        self._history.replace(messages)
-        return max(0, before - self._history.tokens)
+
+        def cleared(block: Block) -> Block:
+            nonlocal left
+            if not isinstance(block, ToolResult):
+                return block
+            left -= 1
+            worth = len(block.text) > WORTH_CLEARING_CHARS or block.images
+            return ToolResult(block.id, CLEARED, block.is_error) if left < 0 and worth else block
+
+        return max(0, before - self._history.tokens) if self._rewrite(cleared) else 0
 
     def _clear_pictures(self) -> bool:
         """Clear the oldest pictures and documents beyond what a service takes; whether there were any."""
         if self._history.data_chars <= MAX_DATA_CHARS:
             return False
         left = MAX_DATA_CHARS
+
+        def cleared(block: Block) -> Block:
+            nonlocal left
+            size = data_chars(block)
+            left -= size
+            return _without_data(block) if size and left < 0 else block
+
+        return self._rewrite(cleared)
+
+    def _rewrite(self, change: Callable[[Block], Block]) -> bool:
+        """Go through all blocks, the newest first, and replace those that change; whether any did."""
         messages: list[Message] = []
         for message in reversed(self._history.messages):
-            blocks: list[Block] = []
-            for block in reversed(message.content):
-                left -= data_chars(block)
-                blocks.append(_without_data(block) if left < 0 and data_chars(block) else block)
-            content = tuple(reversed(blocks))
-            unchanged = all(map(is_, content, message.content))
-            messages.append(message if unchanged else message.replace(content=content))
+            content = tuple(reversed([change(block) for block in reversed(message.content)]))
+            same = all(map(is_, content, message.content))
+            messages.append(message if same else message.replace(content=content))
         messages.reverse()
+        if all(map(is_, messages, self._history.messages)):
+            return False
         self._history.replace(messages)
         return True
 
@@ -189,7 +192,7 @@ class Compaction:
                     if chunk.stop == "end":
                         summary = "".join(block.text for block in chunk.content if isinstance(block, Text)).strip()
         finally:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
         return summary
 
 

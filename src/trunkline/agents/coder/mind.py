@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from trunkline.agents.coder.history import CHARS_PER_TOKEN
 from trunkline.models.messages import Message
@@ -57,7 +57,7 @@ class Mind:
 
     def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], used: int, *, most: int | None = None
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncGenerator[Chunk, None]:
         """Ask the model. See `Model.stream`.
 
         Args:

@@ -41,8 +41,8 @@ class Work:
         """Whether the model's words are told; a sub-agent's are not."""
         self._said: list[str] = []
         """What the model has said of the answer under way."""
-        self._kept = self._unkept = self._length = 0
-        """How much of it is kept: in pieces; the characters since then; and the characters by then."""
+        self._kept = self._length = 0
+        """How much of it is kept: in pieces, and in characters."""
         self._keep_at = 0.0
         self._clock = asyncio.get_running_loop().time
         self._asked: tuple[ToolUse, ...] = ()
@@ -129,27 +129,26 @@ class Work:
 
     async def _listen(self, tell: Telling) -> Answer:
         self._said.clear()
-        self._kept = self._unkept = self._length = 0
+        self._kept = self._length = 0
         self._keep_at = self._clock() + KEEP_SECONDS
         answer: Answer | None = None
         stream = self._mind.ask(self._history.messages, self._calls.specs(), self._history.tokens)
         try:
             # To the very end, which comes right after the answer: a connection that was read to its end is kept.
             async for chunk in stream:
-                kind = type(chunk)
-                if kind is TextChunk:
-                    self._keep(chunk.text)  # type: ignore[attr-defined]
+                if isinstance(chunk, TextChunk):
+                    self._keep(chunk.text)
                     if self._aloud:
-                        await tell.say(TextDelta(chunk.text))  # type: ignore[attr-defined]
-                elif kind is ThinkingChunk:
+                        await tell.say(TextDelta(chunk.text))
+                elif isinstance(chunk, ThinkingChunk):
                     if self._aloud:
-                        await tell.say(ThinkingDelta(chunk.text))  # type: ignore[attr-defined]
+                        await tell.say(ThinkingDelta(chunk.text))
                 elif isinstance(chunk, Retrying):
                     await tell.say(Notice(chunk.told))
                 elif isinstance(chunk, Answer):
                     answer = chunk
         finally:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
         if answer is None:
             raise ProviderError("The model's answer ended without an end.", retryable=True)
         self._spend(answer.usage, tell)
@@ -158,16 +157,15 @@ class Work:
     def _keep(self, text: str) -> None:
         """Remember what was said, and from time to time for good: a crash must not take what people have seen."""
         self._said.append(text)
-        self._unkept += len(text)
         now = self._clock()
         if now < self._keep_at:
             return
         self._keep_at = now + KEEP_SECONDS
-        self._length += self._unkept
+        news = "".join(self._said[self._kept :])
+        self._kept, self._length = len(self._said), self._length + len(news)
         if self._length > MAX_ANSWER_CHARS:
             raise ProviderError(f"The model's answer is longer than {MAX_ANSWER_CHARS} characters.", retryable=False)
-        self._history.early(Text("".join(self._said[self._kept :])))
-        self._kept, self._unkept = len(self._said), 0
+        self._history.early(Text(news))
 
     @staticmethod
     def _spend(usage: Usage | None, tell: Telling) -> None:
