@@ -17,7 +17,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from time import perf_counter, process_time
 
-from trunkline.base import paths, stdio
+from trunkline.base import paths
+from trunkline.base.claim import claim
 from trunkline.core.agent import Capabilities, Change, Decision, OpenRequest
 from trunkline.core.approvals import Policy
 from trunkline.core.events import Event, TextDelta, TurnEnded, UserMessage
@@ -100,7 +101,7 @@ def produce(make: Callable[[int], None]) -> None:
 async def serve(agent: Flood) -> int:
     """Be an agent on standard input and output, as `trunkline agent --json-stream` is."""
     session = await Session.open(agent, FileStore(paths.sessions_dir()).create(new_id(), "."), Policy())
-    return await StdioServer(session, agent.capabilities, stdio.claim()).run()
+    return await StdioServer(session, agent.capabilities, claim()).run()
 
 
 def main(arguments: list[str]) -> int:

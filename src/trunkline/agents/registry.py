@@ -5,7 +5,8 @@ A name is one of
 - `names()`: the agents that come with Trunkline;
 - `PACKAGE.MODULE:NAME`: an agent of yours, or a class or function that makes one and needs no arguments. A module that
   is not installed is looked for in the current directory;
-- `jsonstream:COMMAND ARGS...`: any program that speaks the JSON stream. Quotes work as in a shell, nothing else does.
+- `jsonstream:COMMAND ARGS...`: any program that speaks the JSON stream. Quotes work as in a shell, nothing else does;
+- `agentproc:PROFILE`: any program that an AgentProc profile describes: a file, or the name of a bundled one.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.faults import ConfigError, Fault
 
 #: What a name can be besides those of `names`.
-FORMS = ("MODULE:NAME", "jsonstream:COMMAND")
+FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE")
 
 _PROGRAM = "jsonstream"
+_PROFILE = "agentproc"
 #: Exit codes above it mean a signal, which `trunkline agent` turns into `SystemExit` while it starts.
 _SIGNALLED = 128
 
@@ -41,7 +43,7 @@ def make(name: str, options: Mapping[str, Any]) -> Agent:
     """
     kind, colon, rest = name.partition(":")
     if colon:
-        return _program(rest) if kind == _PROGRAM else _imported(name, kind, rest)
+        return _FORMS[kind](rest) if kind in _FORMS else _imported(name, kind, rest)
     factory = _FACTORIES.get(name)
     if factory is None:
         from trunkline.agents.script_source import listed, suggestion
@@ -103,6 +105,20 @@ def _program(command: str) -> Agent:
     from trunkline.agents.external.jsonstream import JsonStreamAgent
 
     return JsonStreamAgent(argv, name=os.path.basename(argv[0]) or _PROGRAM)
+
+
+def _profiled(profile: str) -> Agent:
+    if not profile:
+        raise ConfigError(
+            f"`{_PROFILE}:` needs a profile.", hint="A file, or a name from `trunkline agentproc hub list`."
+        )
+    from trunkline.agents.external.agentproc import AgentProcAgent
+    from trunkline.wires.agentproc import profile_file
+
+    return AgentProcAgent(profile_file.find(profile))
+
+
+_FORMS: dict[str, Callable[[str], Agent]] = {_PROGRAM: _program, _PROFILE: _profiled}
 
 
 # Agents in a module

@@ -109,6 +109,8 @@ SCHEMA: Schema = {
     "providers": {ANY: {"provider": TEXT, **_ASKING, **_REACHING, "compat": _COMPAT}},
     "profiles": {ANY: {"extends": TEXT, **_BEHAVING, **_ASKING, **_REACHING, "compat": _COMPAT, "mcp_servers": TEXTS}},
     "tools": {"auto_approve": SWITCH, "allow_list": TEXTS},
+    # The chat bridge reads it by itself, and knows its keys.
+    "bridge": {ANY: ANYTHING},
     "mcp": {
         "servers": {
             ANY: {

@@ -42,6 +42,8 @@ ALLOWED: Mapping[str, Any] = {
     "tools": {"auto_approve": lambda value: not value, "allow_list": lambda names: HARMLESS_TOOLS.issuperset(names)},
     "compact": _anything,
     "prices": _anything,
+    # Nothing here heeds it; the chat bridge has a rule of its own for it.
+    "bridge": _anything,
 }
 
 

@@ -32,8 +32,12 @@ class LineSplitter:
         *complete, rest = data.split(b"\n")
         lines: list[bytes | TooLong] = []
         for piece in complete:
-            self._keep(piece)
-            lines.append(self._take())
+            # Only the first piece can have something in front of it: the rest are lines as they are.
+            if not self._size and len(piece) <= self._limit:
+                lines.append(piece)
+            else:
+                self._keep(piece)
+                lines.append(self._take())
         self._keep(rest)
         return lines
 

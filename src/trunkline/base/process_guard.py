@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 
 from trunkline.base.watchdog import END_SECONDS
 
@@ -29,6 +30,8 @@ _LOWEST_FD = 3
 _STUCK_MS = 250
 #: How long a watchdog may take to end after its pipe was closed: it may have trees to end.
 _STOP_SECONDS = END_SECONDS + 1.0
+#: Trees that are gone and still known by their leader's number. It is not given away again before all others were.
+_REMEMBERED = 1024
 #: Between looks for its end, while it is being stopped.
 _STOP_LOOK_SECONDS = 0.005
 
@@ -52,6 +55,8 @@ class Guard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._trees: dict[str, int | None] = {}
+        self._leaders: set[int] = set()
+        self._released: deque[int] = deque()
         self._pid: int | None = None
         self._fd: int | None = None
 
@@ -59,6 +64,10 @@ class Guard:
     def pid(self) -> int | None:
         """The watchdog's process, if one was started."""
         return self._pid
+
+    def is_leader(self, pid: int) -> bool:
+        """Whether it leads a registered tree, or led one of the last `_REMEMBERED`: it is in no other one then."""
+        return pid in self._leaders
 
     def announce(self, cookie: str) -> None:
         """Register a tree that is about to be spawned.
@@ -69,7 +78,7 @@ class Guard:
         with self._lock:
             self._trees[cookie] = None
             try:
-                if not self._is_running() or not self._tell(f"+{cookie}\n"):
+                if not self._tell(f"+{cookie}\n"):
                     self._restart()
             except OSError:
                 del self._trees[cookie]
@@ -77,9 +86,11 @@ class Guard:
 
     def confirm(self, cookie: str, pgid: int) -> None:
         """Say which process group the announced tree became."""
+        # Known at once, to threads that are ending trees of their own while this one waits.
+        self._leaders.add(pgid)
         with self._lock:
             self._trees[cookie] = pgid
-            if self._is_running() and self._tell(f"={cookie} {pgid}\n"):
+            if self._tell(f"={cookie} {pgid}\n"):
                 return
             # It was killed since `announce`. The tree runs already, so a new one that cannot be had must wait.
             with contextlib.suppress(OSError):
@@ -89,13 +100,17 @@ class Guard:
         """Take a tree back: it is gone, or was never spawned."""
         with self._lock:
             if cookie in self._trees:
-                del self._trees[cookie]
+                pgid = self._trees.pop(cookie)
                 self._tell(f"-{cookie}\n")
+                if pgid is not None:
+                    self._remember(pgid)
 
     def stop(self) -> None:
         """End the watchdog, and with it whatever is still registered. The next spawn starts a new one."""
         with self._lock:
             self._trees.clear()
+            self._leaders.clear()
+            self._released.clear()
             self._close_pipe()
             deadline = time.monotonic() + _STOP_SECONDS
             while self._is_running() and time.monotonic() < deadline:
@@ -106,8 +121,15 @@ class Guard:
         """In a forked child: nothing of the parent's is ours."""
         self._lock = threading.Lock()
         self._trees = {}
+        self._leaders = set()
+        self._released = deque()
         self._pid = None
         self._close_pipe()
+
+    def _remember(self, pgid: int) -> None:
+        self._released.append(pgid)
+        if len(self._released) > _REMEMBERED:
+            self._leaders.discard(self._released.popleft())
 
     def _restart(self) -> None:
         """A new watchdog that knows all that is registered."""
@@ -141,7 +163,7 @@ class Guard:
                 raise BlockingIOError("the watchdog does not read what it is told")
 
     def _tell(self, line: str) -> bool:
-        """Write one line; `False` when the watchdog is gone or stuck."""
+        """Write one line; `False` when the watchdog is gone (nobody else has the pipe's other end) or stuck."""
         if self._fd is None:
             return False
         data = line.encode("ascii")

@@ -1,17 +1,25 @@
-"""Talk to a child through its pipes without an event loop and without ever being stuck on one of them."""
+"""Talk to a child through its pipes without an event loop and without ever being stuck on one of them.
+
+`pump` is the simple way: input in, output out. `Pump` is the same step by step, for those who have a clock of their
+own, or something to say while the child runs.
+"""
 
 from __future__ import annotations
 
 import os
 import select
+import threading
 import time
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Generator
 from typing import Literal, TypeAlias
 
 from trunkline.base.process import DRAIN_SECONDS, Child
+from trunkline.base.process_guard import make_pipe
 from trunkline.base.watchdog import open_pidfd
 
 OutputName: TypeAlias = Literal["stdout", "stderr"]
+Chunk: TypeAlias = tuple[OutputName, bytes]
 
 #: As much as a pipe holds by default: one read empties it.
 CHUNK_BYTES = 1 << 16
@@ -21,9 +29,7 @@ LAST_LOOK_BYTES = 1 << 20
 _LOOK_SECONDS = 0.02
 
 
-def pump(
-    child: Child, data: bytes = b"", timeout: float | None = None
-) -> Generator[tuple[OutputName, bytes], None, None]:
+def pump(child: Child, data: bytes = b"", timeout: float | None = None) -> Generator[Chunk, None, None]:
     """Write `data` to the child and close its input; meanwhile yield what it says, as it says it.
 
     Ends when all output has ended, or `DRAIN_SECONDS` after the leader has: a grandchild that holds a pipe open does
@@ -32,83 +38,139 @@ def pump(
     Raises:
         TimeoutError: the child still runs `timeout` seconds after the call's first step. It is left running.
     """
-    state = _Pump(child, data, None if timeout is None else time.monotonic() + timeout)
-    try:
-        while state.goes_on():
-            yield from state.step()
-        yield from state.last_look()
-    finally:
-        state.close()
+    deadline = None if timeout is None else time.monotonic() + timeout
+    with Pump(child, data) as pipes:
+        while not pipes.drained:
+            if deadline is not None and not pipes.ended and time.monotonic() >= deadline:
+                raise TimeoutError(f"process {child.pid} did not end in time")
+            yield from pipes.step(deadline)
+        yield from pipes.last_look()
 
 
-class _Pump:
-    def __init__(self, child: Child, data: bytes, deadline: float | None) -> None:
+class Pump:
+    """The pipes of one child. Use it as a context manager: the pipes are closed at the end.
+
+    The input is closed behind `data`, unless it is `open_input`: then behind the last `send`, by `close_input`.
+    """
+
+    def __init__(self, child: Child, data: bytes = b"", *, open_input: bool = False) -> None:
         self._child = child
-        self._data = memoryview(data)
-        self._deadline = deadline
-        self._ended_at: float | None = None
+        self._unwritten = memoryview(data)
         self._poller = select.poll()
         self._outputs: dict[int, OutputName] = {}
-        if child.stdout is not None:
-            self._outputs[child.stdout] = "stdout"
-        if child.stderr is not None:
-            self._outputs[child.stderr] = "stderr"
-        for fd in self._outputs:
-            os.set_blocking(fd, False)
-            self._poller.register(fd, select.POLLIN)
+        self._drain_until: float | None = None
+        self._to_send: deque[bytes] = deque()
+        self._input_open = open_input
+        # A signal handler that sends may interrupt the thread that holds it.
+        self._lock = threading.RLock()
+        self._waker = make_pipe() if open_input else None
+        if self._waker is not None:
+            os.set_blocking(self._waker[1], False)
+            self._poller.register(self._waker[0], select.POLLIN)
+        self._watch(child.stdout, "stdout")
+        self._watch(child.stderr, "stderr")
         self._pidfd = None if child.poll() is not None else open_pidfd(child.pid)
         if self._pidfd is not None:
             self._poller.register(self._pidfd, select.POLLIN)
-        self._begin_input()
+        self._is_writing = False
+        if child.stdin is not None:
+            os.set_blocking(child.stdin, False)
+            self._write()
 
-    def goes_on(self) -> bool:
-        """Whether there is something left to wait for. A leader that closed its output may still be reading."""
-        now = time.monotonic()
-        if self._ended_at is None and self._child.poll() is not None:
-            self._ended_at = now
-        if self._ended_at is not None:
-            return bool(self._outputs) and now < self._ended_at + DRAIN_SECONDS
-        if not self._outputs and self._child.stdin is None:
+    @property
+    def ended(self) -> bool:
+        """Whether the leader has ended."""
+        # While there is a pidfd that said nothing, it has not.
+        if self._drain_until is None and self._pidfd is None and self._child.poll() is not None:
+            self._drain_until = time.monotonic() + DRAIN_SECONDS
+        return self._drain_until is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the leader has ended and all that it said was read, or its time to be read is over."""
+        if not self.ended:
             return False
-        if self._deadline is not None and now >= self._deadline:
-            raise TimeoutError(f"process {self._child.pid} did not end in time")
-        return True
+        return not self._outputs or (self._drain_until is not None and time.monotonic() >= self._drain_until)
 
-    def step(self) -> Iterator[tuple[OutputName, bytes]]:
-        """Wait for something to happen and deal with it."""
-        for fd, _ in self._poller.poll(self._patience()):
+    @property
+    def drained(self) -> bool:
+        """Whether nothing is left to read or write. A leader that closed its output may still be reading."""
+        if self.ended:
+            return self.finished
+        return not self._outputs and self._child.stdin is None
+
+    def step(self, until: float | None = None) -> list[Chunk]:
+        """Wait for something to happen, but not longer than until then by the monotonic clock; deal with it.
+
+        Gives what was read. It may be nothing.
+        """
+        chunks: list[Chunk] = []
+        for fd, _ in self._poller.poll(self._patience(until)):
             if fd in self._outputs:
                 name = self._outputs[fd]
                 if chunk := self._read(fd):
-                    yield name, chunk
-            elif fd == self._child.stdin:
-                self._write()
+                    chunks.append((name, chunk))
             elif fd == self._pidfd:
                 self._forget_pidfd()
+            elif fd == self._child.stdin:
+                self._write()
+            elif self._waker is not None and fd == self._waker[0]:
+                os.read(fd, CHUNK_BYTES)
+                self._write()
+        return chunks
 
-    def last_look(self) -> Iterator[tuple[OutputName, bytes]]:
+    def last_look(self) -> list[Chunk]:
         """What lies in the pipes when their time is over."""
+        chunks: list[Chunk] = []
         for fd, name in list(self._outputs.items()):
+            # Only here: a pipe that the poller names has something to read, or its end.
+            os.set_blocking(fd, False)
             seen = 0
             while seen < LAST_LOOK_BYTES and (chunk := self._read(fd)):
                 seen += len(chunk)
-                yield name, chunk
+                chunks.append((name, chunk))
+        return chunks
+
+    def send(self, data: bytes) -> None:
+        """Write more to the child, whose input is open. From any thread; never waits."""
+        self._to_send.append(data)
+        self._wake()
+
+    def close_input(self) -> None:
+        """Close the child's input behind all that was sent. From any thread."""
+        self._input_open = False
+        self._wake()
 
     def close(self) -> None:
+        """Close the pipes. May be called again."""
         self._forget_pidfd()
         self._child.close_pipe("stdin")
         self._child.close_pipe("stdout")
         self._child.close_pipe("stderr")
+        with self._lock:
+            waker, self._waker = self._waker, None
+            for fd in waker or ():
+                os.close(fd)
 
-    def _patience(self) -> float | None:
+    def __enter__(self) -> Pump:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _watch(self, fd: int | None, name: OutputName) -> None:
+        if fd is not None:
+            self._outputs[fd] = name
+            self._poller.register(fd, select.POLLIN)
+
+    def _patience(self, until: float | None) -> float | None:
         """Milliseconds to wait at most."""
-        times = [self._deadline] if self._deadline is not None else []
         now = time.monotonic()
-        if self._ended_at is not None:
-            times.append(self._ended_at + DRAIN_SECONDS)
+        if self._drain_until is not None:
+            until = self._drain_until
         elif self._pidfd is None:
-            times.append(now + _LOOK_SECONDS)
-        return max(min(times) - now, 0) * 1000 if times else None
+            until = now + _LOOK_SECONDS if until is None else min(until, now + _LOOK_SECONDS)
+        return None if until is None else max(until - now, 0) * 1000
 
     def _read(self, fd: int) -> bytes:
         try:
@@ -120,25 +182,39 @@ class _Pump:
             self._child.close_pipe(self._outputs.pop(fd))
         return chunk
 
-    def _begin_input(self) -> None:
-        if self._child.stdin is not None:
-            os.set_blocking(self._child.stdin, False)
-            self._poller.register(self._child.stdin, select.POLLOUT)
-            self._write()
-
     def _write(self) -> None:
+        """Write what there is, as far as the child takes it; ask to be woken for the rest."""
         fd = self._child.stdin
         if fd is None:
             return
         try:
-            while self._data:
-                self._data = self._data[os.write(fd, self._data[:CHUNK_BYTES]) :]
+            while self._unwritten or self._to_send:
+                if not self._unwritten:
+                    self._unwritten = memoryview(self._to_send.popleft())
+                self._unwritten = self._unwritten[os.write(fd, self._unwritten[:CHUNK_BYTES]) :]
         except BlockingIOError:
+            if not self._is_writing:
+                self._is_writing = True
+                self._poller.register(fd, select.POLLOUT)
             return
         except BrokenPipeError:
-            self._data = self._data[:0]
-        self._poller.unregister(fd)
-        self._child.close_pipe("stdin")
+            self._unwritten = self._unwritten[:0]
+            self._to_send.clear()
+            self._input_open = False
+        if self._is_writing:
+            self._is_writing = False
+            self._poller.unregister(fd)
+        if not self._input_open and not self._to_send:
+            self._child.close_pipe("stdin")
+
+    def _wake(self) -> None:
+        with self._lock:
+            if self._waker is not None:
+                try:
+                    os.write(self._waker[1], b"\0")
+                except BlockingIOError:
+                    # It is full of calls that were not heard yet: one more is not needed.
+                    return
 
     def _forget_pidfd(self) -> None:
         if self._pidfd is not None:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterable
 
+from trunkline.base.process_guard import guard
 from trunkline.base.watchdog import (
     HAS_PROC,
     Found,
@@ -48,6 +49,8 @@ _POLL_SECONDS = (0.001, 0.02)
 _UNSURE_LOOKS = 3
 #: Up to this many numbers are tried one by one, which is cheaper than listing `/proc`.
 _PROBE_LIMIT = 64
+#: Up to this many are looked at whether they need to be tried at all.
+_RANGE_LIMIT = 1024
 #: No machine makes processes faster than this, so numbers cannot have wrapped around sooner.
 _MAX_FORKS_PER_SECOND = 100_000
 #: How many process numbers there are; where the system does not tell, the fewest that are customary.
@@ -244,10 +247,15 @@ class OwnTree:
         """The numbers given away since the leader's: no others can be in its tree. `None` if too many, or not known."""
         newest = _newest_pid()
         wrapped = (time.monotonic() - self._begun) * _MAX_FORKS_PER_SECOND >= _PID_MAX
-        if wrapped or not self.pid <= newest <= self.pid + _PROBE_LIMIT:
+        if wrapped or not self.pid <= newest <= self.pid + _RANGE_LIMIT:
             return None
         # A leader that has ended is no member any more.
-        return range(self.pid + (self._code is not None), newest + 1)
+        first = self.pid + (self._code is not None)
+        if first > newest:
+            return ()
+        # Where many trees run at once, most of the young ones lead them.
+        young = [pid for pid in range(first, newest + 1) if pid == self.pid or not guard.is_leader(pid)]
+        return young if len(young) <= _PROBE_LIMIT else None
 
 
 def _reap_adopted(killed: dict[int, int]) -> None:

@@ -1,8 +1,7 @@
 """Standard input and output as a protocol's own pipes, which nothing else can touch.
 
-`claim` moves them to private descriptors: afterwards descriptor 0 is `/dev/null` and descriptor 1 is standard error,
-for us, for every library that prints, and for every child. Neither the reader nor the writer changes the mode of a pipe
-that other processes share, where the system allows that.
+`base.claim` takes them over. Neither the reader nor the writer changes the mode of a pipe that other processes share,
+where the system allows that.
 
 What may make the event loop wait, and what may not:
 
@@ -35,30 +34,6 @@ HIGH_WATER = 1024 * 1024
 LOW_WATER = 256 * 1024
 #: How long the last lines may take to reach a peer that has stopped reading.
 LAST_WRITE_SECONDS = 0.3
-
-
-def claim() -> tuple[int, int]:
-    """Take over standard input and output; gives the private descriptors.
-
-    Raises:
-        OSError: one of them is closed.
-    """
-    for fd in (0, 1):
-        os.fstat(fd)
-    null = os.open(os.devnull, os.O_RDWR)
-    try:
-        os.fstat(2)
-    except OSError:
-        # Standard error is closed: its number must not become one of ours.
-        os.dup2(null, 2)
-    reading, writing = os.dup(0), os.dup(1)
-    os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:
-        os.dup2(null, 1)
-    os.close(null)
-    return reading, writing
 
 
 class Reader:

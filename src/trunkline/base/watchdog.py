@@ -48,6 +48,8 @@ COALESCE_MS = 50
 PARENT_CHECK_MS = 500
 #: Comfortably more than a pipe holds.
 READ_BYTES = 1 << 17
+#: More than most `/proc` files hold. A buffer for the largest costs more to have than they cost to read.
+PROC_BYTES = 1 << 12
 
 #: From `proc(5)`: the fields of `stat` after the name, and the flag of kernel threads.
 _STATE, _PPID, _PGRP, _SESSION, _FLAGS, _THREADS, _STARTED = 0, 1, 2, 3, 6, 17, 19
@@ -118,10 +120,10 @@ def read_file(path: str) -> bytes | None:
     except OSError:
         return None
     try:
-        data = chunk = os.read(fd, READ_BYTES)
-        while len(chunk) == READ_BYTES:
-            chunk = os.read(fd, READ_BYTES)
-            data += chunk
+        data = os.read(fd, PROC_BYTES)
+        if len(data) == PROC_BYTES:
+            while chunk := os.read(fd, READ_BYTES):
+                data += chunk
         return data
     except OSError:
         return None

@@ -1,6 +1,7 @@
 """The command line. This module decides which half of it is needed and imports no more than that.
 
-`trunkline agent` is spawned by programs that wait for it, so it goes the short way, without `click` and `rich`.
+`trunkline agent`, `agentproc run` and `agentproc serve` are spawned by programs that wait for them: they go the short
+way, without `click` and `rich`.
 """
 
 from __future__ import annotations
@@ -15,14 +16,28 @@ EXIT_INTERRUPTED = 130
 def main() -> None:
     """The entry point of `trunkline` and `python -m trunkline`."""
     if sys.argv[1:2] == ["agent"]:
-        # Before the imports, which take longer than the rest of the start: a host may change its mind at any moment.
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+        _end_on_signals()
         from trunkline.cli.agent import main as agent_main
 
         agent_main(sys.argv[2:])
+    elif sys.argv[1:3] == ["agentproc", "run"]:
+        _end_on_signals()
+        from trunkline.cli.agentproc_run import main as run_main
+
+        run_main(sys.argv[3:])
+    elif sys.argv[1:3] == ["agentproc", "serve"]:
+        _end_on_signals()
+        from trunkline.cli.agentproc_serve import main as serve_main
+
+        serve_main(sys.argv[3:])
     else:
         sys.exit(_serve_people())
+
+
+def _end_on_signals() -> None:
+    """Before the imports, which take longer than the rest of the start: a host may change its mind at any moment."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def _serve_people() -> int:

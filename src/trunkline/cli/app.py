@@ -14,6 +14,8 @@ from trunkline import __version__
 #: Command name -> module in this folder; each has a `click` command named `command`.
 COMMANDS = {
     "up": "up",
+    "agentproc": "agentproc",
+    "bridge": "bridge",
     "chat": "chat",
     "conform": "conform",
     "ledger": "ledger",
@@ -26,6 +28,8 @@ COMMANDS = {
 #: What the list of commands says of each: short enough for 80 columns.
 SUMMARIES = {
     "agent": "Be an agent for a host program, over JSON lines.",
+    "agentproc": "Run command-line agents, or be one.",
+    "bridge": "Put agents into chats: Telegram, Matrix, a terminal.",
     "up": "See it work: a conversation, line by line.",
     "chat": "Talk to an agent in the terminal.",
     "conform": "Put anybody's implementation of a wire to the test.",
@@ -100,6 +104,8 @@ def app() -> None:
     trunkline up                                          see it work
     trunkline chat                                        talk to a coding agent
     trunkline agent --json-stream --agent echo            an agent for a host program
+    trunkline agentproc run --profile P --message M       any command-line agent
+    trunkline bridge run telegram                         any agent in a chat
     trunkline conform jsonstream -- CMD ...               certify anybody's agent
     """
 

@@ -22,7 +22,7 @@ from trunkline.agents import registry
 from trunkline.cli.chat_files import mentioned
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.opening import LATEST
-from trunkline.cli.transcript import printable
+from trunkline.cli.printable import printable
 from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import Fault, SessionNotFound

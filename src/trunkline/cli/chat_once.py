@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from trunkline.base import jsontext, shapes, stdio
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
-from trunkline.cli.transcript import printable, tokens
+from trunkline.cli.printable import printable
+from trunkline.cli.transcript import tokens
 from trunkline.core import events, records
 from trunkline.core.events import Envelope, ToolJudged, UserMessage
 from trunkline.core.usage import Usage

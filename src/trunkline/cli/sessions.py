@@ -18,7 +18,8 @@ from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext, shapes
 from trunkline.cli import shelf, table, transcript
-from trunkline.cli.transcript import printable, when
+from trunkline.cli.printable import printable
+from trunkline.cli.transcript import when
 from trunkline.core import records
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.faults import Fault

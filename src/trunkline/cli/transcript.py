@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from trunkline.base.values import Value
+from trunkline.cli.printable import printable
 from trunkline.core import events
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.usage import Usage
@@ -131,19 +132,6 @@ def tokens(usage: Usage | None) -> str:
 def when(at: float) -> str:
     """A moment, in local time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
-
-
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    """A text that does nothing to a terminal but appear on it: control characters become visible escapes."""
-    return _UNPRINTABLE.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 _LABELS: dict[Kind, str] = {

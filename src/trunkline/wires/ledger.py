@@ -4,8 +4,8 @@ One row for every concept of the core, one column for every wire. A cell says wh
 which lines, and, where it is degraded, what is lost. Every event type of the core has a row of its own name, so that a
 new one cannot be forgotten; a test holds each cell against what the wire really does.
 
-Only the JSON stream has a column yet. A wire that is added brings its own: a mapping from each concept to a `Cell`,
-entered in `WIRES`.
+A wire that is added brings its own column: a mapping from each concept to a `Cell`, entered in `WIRES`. That of
+AgentProc is about protocol 0.1, and says where 0.4 does better.
 """
 
 from __future__ import annotations
@@ -174,8 +174,72 @@ _JSONSTREAM: Mapping[str, Cell] = {
     "fatal start": _carried("one line with `config_error`, no `ready`, and a non-zero exit", "error"),
 }
 
+_AGENTPROC: Mapping[str, Cell] = {
+    "TurnStarted": _refused("the process that was started is the turn"),
+    "TextDelta": _carried("one line each where the bridge streams, else the body at the end", "AGENT_PARTIAL", "body"),
+    "ThinkingDelta": _refused("0.1 has no line for it; in 0.4 a `partial` with the role `thinking`"),
+    "ToolRequested": _refused("nobody can be asked in 0.1: the policy decides; in 0.4 a `permission_request`"),
+    "ToolStarted": _refused("the protocol has no line for tools"),
+    "ToolFinished": _refused("the protocol has no line for tools"),
+    "ToolCancelled": _refused("the protocol has no line for tools; a denial is told on standard error"),
+    "Progress": _refused("the protocol has no line for it"),
+    "Notice": _refused("standard error, which a bridge does not show"),
+    "Audio": _refused("the protocol has no line for sound"),
+    "Extension": _refused("the protocol has no line for what it does not know"),
+    "Extension (mcp_ready)": _refused("the protocol has no line for it"),
+    "SessionIdentified": _refused("the bridge knows the session by our id, told in `AGENT_SESSION`"),
+    "Failed": _degraded("text for the user", "its kind, and whether to try again", "AGENT_ERROR"),
+    "TurnEnded": _degraded(
+        "the end of the process and its exit code", "usage; in 0.4 the `result` has it", "exit code"
+    ),
+    "ModeChanged": _refused("the protocol has no line for it"),
+    "Granted": _refused("nobody grants anything on this wire"),
+    "HistoryInjected": _refused("nobody tells history on this wire"),
+    "ToolJudged": _refused(_PRIVATE),
+    "Journaled": _refused(_PRIVATE),
+    "JournalReplaced": _refused(_PRIVATE),
+    "Checkpointed": _refused(_PRIVATE),
+    "message": _carried("a variable, and standard input where the profile says so", "AGENT_MESSAGE"),
+    "attachments": _degraded(
+        "URLs, each with a type and a name; those that are no files on this machine are named in the text",
+        "files behind other URLs are not fetched",
+        "AGENT_ATTACHMENTS",
+        "AGENT_IMAGE_URL",
+        "AGENT_FILE_URL",
+    ),
+    "images in": _carried("a `file:` URL", "AGENT_ATTACHMENTS", "AGENT_IMAGE_URL"),
+    "images out": _refused("the reply is text"),
+    "speech in": _degraded("an attachment of the type `audio`", "that it is speech for the agent", "AGENT_ATTACHMENTS"),
+    "cancel": _carried("SIGTERM to the process, a grace, SIGKILL to its tree; the session lives on"),
+    "busy": _refused("every message is a process of its own; the bridge keeps the order"),
+    "faults": _degraded("text, and an exit code", "the kind; only a timeout has a code of its own", "AGENT_ERROR"),
+    "outcome": _degraded(
+        "exit code 0, or another one; 143 and 130 after a signal", "an outcome that is not known", "exit code"
+    ),
+    "usage of a turn": _refused("0.1 has no place for it; in 0.4 the `result` has it"),
+    "usage in total": _refused("the protocol has no place for it"),
+    "liveness": _carried("the process runs, or it does not"),
+    "approve once": _refused("0.1 asks nobody; in 0.4 a `permission_response`"),
+    "approve always": _refused("neither dialect can say it"),
+    "deny": _refused("0.1 asks nobody; in 0.4 a `permission_response`"),
+    "modes": _degraded("the flag `--mode`", "it cannot be changed by the bridge"),
+    "allow-list": _degraded("the flag `--allow`", "it cannot be changed by the bridge"),
+    "session id": _carried("ours, in characters that every bridge takes", "AGENT_SESSION", "AGENT_SESSION_ID"),
+    "resume": _carried("the id of the last turn comes back with the next one", "AGENT_SESSION_ID"),
+    "history": _refused("the protocol has no place for what was said elsewhere"),
+    "replay": _refused("`trunkline sessions export` has it"),
+    "sequence numbers": _refused("lines of a pipe come in order and whole, or not at all"),
+    "several watchers": _refused("one process, one pipe, one bridge"),
+    "capabilities": _refused("the bridge knows what its profile says"),
+    "workspace": _carried("the working directory, or the flag `--workspace`"),
+    "instructions": _degraded("the agent's own configuration", "the bridge cannot give any"),
+    "model options": _degraded("flags and configuration", "they cannot be changed by the bridge"),
+    "MCP servers": _degraded("the agent's own configuration", "they cannot be added by the bridge"),
+    "fatal start": _carried("a line with the reason, and a non-zero exit", "AGENT_ERROR", "exit code"),
+}
+
 #: The columns. Each has a cell for every concept.
-WIRES: Mapping[str, Mapping[str, Cell]] = {"jsonstream": _JSONSTREAM}
+WIRES: Mapping[str, Mapping[str, Cell]] = {"jsonstream": _JSONSTREAM, "agentproc": _AGENTPROC}
 
 
 def cell(wire: str, concept: str) -> Cell:

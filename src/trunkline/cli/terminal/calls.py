@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trunkline.base.escapes import without_escapes
 from trunkline.base.values import Value
-from trunkline.cli.transcript import printable
+from trunkline.cli.printable import printable
 from trunkline.core.events import ToolFinished
 
 #: Lines of a result that are shown: enough to see that it worked, or why it did not.
@@ -20,8 +21,6 @@ LONGEST_LINE = 400
 #: The arguments that say what a call is about, the most telling first.
 _TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "prompt", "task", "name")
 
-#: Colours and titles in what programs print.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _COMMAND_RESULT = re.compile(r"Exit code: (-?\d+)\nSTDOUT:\n(.*)\nSTDERR:\n(.*)", re.DOTALL)
 
 
@@ -97,7 +96,7 @@ def one_line(text: str) -> str:
 
 def clean(text: str) -> str:
     """A text that does nothing to a terminal but appear on it, as far as it would have shown there."""
-    text = _ESCAPES.sub("", text).replace("\r\n", "\n").expandtabs(4)
+    text = without_escapes(text).replace("\r\n", "\n").expandtabs(4)
     if "\r" in text:
         # A progress bar writes its line over and over.
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))

@@ -9,9 +9,10 @@ from typing import Protocol, get_args
 from rich.text import Text
 
 from trunkline.cli import shelf
+from trunkline.cli.printable import printable
 from trunkline.cli.terminal.calls import one_line
 from trunkline.cli.terminal.view import View
-from trunkline.cli.transcript import printable, tokens, when
+from trunkline.cli.transcript import tokens, when
 from trunkline.core.agent import SetOptions
 from trunkline.core.events import Envelope, Mode, TurnStarted
 from trunkline.core.faults import ConfigError, Fault

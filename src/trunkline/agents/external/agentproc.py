@@ -1,0 +1,246 @@
+"""An AgentProc profile as an agent: every turn is one run of its program.
+
+    agent = AgentProcAgent(profile_file.load("my-agent.yaml"))
+
+The session id that the program hands out is kept in the session's journal, also after a turn that failed, and given
+back to it next time. The workspace is its working directory, unless the profile names one. AgentProc has no place for
+instructions and for what was said before the session: they go in front of the first message.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from trunkline.agents.external.agentproc_run import Running
+from trunkline.agents.telling import Telling
+from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
+from trunkline.core.events import (
+    Category,
+    Failed,
+    Notice,
+    Progress,
+    SessionIdentified,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    UserMessage,
+)
+from trunkline.core.faults import Unsupported
+from trunkline.core.usage import Usage
+from trunkline.wires.agentproc.drive import Outcome
+from trunkline.wires.agentproc.messages import (
+    Attachment,
+    Ignored,
+    Partial,
+    PermissionRequest,
+    PermissionResponse,
+    Said,
+    Turn,
+)
+from trunkline.wires.agentproc.profile import Profile
+
+#: The member of a record in our journal that holds the program's own session id.
+_JOURNAL_KEY = "agentproc_session"
+#: Oddities of its output that the user is told of in one turn. More of them say nothing new.
+_MAX_COMPLAINTS = 3
+#: How long a program may take to end when the conversation is closed: the session waits half a second.
+_CLOSE_GRACE_SECONDS = 0.3
+
+#: What the tools that agents commonly have do, by their usual names. All others may do anything.
+_CATEGORIES: dict[str, Category] = {
+    "read": "info", "grep": "info", "glob": "info", "ls": "info", "websearch": "info",
+    "write": "edit", "edit": "edit", "multiedit": "edit", "notebookedit": "edit",
+}  # fmt: skip
+_SILENT_TOOL = "It was allowed. What came of it, this agent does not report."
+
+
+class AgentProcAgent:
+    """Opens conversations with what a profile describes."""
+
+    def __init__(self, profile: Profile, *, environ: Mapping[str, str] | None = None) -> None:
+        """`environ` is what the program's environment is made of; ours unless given."""
+        self.profile = profile
+        self._environ = environ
+
+    @property
+    def name(self) -> str:
+        """The profile's name, else its program's."""
+        return self.profile.name or os.path.basename(self.profile.command[0])
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(approval=self.profile.permission, thinking=self.profile.protocol != "0.1", resume=True)
+
+    async def open(self, request: OpenRequest) -> AgentProcConversation:
+        """Begin or resume a dialogue. The program is started by its first turn."""
+        profile = self.profile if self.profile.cwd is not None else self.profile.replace(cwd=request.workspace)
+        return AgentProcConversation(profile, request, self._environ)
+
+
+class AgentProcConversation:
+    """One dialogue, a run of the program for each turn."""
+
+    def __init__(self, profile: Profile, request: OpenRequest, environ: Mapping[str, str] | None) -> None:
+        self._profile = profile
+        self._request = request
+        self._environ = environ
+        self._session_id = _last_noted(request.journal.records)
+        self._context = [*filter(None, [request.instructions]), *request.history]
+        self._telling: Telling | None = None
+        self._running: Running | None = None
+        self._calls = _Calls()
+        self._closed = False
+
+    @property
+    def session_id(self) -> str | None:
+        return self._session_id
+
+    def turn(self, message: UserMessage) -> Telling:
+        self._telling = Telling(partial(self._work, message))
+        return self._telling
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        name = self._calls.asked.pop(call_id, None)
+        if name is None or self._running is None or self._telling is None:
+            return
+        if isinstance(decision, Approve):
+            self._calls.allowed[call_id] = name
+            self._telling.say_now(ToolStarted(call_id, name))
+            self._running.respond(PermissionResponse(call_id, "allow"))
+        else:
+            reason = decision.reason if isinstance(decision, Deny) else ""
+            self._running.respond(PermissionResponse(call_id, "deny", reason or "denied by the user"))
+
+    async def configure(self, change: Change) -> None:
+        if not isinstance(change, AddHistory):
+            raise Unsupported("A program that is started anew for every message takes no such change.")
+        self._context.append(change.text)
+
+    async def cancel(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+
+    async def close(self) -> None:
+        self._closed = True
+        await self.cancel()
+        if self._running is not None:
+            self._running.leave(_CLOSE_GRACE_SECONDS)
+            await self._running.over.wait()
+
+    async def _work(self, message: UserMessage, tell: Telling) -> TurnEnded:
+        if self._running is not None:
+            # A run that was stopped may still be ending: two at once would share its session.
+            await self._running.over.wait()
+        known = self._session_id
+        self._calls = _Calls()
+        running = self._running = Running(self._profile, self._turn(message), self._environ, self._keep)
+        try:
+            async for said in running:
+                await self._pass_on(said, running, tell)
+        finally:
+            running.leave()
+        if self._session_id and self._session_id != known:
+            await tell.say(SessionIdentified(self._session_id))
+        return await self._end(running.outcome, tell)
+
+    async def _pass_on(self, said: Said, running: Running, tell: Telling) -> None:
+        match said:
+            case Partial(role="output"):
+                await tell.say(TextDelta(said.text))
+            case Partial(role="thinking"):
+                await tell.say(ThinkingDelta(said.text))
+            case Partial():
+                await tell.say(Progress(said.text))
+            case PermissionRequest() if self._calls.is_new(said):
+                category = _CATEGORIES.get(said.tool_name.lower(), "exec")
+                await tell.say(ToolRequested(said.request_id, said.tool_name, category, said.input, said.description))
+            case PermissionRequest():
+                running.respond(PermissionResponse(said.request_id, "deny", "this `request_id` was used before"))
+            case Ignored() if self._calls.complain():
+                await tell.say(Notice(said.why))
+
+    async def _end(self, outcome: Outcome, tell: Telling) -> TurnEnded:
+        for call_id, name in self._calls.allowed.items():
+            await tell.say(ToolFinished(call_id, name, "success", _SILENT_TOOL))
+        if outcome.reply.strip():
+            await tell.say(TextDelta(f"\n\n{outcome.reply}" if outcome.partials else outcome.reply))
+        tell.usage = _usage(outcome.usage)
+        if outcome.exit_code == 0:
+            return TurnEnded("success", tell.usage)
+        if outcome.error:
+            await tell.say(Failed("timeout" if outcome.timed_out else "agent", outcome.error))
+        return TurnEnded("error", tell.usage)
+
+    def _turn(self, message: UserMessage) -> Turn:
+        context = [] if self._session_id else self._context
+        return Turn(
+            message="\n\n".join([*context, message.text]),
+            session_id=self._session_id or "",
+            from_user=str((self._request.options or {}).get("from_user") or ""),
+            attachments=tuple(_attachment(file, self._request.workspace) for file in message.files),
+            permission=self._profile.permission,
+        )
+
+    def _keep(self, outcome: Outcome) -> None:
+        """Remember what the program calls the session, for its next turn, and for the day when ours is resumed."""
+        if outcome.session_id and outcome.session_id != self._session_id:
+            self._session_id = outcome.session_id
+            if not self._closed:
+                self._request.journal.append({_JOURNAL_KEY: outcome.session_id})
+
+
+class _Calls:
+    """The tool calls of one turn, and how often it was complained of."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, str] = {}
+        """Names of the tools that wait for a decision, by request."""
+        self.allowed: dict[str, str] = {}
+        self._complaints = 0
+
+    def is_new(self, request: PermissionRequest) -> bool:
+        """Note a request; a second one of the same id could not be told apart."""
+        if request.request_id in self.asked or request.request_id in self.allowed:
+            return False
+        self.asked[request.request_id] = request.tool_name
+        return True
+
+    def complain(self) -> bool:
+        """Whether the user is to hear of one more oddity."""
+        self._complaints += 1
+        return self._complaints <= _MAX_COMPLAINTS
+
+
+def _attachment(file: str, workspace: str) -> Attachment:
+    """A file that comes with a message, as a URL that the program can open."""
+    from mimetypes import guess_type
+    from pathlib import Path
+
+    kind = (guess_type(file)[0] or "").partition("/")[0]
+    type = kind if kind in ("image", "audio", "video") else "file"
+    name = os.path.basename(file.rstrip("/"))
+    if file.startswith(("http://", "https://", "file://", "data:")):
+        return Attachment(type, file, name if not file.startswith("data:") else "")
+    return Attachment(type, Path(os.path.abspath(os.path.join(workspace, file))).as_uri(), name)
+
+
+def _usage(said: Mapping[str, Any] | None) -> Usage | None:
+    if said is None:
+        return None
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    counts = [said.get(name) for name in names]
+    usage = Usage(*(count if type(count) is int else None for count in counts))
+    return usage if usage.known else None
+
+
+def _last_noted(records: Sequence[Any]) -> str | None:
+    for record in reversed(records):
+        if isinstance(record, dict) and isinstance(record.get(_JOURNAL_KEY), str):
+            return str(record[_JOURNAL_KEY])
+    return None

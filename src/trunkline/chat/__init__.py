@@ -1,0 +1,1 @@
+"""Agents in chats: the platforms, and the bridge between them and any agent."""

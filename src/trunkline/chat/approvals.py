@@ -1,0 +1,179 @@
+"""What an agent asks in one conversation, who answered it and how: a book, without clock or network.
+
+Each question gets a short number for people to type, and a token that its buttons carry, so that a button of an earlier
+run of the bridge cannot answer a question of this one. The first answer counts. One that comes late or twice is told
+what became of the question.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import OrderedDict
+
+from trunkline.base.values import Value
+from trunkline.chat.platform import Button
+from trunkline.core.events import ToolRequested
+
+#: Answered questions that are remembered, so that a late answer can be told about them.
+MOST_REMEMBERED = 100
+#: As much of what a tool is to do as somebody reads before saying yes. Cut at the end, and said to be.
+SHOWN_CHARS = 1500
+#: Three digits: a number of an earlier run, still on somebody's screen, is then unlikely to be one of this run.
+LOWEST_NUMBER = 100
+HIGHEST_NUMBER = 999
+
+_TOKEN_BYTES = 6
+_MOST_DIGITS = 9
+_ACTIONS = ("approve", "always", "deny")
+
+
+class Asked(Value):
+    """A question that waits."""
+
+    number: int
+    token: str
+    request: ToolRequested
+    deadline: float
+
+
+class Press(Value):
+    """What the button of a question says."""
+
+    action: str
+    number: int
+    token: str
+
+
+class Mistaken(Exception):
+    """An answer that fits no question. The text is for whoever gave it."""
+
+
+class Approvals:
+    """The questions of one conversation. `start` is the first number; one by chance if left out."""
+
+    def __init__(self, start: int | None = None) -> None:
+        self._next = start or LOWEST_NUMBER + secrets.randbelow(HIGHEST_NUMBER - LOWEST_NUMBER)
+        self._waiting: dict[int, Asked] = {}
+        self._over: OrderedDict[int, str] = OrderedDict()
+
+    @property
+    def waiting(self) -> tuple[Asked, ...]:
+        """Those that nobody has answered, oldest first."""
+        return tuple(self._waiting.values())
+
+    def ask(self, request: ToolRequested, deadline: float) -> Asked:
+        """Enter one more."""
+        asked = Asked(self._next, secrets.token_hex(_TOKEN_BYTES), request, deadline)
+        self._next = LOWEST_NUMBER if self._next >= HIGHEST_NUMBER else self._next + 1
+        self._over.pop(asked.number, None)
+        self._waiting[asked.number] = asked
+        return asked
+
+    def find(self, number: int | None, token: str | None = None) -> Asked:
+        """The question that an answer is for. It goes on waiting.
+
+        Raises:
+            Mistaken: there is none, it is over, or it is not clear which is meant.
+        """
+        if number is None:
+            return self._only()
+        asked = self._waiting.get(number)
+        if asked is not None and token in (None, asked.token):
+            return asked
+        if token is None and number in self._over:
+            raise Mistaken(f"`{number}` is over: {self._over[number]}.")
+        if token is not None:
+            raise Mistaken("This question is over.")
+        raise Mistaken(f"There is no question `{number}`.{self._listed()}")
+
+    def close(self, asked: Asked, how: str) -> bool:
+        """It is over; `how` is told to whoever answers late. False if it was over already."""
+        if self._waiting.get(asked.number) is not asked:
+            return False
+        del self._waiting[asked.number]
+        self._over[asked.number] = how
+        while len(self._over) > MOST_REMEMBERED:
+            self._over.popitem(last=False)
+        return True
+
+    def of_call(self, call_id: str) -> Asked | None:
+        """The one that waits for a call."""
+        return next((asked for asked in self._waiting.values() if asked.request.call_id == call_id), None)
+
+    def expired(self, now: float) -> tuple[Asked, ...]:
+        """Those whose time is over."""
+        return tuple(asked for asked in self._waiting.values() if asked.deadline <= now)
+
+    def _only(self) -> Asked:
+        if len(self._waiting) == 1:
+            return next(iter(self._waiting.values()))
+        if not self._waiting:
+            raise Mistaken("Nothing waits for an answer.")
+        raise Mistaken(f"Several questions wait.{self._listed()}")
+
+    def _listed(self) -> str:
+        numbers = ", ".join(f"`{number}`" for number in self._waiting)
+        return f" Those that wait: {numbers}." if numbers else ""
+
+
+def buttons(asked: Asked) -> tuple[Button, ...]:
+    """What can be pressed under a question."""
+    labels = {"approve": "Approve", "deny": "Deny"}
+    if not asked.request.outside:
+        # What reaches beyond the workspace is asked each time; "always" would promise too much.
+        labels = {"approve": "Approve", "always": f"Always ({asked.request.category})", "deny": "Deny"}
+    return tuple(Button(label, f"{action}:{asked.number}:{asked.token}") for action, label in labels.items())
+
+
+def pressed(data: str) -> Press | None:
+    """What a button says; None if it is none of ours."""
+    match data.split(":"):
+        case [action, number, token] if action in _ACTIONS and number.isascii() and number.isdecimal():
+            # Of one with thousands of digits, which somebody made up, the first few are as wrong as the rest.
+            return Press(action, int(number[:_MOST_DIGITS]), token)
+        case _:
+            return None
+
+
+def question(asked: Asked, minutes: float) -> str:
+    """The text that asks. It says what to type, also where there are buttons: not every client shows them."""
+    lines = [f"**Approval {asked.number}**: the agent wants to use `{inline(asked.request.name)}`", what(asked.request)]
+    if asked.request.outside:
+        lines.append("It reaches outside the workspace.")
+    lines.append(
+        f"`/approve {asked.number}` or `/deny {asked.number}`; without an answer it is denied in {minutes:g} minutes."
+    )
+    return "\n".join(line for line in lines if line)
+
+
+def settled(asked: Asked, how: str) -> str:
+    """The text that stands there when it is over."""
+    return f"**Approval {asked.number}**: `{inline(asked.request.name)}`\n{what(asked.request)}\n{how}."
+
+
+def what(request: ToolRequested) -> str:
+    """What the tool is to do: its description and its arguments, cut where nobody would read on."""
+    parts: list[str] = [request.description] if request.description else []
+    args = request.args
+    command = args.get("command")
+    if isinstance(command, str):
+        parts.append(_block(command, "sh"))
+    elif args:
+        parts.append(_block(json.dumps(dict(args), ensure_ascii=False, indent=1, default=str), "json"))
+    return "\n".join(parts)
+
+
+def inline(text: str) -> str:
+    """A word of somebody else's between backticks: it cannot end them."""
+    return " ".join(text.replace("`", "'").split())
+
+
+def _block(text: str, language: str) -> str:
+    """A code block that its own text cannot end."""
+    if len(text) > SHOWN_CHARS:
+        text = f"{text[:SHOWN_CHARS]}\n... ({len(text) - SHOWN_CHARS} more characters)"
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"

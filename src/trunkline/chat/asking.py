@@ -1,0 +1,174 @@
+"""Questions of an agent, asked in the chat that caused them: with buttons, or with what to type.
+
+The answer reaches the session first, and the message is changed afterwards: what is shown has happened. A question that
+nobody answers in time is denied, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons, question, settled
+from trunkline.chat.commands import Choice
+from trunkline.chat.platform import Button
+from trunkline.core.agent import Approve, Decision, Deny
+from trunkline.core.events import ToolRequested
+from trunkline.core.faults import UnknownCall
+
+#: What stands between what a user wrote and who they are; more of it would be an advertisement.
+LONGEST_NAME = 64
+
+
+class Posted(Protocol):
+    """A message that was posted; `chat.delivery.outbox.Posting` is one."""
+
+    async def edit(self, text: str, buttons: Sequence[Button] = ()) -> None:
+        """Change it."""
+
+
+Post = Callable[[str, Sequence[Button]], Posted]
+Answer = Callable[[str, Decision], None]
+Spawn = Callable[[Coroutine[Any, Any, None], str], None]
+
+
+class Asking:
+    """The open questions of one conversation.
+
+    `post` puts a message into the chat; `answer` tells the session a decision and may raise `UnknownCall`; `spawn` runs
+    something that takes a while and whose end nobody waits for.
+    """
+
+    def __init__(
+        self,
+        post: Post,
+        answer: Answer,
+        spawn: Spawn,
+        *,
+        has_buttons: bool,
+        seconds: float,
+        book: Approvals | None = None,
+    ) -> None:
+        self._post = post
+        self._answer = answer
+        self._spawn = spawn
+        self._has_buttons = has_buttons
+        self._seconds = seconds
+        self._book = book or Approvals()
+        self._posted: dict[int, Posted] = {}
+        self._nobody = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def waiting(self) -> tuple[Asked, ...]:
+        """What nobody has answered."""
+        return self._book.waiting
+
+    def ask(self, request: ToolRequested) -> None:
+        """Put a question into the chat."""
+        if self._nobody:
+            self._loop.call_soon(self._deny, request.call_id)
+            return
+        asked = self._book.ask(request, self._loop.time() + self._seconds)
+        text = question(asked, self._seconds / 60)
+        self._posted[asked.number] = self._post(text, buttons(asked) if self._has_buttons else ())
+        self._look_later()
+
+    def typed(self, choice: Choice, *, yes: bool, who: str) -> None:
+        """`/approve` or `/deny`. What came of it is said where the question is.
+
+        Raises:
+            Mistaken: it fits no question.
+        """
+        asked = self._book.find(choice.number)
+        if not yes:
+            self._decide(asked, Deny(choice.reason), f"Denied by {who}")
+        else:
+            self._decide(asked, *_yes(choice.always and not asked.request.outside, asked, who))
+
+    def press(self, press: Press, who: str) -> None:
+        """A button.
+
+        Raises:
+            Mistaken: its question is over.
+        """
+        asked = self._book.find(press.number, press.token)
+        if press.action == "deny":
+            self._decide(asked, Deny(), f"Denied by {who}")
+        else:
+            self._decide(asked, *_yes(press.action == "always" and not asked.request.outside, asked, who))
+
+    def over(self, call_id: str, how: str) -> None:
+        """A call goes on, or is over: whoever was asked about it need not answer any more."""
+        asked = self._book.of_call(call_id)
+        if asked is not None:
+            self._close(asked, f"No answer needed: {how}")
+
+    def close(self, why: str) -> None:
+        """No question is open any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for asked in self._book.waiting:
+            self._close(asked, f"No answer needed: {why}")
+
+    def nobody_left(self) -> None:
+        """Nobody can answer any more: what waits is denied, and so is what comes."""
+        self._nobody = True
+        for asked in self._book.waiting:
+            self._close(asked, "Denied: nobody is left to answer")
+            self._deny(asked.request.call_id)
+
+    def _deny(self, call_id: str) -> None:
+        try:
+            self._answer(call_id, Deny("Nobody is left to answer"))
+        except UnknownCall:
+            # It ended by itself in the meantime.
+            return
+
+    def _decide(self, asked: Asked, decision: Decision, how: str) -> None:
+        try:
+            self._answer(asked.request.call_id, decision)
+        except UnknownCall:
+            self._close(asked, "No answer needed: it is over")
+            raise Mistaken(f"`{asked.number}` is over.") from None
+        self._close(asked, how)
+
+    def _close(self, asked: Asked, how: str) -> None:
+        if not self._book.close(asked, how[:1].lower() + how[1:]):
+            return
+        posted = self._posted.pop(asked.number, None)
+        if posted is not None:
+            self._spawn(posted.edit(settled(asked, how)), f"settle approval {asked.number}")
+
+    def _look_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        deadlines = [asked.deadline for asked in self._book.waiting]
+        self._timer = self._loop.call_at(min(deadlines), self._look) if deadlines else None
+
+    def _look(self) -> None:
+        """Deny those whose time is over."""
+        minutes = f"{self._seconds / 60:g} minutes"
+        for asked in self._book.expired(self._loop.time()):
+            try:
+                self._decide(
+                    asked, Deny(f"Nobody answered within {minutes}"), f"Denied: nobody answered within {minutes}"
+                )
+            except Mistaken:
+                # It ended by itself in the same moment.
+                continue
+        self._look_later()
+
+
+def _yes(always: bool, asked: Asked, who: str) -> tuple[Decision, str]:
+    if always:
+        return Approve("always"), f"Approved by {who}, and all of `{asked.request.category}` in this session"
+    return Approve(), f"Approved by {who}"
+
+
+def shown_name(sender: str, name: str = "") -> str:
+    """Who it was, for people. The id is what counts; a name can be anybody's, and can hold anything."""
+    clean = " ".join(name.replace("`", "'").replace("*", "").replace("_", " ").split())[:LONGEST_NAME]
+    return f"{clean} (`{sender}`)" if clean else f"`{sender}`"

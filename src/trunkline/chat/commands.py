@@ -1,0 +1,83 @@
+"""What people can tell the bridge itself, as opposed to the agent.
+
+A command is a message that begins with `/` and one of our names; `!` does as well, for clients that keep `/` to
+themselves. Everything else goes to the agent, which may have commands of its own. `//` at the beginning is for those of
+the agent's that we have, too: it goes there with one of the two.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, get_args
+
+from trunkline.base.values import Value
+
+Name = Literal["stop", "new", "status", "agent", "approve", "deny", "retry", "help"]
+
+NAMES: tuple[Name, ...] = get_args(Name)
+
+HELP = """\
+`/stop` ends the answer and drops what waits
+`/new` begins a new session
+`/status` tells what is going on
+`/agent [NAME]` lists the agents, or changes to one
+`/approve [ID] [always]` lets the agent do what it asks
+`/deny [ID] [REASON]` does not
+`/retry` asks again what failed or was interrupted
+`/help` shows this
+
+Other commands go to the agent; `//stop` does, too, as `/stop`."""
+
+# Groups of Telegram name the bot that is meant: `/stop@some_bot`.
+_COMMAND = re.compile(r"[/!]([A-Za-z]+)(?:@\w+)?(?:\s+(.*))?", re.DOTALL)
+
+
+#: Ours have three or four digits; a text of thousands is no number that anybody means.
+_LONGEST_NUMBER = 9
+
+
+class Command(Value):
+    """Something that the bridge is to do."""
+
+    name: Name
+    argument: str = ""
+
+
+class Choice(Value):
+    """What `/approve` and `/deny` are about. Without a number: the only one that waits."""
+
+    number: int | None = None
+    always: bool = False
+    reason: str = ""
+
+
+def parse(text: str) -> Command | None:
+    """The command that a message is; None if it is for the agent."""
+    found = _COMMAND.fullmatch(text.strip())
+    if found is None:
+        return None
+    word = found[1].lower()
+    for name in NAMES:
+        if word == name:
+            return Command(name, (found[2] or "").strip())
+    return None
+
+
+def for_agent(text: str) -> str:
+    """What the agent gets to read of a message that is no command."""
+    stripped = text.lstrip()
+    return stripped[1:] if stripped.startswith("//") and parse(stripped[1:]) else text
+
+
+def choice(command: Command) -> Choice | None:
+    """The argument of `/approve` or `/deny`; None if it cannot be understood, which is not a yes."""
+    first, _, rest = command.argument.partition(" ")
+    number = int(first) if first.isascii() and first.isdecimal() and len(first) <= _LONGEST_NUMBER else None
+    if number is None:
+        rest = command.argument
+    rest = rest.strip()
+    if command.name == "deny":
+        return Choice(number, reason=rest)
+    if rest and rest.lower() != "always":
+        return None
+    return Choice(number, always=bool(rest))

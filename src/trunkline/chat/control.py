@@ -1,0 +1,100 @@
+"""Carries out what people tell the bridge: `/stop`, `/new` and the others of `chat.commands`. Each gives an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trunkline.chat.approvals import Mistaken, inline
+from trunkline.chat.asking import shown_name
+from trunkline.chat.commands import HELP, Command, choice
+from trunkline.chat.conversation import Conversation
+from trunkline.chat.platform import Inbound
+from trunkline.chat.senders import Senders
+
+NOT_AN_APPROVER = "You may not answer this: only those may whom the bridge's owner named."
+
+
+class Control:
+    """The commands of one bridge."""
+
+    def __init__(self, platform: str, senders: Senders) -> None:
+        self._platform = platform
+        self._senders = senders
+        self._commands: dict[str, Callable[[Conversation, Command, Inbound], str]] = {
+            "stop": self._stop,
+            "new": self._new,
+            "status": self._status,
+            "agent": self._agent,
+            "approve": self._answer,
+            "deny": self._answer,
+            "retry": self._retry,
+            "help": lambda conversation, command, inbound: HELP,
+        }
+
+    def perform(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        """Carry a command out; gives what to say, which may be nothing."""
+        return self._commands[command.name](conversation, command, inbound)
+
+    def _stop(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        return _told(*conversation.stop()) or "Nothing is being answered."
+
+    def _new(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        told = _told(*conversation.stop())
+        conversation.renew()
+        return f"{told} A new session begins with your next message.".strip()
+
+    def _status(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        kept = conversation.kept
+        lines = [
+            f"agent: `{inline(conversation.agent)}`",
+            f"session: `{kept.session_id}`" if kept.session_id else "session: none yet",
+            f"state: {conversation.state}",
+            f"waiting messages: {conversation.line.behind}",
+        ]
+        if kept.agent_session:
+            lines.insert(2, f"the agent calls it: `{inline(kept.agent_session)}`")
+        asked = ", ".join(f"`{each.number}` ({inline(each.request.name)})" for each in conversation.asking.waiting)
+        if asked:
+            lines.append(f"waiting approvals: {asked}")
+        unsettled = [row for row in conversation.desk.outbox.unsettled() if row.chat == conversation.chat]
+        if unsettled:
+            lines.append(f"undelivered messages: {len(unsettled)}; the owner sees them with `trunkline bridge outbox`")
+        return "\n".join(f"- {line}" for line in lines)
+
+    def _agent(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        agents, current = conversation.settings.agents, conversation.agent
+        if not command.argument:
+            names = "\n".join(f"- `{inline(name)}`{' (answers here)' if name == current else ''}" for name in agents)
+            return f"{names}\n\n`/agent NAME` changes to another."
+        if command.argument not in agents:
+            return f"There is no agent `{inline(command.argument)}`. `/agent` lists them."
+        if command.argument == current:
+            return f"`{inline(current)}` answers here already."
+        if conversation.line.busy:
+            return "An answer is in progress. Wait for it, or `/stop` it."
+        conversation.renew(command.argument)
+        return f"`{inline(command.argument)}` answers from now on, in a new session."
+
+    def _answer(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        sender = f"{self._platform}:{inbound.sender}"
+        if not self._senders.may_approve(sender):
+            return NOT_AN_APPROVER
+        chosen = choice(command)
+        if chosen is None:
+            return "That was not understood, and nothing was approved. Write `/approve ID` or `/approve ID always`."
+        try:
+            who = shown_name(inbound.sender, inbound.sender_name)
+            conversation.asking.typed(chosen, yes=command.name == "approve", who=who)
+        except Mistaken as mistake:
+            return str(mistake)
+        return ""
+
+    def _retry(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        return "" if conversation.retry(inbound.id) else "There is nothing to ask again."
+
+
+def _told(stopped: bool, dropped: int) -> str:
+    said = ["Stopped."] if stopped else []
+    if dropped:
+        said.append("1 waiting message was dropped." if dropped == 1 else f"{dropped} waiting messages were dropped.")
+    return " ".join(said)

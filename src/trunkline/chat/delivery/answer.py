@@ -1,0 +1,169 @@
+"""An answer that appears in a chat while it is being written.
+
+Where messages can be changed, the first text is sent after a moment, and the message is then changed at the platform's
+pace; a text that becomes too long goes on in a new message. Where they cannot, a message is sent when it is full, and
+the last one in the end. Either way each message can be read by itself: code fences are closed and opened again.
+
+`feed` only gathers. The text is looked at once in a while, and each time no more of it than one message and what is
+new, so that a long answer costs no more for each word than a short one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from trunkline.chat.delivery.message import Message
+from trunkline.chat.delivery.rows import Words
+from trunkline.chat.delivery.splitting import advance, closed
+from trunkline.chat.delivery.states import State, worst
+from trunkline.core.faults import ConfigError
+
+if TYPE_CHECKING:
+    from trunkline.chat.delivery.outbox import Outbox
+
+_logger = logging.getLogger(__name__)
+
+#: How long the first text is waited for, at most: a message that begins with one word makes a poor notification.
+FIRST_SECONDS = 1.0
+
+#: New text that is looked at without waiting, so that a fast agent's answer is not held in one piece.
+MOST_NEW_CHARS = 64 * 1024
+
+#: How long `finish` waits for the answer to be shown. What is not shown by then goes on by itself.
+FINISH_SECONDS = 30.0
+
+
+class Answer:
+    """A streamed answer. Made by `Outbox.answer`."""
+
+    def __init__(self, outbox: Outbox, chat: str, reply_to: str | None) -> None:
+        self._outbox = outbox
+        self._chat = chat
+        self._reply_to = reply_to
+        self._limits = outbox.platform.limits
+        self._rest = ""
+        """The text of the last message, as far as it was looked at."""
+        self._new: list[str] = []
+        self._new_chars = 0
+        self._current: Message | None = None
+        self._messages: list[Message] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._complete = False
+
+    def feed(self, text: str) -> None:
+        """More of the text. Costs next to nothing; what is shown follows at the platform's pace."""
+        if self._complete:
+            raise RuntimeError("the answer is complete")
+        self._new.append(text)
+        self._new_chars += len(text)
+        if self._new_chars >= MOST_NEW_CHARS:
+            self._look()
+        elif self._timer is None:
+            self._wait(self._limits.edit_seconds if self._current else min(FIRST_SECONDS, self._limits.edit_seconds))
+
+    def cut(self) -> None:
+        """What is fed from now on goes into a new message: something was posted in between.
+
+        Raises:
+            ConfigError: it could not be written to the disk.
+        """
+        with self._whole():
+            self._settle()
+
+    def complete(self, footer: str = "") -> None:
+        """That was all; the footer comes last, in a paragraph of its own. On disk when this returns.
+
+        In one `ChatStore.together` with `ChatStore.end`, a crash leaves either both or none.
+
+        Raises:
+            ConfigError: it could not be written to the disk.
+        """
+        if self._complete:
+            return
+        with self._whole():
+            if footer:
+                before = closed(self._rest.rstrip())
+                self._rest = f"{before}\n\n{footer}" if before.strip() else footer
+            self._settle()
+        self._complete = True
+
+    async def settled(self) -> State:
+        """How it ended: `sent`, or the worst of its messages. Waits for as long as it takes."""
+        return worst([await message.settled() for message in self._messages])
+
+    async def finish(self, footer: str = "") -> None:
+        """`complete`, and wait until it is shown, for a bounded time. What is not shown by then goes on by itself.
+
+        Raises:
+            ConfigError: it could not be written to the disk.
+        """
+        self.complete(footer)
+        try:
+            async with asyncio.timeout(FINISH_SECONDS):
+                await self.settled()
+        except TimeoutError:
+            pass
+
+    def _wait(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Show what there is."""
+        try:
+            with self._whole():
+                self._advance()
+                if self._limits.edits and self._rest.strip():
+                    self._show(self._rest.rstrip(), growing=True)
+        except ConfigError:
+            # Nothing is lost: the text is still here, and `complete` tells those who can do something about it.
+            _logger.exception("an answer cannot be shown")
+
+    def _settle(self) -> None:
+        """All that there is, in messages that are final."""
+        self._advance()
+        if self._rest.strip():
+            self._show(self._rest.rstrip(), growing=False)
+        self._current, self._rest = None, ""
+
+    def _advance(self) -> None:
+        """Let go of the messages that are full."""
+        parts, self._rest = advance(self._rest, self._limits.text_chars, self._outbox.platform.measure)
+        for part in parts:
+            self._show(part, growing=False)
+            self._current = None
+
+    def _show(self, text: str, *, growing: bool) -> None:
+        message = self._current
+        if message is None:
+            reply_to = None if self._messages else self._reply_to
+            self._current = self._outbox.begin(self._chat, text, reply_to, growing=growing)
+            self._messages.append(self._current)
+            return
+        if growing:
+            message.show(Words(text))
+        else:
+            message.fix(Words(text))
+        self._outbox.store.when_kept(lambda: self._outbox.touch(message))
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Take what is new, and do something with it: on disk in the end, or not done."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._rest += "".join(self._new)
+        if not self._messages:
+            self._rest = self._rest.lstrip("\r\n")
+        self._new.clear()
+        self._new_chars = 0
+        before = self._rest, self._current, list(self._messages)
+        try:
+            with self._outbox.store.together():
+                yield
+        except BaseException:
+            self._rest, self._current, self._messages = before
+            raise

@@ -1,0 +1,204 @@
+"""What goes out to one chat, one thing after the other.
+
+- Messages are sent in the order in which they were posted. One that has to wait holds those after it in this chat, and
+  nothing anywhere else.
+- A message whose text is final gets it before anything after it is sent. One that still grows holds nothing up: it is
+  changed when nothing else is to do, at most once in `Limits.edit_seconds`, and the latest text wins.
+- Before the platform is asked, the disk knows; see `states`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+from trunkline.chat.delivery.message import Message
+from trunkline.chat.delivery.patience import Patience
+from trunkline.chat.delivery.rows import Body, Words
+from trunkline.chat.delivery.splitting import closed
+from trunkline.chat.delivery.verdicts import Doubt, Refused, Taken, Verdict, judged
+from trunkline.chat.platform import Platform, SendFailed
+from trunkline.core.faults import ConfigError
+
+#: How long a platform may take for a text. Platforms give up earlier by themselves; this is for one that hangs.
+TEXT_SECONDS = 120.0
+
+#: And for a file, which may be large and the line slow.
+FILE_SECONDS = 900.0
+
+#: How long to wait before a disk that could not be written is tried again.
+DISK_SECONDS = 5.0
+
+
+class Lane:
+    """The way to one chat. It has a task while there is something to do."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        chat: str,
+        patience: Patience,
+        *,
+        trouble: Callable[[], None],
+        idle: Callable[[Lane], None],
+    ) -> None:
+        """`trouble` is called when a message failed or is unknown, `idle` when nothing is left to do."""
+        self._platform = platform
+        self._patience = patience
+        self.chat = chat
+        self._trouble = trouble
+        self._idle = idle
+        self._messages: dict[Message, None] = {}
+        self._news = asyncio.Event()
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def messages(self) -> list[Message]:
+        """Those that are not done."""
+        return list(self._messages)
+
+    def add(self, message: Message) -> None:
+        """Deliver this one, after those that are here; or look at it again."""
+        self._messages.setdefault(message)
+        self._news.set()
+        if self._task is None and not self._closing:
+            self._task = asyncio.create_task(self._run(), name=f"outbox:{self._platform.name}:{self.chat}")
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._closing = True
+        self._news.set()
+
+    async def close(self, seconds: float) -> None:
+        """`stop`, and give what is under way some time to end."""
+        self.stop()
+        if self._task is None:
+            return
+        _, late = await asyncio.wait({self._task}, timeout=seconds)
+        for task in late:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._news.clear()
+                message, wait = self._next()
+                if message is not None:
+                    await self._attempt(message)
+                elif self._messages:
+                    await self._rest(wait)
+                else:
+                    break
+        finally:
+            self._task = None
+            self._idle(self)
+
+    def _next(self) -> tuple[Message | None, float | None]:
+        """What is to be done now; else, how long until something is."""
+        now = _now()
+        soonest: float | None = None
+        for message in list(self._messages):
+            if message.is_done:
+                del self._messages[message]
+            elif message.is_open or message.is_stale:
+                if message.not_before <= now:
+                    return message, None
+                soonest = message.not_before if soonest is None else min(soonest, message.not_before)
+                if message.is_open or not message.growing:
+                    break
+        return None, None if soonest is None else soonest - now
+
+    async def _rest(self, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+
+    async def _attempt(self, message: Message) -> None:
+        if not message.is_open:
+            body = message.row.body
+            verdict = await judged(lambda: self._edit(message, body), TEXT_SECONDS)
+            await self._record(lambda: self._edited(message, body, verdict))
+            return
+        try:
+            body = message.begun()
+        except ConfigError:
+            # Not without the disk.
+            message.not_before = _now() + DISK_SECONDS
+            return
+        seconds = TEXT_SECONDS if isinstance(body, Words) else FILE_SECONDS
+        verdict = await judged(lambda: self._send(message, body), seconds)
+        await self._record(lambda: self._sent(message, verdict))
+
+    async def _send(self, message: Message, body: Body) -> str:
+        row = message.row
+        if isinstance(body, Words):
+            text = closed(body.text)
+            return await self._platform.send(row.chat, text, key=row.token, buttons=body.buttons, reply_to=row.reply_to)
+        if not _is_file(body.path):
+            raise SendFailed(f"The file `{body.path}` is gone.")
+        return await self._platform.send_file(row.chat, body.path, type=body.type, name=body.name, key=row.token)
+
+    async def _edit(self, message: Message, body: Body) -> str:
+        id = message.row.message
+        if id is None or not isinstance(body, Words):
+            raise SendFailed("Only a text that was sent can be changed.")
+        await self._platform.edit(self.chat, id, closed(body.text), buttons=body.buttons)
+        return id
+
+    def _sent(self, message: Message, verdict: Verdict) -> None:
+        """A message was sent, with this result."""
+        now = _now()
+        if isinstance(verdict, Taken):
+            self._patience.succeeded()
+            message.taken(verdict.message)
+            message.not_before = now + self._platform.limits.edit_seconds
+            return
+        may_try_again = not isinstance(verdict, Refused)
+        if isinstance(verdict, Doubt) and not self._platform.limits.idempotent:
+            may_try_again = False
+        wait = self._patience.wait(now, verdict.seconds) if may_try_again else None
+        message.not_before = now + (wait or 0.0)
+        if wait is not None:
+            outcome = message.again if isinstance(verdict, Doubt) else message.later
+        else:
+            outcome = message.doubted if isinstance(verdict, Doubt) else message.refused
+        outcome(verdict.problem)
+        if wait is None:
+            self._trouble()
+
+    def _edited(self, message: Message, body: Body, verdict: Verdict) -> None:
+        """A message was changed, with this result. That it was changed twice would harm nobody: doubt is no danger."""
+        now = _now()
+        if isinstance(verdict, Taken):
+            self._patience.succeeded()
+            message.changed(body)
+            message.not_before = now + self._platform.limits.edit_seconds
+        elif isinstance(verdict, Refused) and not message.row.renewed:
+            message.gone(verdict.problem)
+        elif isinstance(verdict, Refused) or (wait := self._patience.wait(now, verdict.seconds)) is None:
+            message.stale(verdict.problem)
+            self._trouble()
+        else:
+            message.not_before = now + max(wait, self._platform.limits.edit_seconds)
+
+    async def _record(self, keep: Callable[[], None]) -> None:
+        """Save what the platform said. Until that is done, nothing else happens in this chat."""
+        while True:
+            try:
+                keep()
+                return
+            except ConfigError:
+                await asyncio.sleep(DISK_SECONDS)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path)

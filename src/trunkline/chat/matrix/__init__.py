@@ -1,0 +1,1 @@
+"""Matrix, by `matrix-nio`."""

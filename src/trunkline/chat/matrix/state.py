@@ -1,0 +1,89 @@
+"""What a Matrix account keeps between two runs: where it was in the stream of events, and as which device.
+
+Nothing here must survive: without it the account begins anew, at what is written from then on. A file of this user
+alone, replaced whole, so that a crash leaves the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from trunkline.base import jsontext, paths
+from trunkline.base.regular import read_regular
+from trunkline.base.values import Value
+
+_logger = logging.getLogger(__name__)
+
+FILE = "matrix.json"
+#: Far more than is ever in it.
+_MOST_BYTES = 1024 * 1024
+#: Rooms that were told that encrypted messages cannot be read; the oldest are forgotten first.
+MOST_TOLD = 1000
+
+
+class MatrixState(Value):
+    """What is kept."""
+
+    user: str = ""
+    device: str = ""
+    since: str = ""
+    told: tuple[str, ...] = ()
+    """The rooms that know that we cannot read what is encrypted."""
+
+    def telling(self, room: str) -> MatrixState:
+        """With one more room that knows."""
+        others = [each for each in self.told if each != room]
+        return self.replace(told=(*others, room)[-MOST_TOLD:])
+
+
+def load(directory: str) -> MatrixState:
+    """What was kept last; nothing if it cannot be read."""
+    try:
+        kept = jsontext.loads(read_regular(os.path.join(directory, FILE), _MOST_BYTES).data)
+    except (OSError, ValueError):
+        return MatrixState()
+    return _state(kept) if isinstance(kept, dict) else MatrixState()
+
+
+def save(directory: str, state: MatrixState) -> None:
+    """Keep it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    paths.ensure_dir(directory)
+    path = os.path.join(directory, FILE)
+    data = jsontext.dumps({"user": state.user, "device": state.device, "since": state.since, "told": state.told})
+    handle = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.replace(f"{path}.new", path)
+
+
+def _state(kept: dict[str, Any]) -> MatrixState:
+    told = kept.get("told")
+    texts = {key: kept[key] for key in ("user", "device", "since") if isinstance(kept.get(key), str)}
+    return MatrixState(
+        **texts, told=tuple(room for room in told if isinstance(room, str)) if isinstance(told, list) else ()
+    )
+
+
+class Keeper:
+    """The state of one account, and its file."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self.state = load(directory)
+
+    def keep(self, **changes: Any) -> None:
+        """Change some of it. A file that cannot be written costs a restart some repetition, and nothing now."""
+        changed = self.state.replace(**changes)
+        if changed == self.state:
+            return
+        self.state = changed
+        try:
+            save(self._directory, changed)
+        except OSError as error:
+            _logger.warning("cannot keep where we are in the stream of events: %s", error)

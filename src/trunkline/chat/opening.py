@@ -1,0 +1,119 @@
+"""How the bridge opens a session: which agent answers, what may be done unasked, and what must not be shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trunkline.base import paths
+from trunkline.base.redact import Redactor
+from trunkline.chat.settings import BridgeSettings
+from trunkline.core.agent import Agent
+from trunkline.core.approvals import DEFAULT_ALLOW, Policy
+from trunkline.core.faults import NoModel
+from trunkline.core.ids import new_id
+from trunkline.core.log import SessionStore
+from trunkline.core.redaction import Redaction
+from trunkline.core.session import Session
+
+Make = Callable[[str, Mapping[str, Any]], Agent]
+
+
+class Opener:
+    """Opens sessions as the settings say. `make` is how agents are made: by the registry, if left out."""
+
+    def __init__(
+        self,
+        settings: BridgeSettings,
+        *,
+        make: Make | None = None,
+        sessions: SessionStore | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.settings = settings
+        self._make = make
+        self._sessions = sessions
+        self._environ = environ
+        self.redactor = Redactor.from_environ(environ)
+        """Knows the secrets of the environment and of the settings."""
+        self.redactor.learn(settings.secrets)
+
+    async def open(self, name: str, session_id: str | None = None, asker: str = "") -> Session:
+        """A new session with the agent of that name, or the one of that id. `asker` is who will be answered.
+
+        Raises:
+            SessionNotFound: there is none of that id.
+            SessionDamaged: its log cannot be read.
+            ConfigError: the agent or the session cannot be had for another reason.
+        """
+        agent, options = await self._agent(self.settings.agents[name])
+        store = self._store()
+        workspace = self.settings.workspace
+        log = store.create(new_id(), workspace) if session_id is None else store.open(session_id)
+        try:
+            return await Session.open(
+                agent,
+                log,
+                self._policy(agent),
+                resume=session_id is not None,
+                mode=self.settings.mode,
+                workspace=workspace,
+                instructions=self.settings.instructions,
+                options={**options, "from_user": asker},
+                redact=Redaction(self._secrets(agent)),
+            )
+        except BaseException:
+            if session_id is None:
+                log.discard()
+            else:
+                log.close()
+            raise
+
+    async def check(self, name: str) -> str:
+        """Whether the agent of that name can be made: what it is, for people.
+
+        Raises:
+            ConfigError: it cannot.
+        """
+        agent, _ = await self._agent(self.settings.agents[name])
+        return agent.name
+
+    async def _agent(self, spec: str) -> tuple[Agent, dict[str, Any]]:
+        options: dict[str, Any] = {"workspace": self.settings.workspace}
+        try:
+            return self._made(spec, options), options
+        except NoModel:
+            from trunkline.models.discover import discover
+
+            found = await discover(self._environ)
+            options |= {key: getattr(found.settings, key) for key in ("provider", "model", "base_url", "api_key")}
+            return self._made(spec, options), options
+
+    def _made(self, spec: str, options: Mapping[str, Any]) -> Agent:
+        if self._make is not None:
+            return self._make(spec, options)
+        from trunkline.agents import registry
+
+        return registry.make(spec, options)
+
+    def _store(self) -> SessionStore:
+        if self._sessions is None:
+            from trunkline.store.files import FileStore
+
+            self._sessions = FileStore(paths.sessions_dir(self._environ))
+        return self._sessions
+
+    def _policy(self, agent: Agent) -> Policy:
+        # An agent's own `auto_approve` is not followed: it was said about a terminal whose user is the owner.
+        own = getattr(agent, "settings", None)
+        allowed = getattr(own, "allow", None)
+        return Policy(self.settings.mode, allow=DEFAULT_ALLOW if allowed is None else allowed)
+
+    def _secrets(self, agent: Agent) -> Redactor:
+        """What must not be shown: an agent's own redactor also knows the secrets of its configuration."""
+        own: Redactor | None = getattr(agent, "redactor", None)
+        if own is None:
+            return self.redactor
+        own.learn(self.settings.secrets)
+        return own

@@ -1,0 +1,154 @@
+"""What a chat platform is to the bridge: it brings what people write, and takes what agents answer.
+
+A platform knows nothing of agents, and keeps no state that must survive: what was received and what is to be sent is
+the bridge's to remember. Its methods raise `SendFailed` and its children, and nothing else that is the network's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, Protocol
+
+from trunkline.base.values import Value
+
+FileType = Literal["image", "file", "audio", "video"]
+
+
+class Limits(Value):
+    """What a platform can do, and how much of it."""
+
+    text_chars: int
+    """The longest message, as `Platform.measure` counts it."""
+    edits: bool = True
+    """Whether a message that was sent can be changed."""
+    edit_seconds: float = 1.0
+    """The shortest time between two changes of one message that the platform is fine with."""
+    buttons: bool = False
+    typing_seconds: float = 5.0
+    """How long a sign of typing lasts; it is renewed before that."""
+    file_bytes: int = 20 * 1024 * 1024
+    idempotent: bool = False
+    """Whether a message that is sent twice with one key appears once."""
+
+
+class Button(Value):
+    """Something to press under a message. `data` comes back in `Pressed`; at most 64 bytes of ASCII."""
+
+    label: str
+    data: str
+
+
+class File(Value):
+    """A file that came with a message. `ref` is the platform's own name for it: a URL, a file id."""
+
+    type: FileType
+    ref: str
+    name: str = ""
+    size: int | None = None
+
+
+class Inbound(Value):
+    """What somebody wrote. `id` is unique within the platform and stays the same when it is delivered again."""
+
+    id: str
+    chat: str
+    """Where answers go: a room, a channel, a private chat."""
+    sender: str
+    text: str
+    files: tuple[File, ...] = ()
+    sender_name: str = ""
+    """For people; it proves nothing."""
+    private: bool = False
+    """Nobody else reads along."""
+
+
+class Pressed(Value):
+    """Somebody pressed a button."""
+
+    id: str
+    chat: str
+    sender: str
+    message: str
+    """The id of the message that the button is under."""
+    data: str
+
+
+class SendFailed(Exception):
+    """The platform did not take it: certainly not, and trying again will not help (a chat that is gone, say)."""
+
+
+class NotNow(SendFailed):
+    """It did not take it now: certainly not, but it may later. `seconds` is what it asked to wait, if it did."""
+
+    def __init__(self, message: str, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class Unclear(SendFailed):
+    """Whether it took it is not known: the connection broke after the request was sent."""
+
+
+class Platform(Protocol):
+    """One account on one chat service."""
+
+    @property
+    def name(self) -> str:
+        """A short name, such as `telegram`. With `Inbound.id` it names a message for good."""
+
+    @property
+    def limits(self) -> Limits:
+        """What it can do."""
+
+    async def open(self) -> None:
+        """Connect and check the credentials.
+
+        Raises:
+            ConfigError: it cannot work as configured: a wrong token, an address where nobody answers.
+        """
+
+    def receive(self) -> AsyncIterator[Inbound | Pressed]:
+        """What people write and press, as it comes, for ever. Reconnects by itself.
+
+        The next item is asked for only when the one before is safely noted; a platform that confirms what it received
+        (Telegram's `offset`, Matrix' sync token) does so then. What was not confirmed is delivered again.
+        """
+
+    async def send(
+        self, chat: str, text: str, *, key: str, buttons: Sequence[Button] = (), reply_to: str | None = None
+    ) -> str:
+        """Send a message of Markdown text that fits the limits; gives its id. `key` is unique to this message.
+
+        Raises:
+            SendFailed: or one of its children.
+        """
+
+    async def edit(self, chat: str, message: str, text: str, *, buttons: Sequence[Button] = ()) -> None:
+        """Replace a message's text and buttons.
+
+        Raises:
+            SendFailed: or one of its children.
+        """
+
+    async def send_file(self, chat: str, path: str, *, type: FileType, name: str, key: str) -> str:
+        """Send a file; gives the message's id.
+
+        Raises:
+            SendFailed: or one of its children.
+        """
+
+    async def fetch(self, file: File, path: str) -> None:
+        """Save a file that came with a message under `path`.
+
+        Raises:
+            SendFailed: or one of its children; also when it is larger than the limit.
+        """
+
+    async def typing(self, chat: str) -> None:
+        """Show that an answer is being written. Failures are nobody's concern and raise nothing."""
+
+    def measure(self, text: str) -> int:
+        """How long a text is by the platform's own count."""
+
+    async def close(self) -> None:
+        """Let go of everything. May be called again."""

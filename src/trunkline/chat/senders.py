@@ -1,0 +1,118 @@
+"""Who may speak to the bridge, and how often. Decides, and says nothing: no clock, no network.
+
+Everybody on the internet can write to a bot. So nobody is let in unless the owner named them; and what strangers can
+make the bridge do is bounded: one short refusal to each in an hour, a few a minute to all of them together, and a
+memory that does not grow with their number.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+from enum import Enum
+from typing import TypeVar
+
+from trunkline.chat.settings import EVERYBODY
+
+#: A stranger who tries again within this time is not answered again.
+REFUSAL_SECONDS = 3600.0
+#: All strangers together: whoever comes with a thousand accounts does not make us speak a thousand times.
+REFUSALS_A_MINUTE = 10
+#: Somebody who is too fast is told so as often as this, and not for each message.
+SLOW_DOWN_SECONDS = 60.0
+#: People that are remembered for the rules above. The one not heard of for the longest time is forgotten first.
+MOST_REMEMBERED = 1000
+
+_MINUTE = 60.0
+
+T = TypeVar("T")
+
+
+class Verdict(Enum):
+    """What becomes of a message."""
+
+    TAKE = "take"
+    REFUSE = "refuse"
+    """Not let in, and to be told so."""
+    SLOW_DOWN = "slow down"
+    """Let in, but too fast; to be told so."""
+    IGNORE = "ignore"
+
+
+class Bucket:
+    """Tokens that come back with time: so many at once, and so many a minute."""
+
+    __slots__ = ("_at", "_rate", "_tokens")
+
+    def __init__(self, a_minute: int, now: float) -> None:
+        self._rate = a_minute
+        self._tokens = float(a_minute)
+        self._at = now
+
+    def take(self, now: float) -> bool:
+        """Take one, if there is one."""
+        passed = max(0.0, now - self._at)
+        self._tokens = min(float(self._rate), self._tokens + passed * self._rate / _MINUTE)
+        self._at = now
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+class Senders:
+    """The rules for all senders of all platforms. A sender is `PLATFORM:ID`."""
+
+    def __init__(self, allow: Collection[str], approvers: Collection[str] = (), *, rate: int = 20) -> None:
+        self._allow = frozenset(allow)
+        self._approvers = frozenset(approvers)
+        self._rate = rate
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._refused: OrderedDict[str, float] = OrderedDict()
+        self._slowed: OrderedDict[str, float] = OrderedDict()
+        self._refusals: Bucket | None = None
+
+    def allowed(self, sender: str) -> bool:
+        """Whether the owner let them in."""
+        return EVERYBODY in self._allow or sender in self._allow
+
+    def may_approve(self, sender: str) -> bool:
+        """Whether they may answer what an agent asks. Those who are not let in may not, whatever else is said."""
+        listed = not self._approvers or EVERYBODY in self._approvers or sender in self._approvers
+        return listed and self.allowed(sender)
+
+    def judge(self, sender: str, now: float) -> Verdict:
+        """What becomes of a message that came now."""
+        if not self.allowed(sender):
+            return Verdict.REFUSE if self._refuse(sender, now) else Verdict.IGNORE
+        bucket = self._buckets.get(sender) or Bucket(self._rate, now)
+        _remember(self._buckets, sender, bucket)
+        if bucket.take(now):
+            return Verdict.TAKE
+        return Verdict.SLOW_DOWN if _is_new(self._slowed, sender, now, SLOW_DOWN_SECONDS) else Verdict.IGNORE
+
+    def _refuse(self, sender: str, now: float) -> bool:
+        if self._refusals is None:
+            self._refusals = Bucket(REFUSALS_A_MINUTE, now)
+        last = self._refused.get(sender)
+        if last is not None and now - last < REFUSAL_SECONDS:
+            return False
+        if not self._refusals.take(now):
+            return False
+        _remember(self._refused, sender, now)
+        return True
+
+
+def _is_new(told: OrderedDict[str, float], sender: str, now: float, seconds: float) -> bool:
+    last = told.get(sender)
+    if last is not None and now - last < seconds:
+        return False
+    _remember(told, sender, now)
+    return True
+
+
+def _remember(memory: OrderedDict[str, T], sender: str, what: T) -> None:
+    memory[sender] = what
+    memory.move_to_end(sender)
+    while len(memory) > MOST_REMEMBERED:
+        memory.popitem(last=False)

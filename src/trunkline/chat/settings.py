@@ -1,0 +1,248 @@
+"""What the bridge is told by the configuration files: `[bridge]` of the user's own, and a little of a workspace's.
+
+    [bridge]
+    agent = "claude"
+    allow = ["telegram:12345"]
+
+    [bridge.agents]
+    claude = "agentproc:claude-code"
+
+    [bridge.telegram]
+    token_env = "TELEGRAM_BOT_TOKEN"
+
+A workspace's file comes with a repository that somebody else may have written: unless the user trusts the directory, it
+may choose one of the agents and say how much is shown, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from trunkline.base.config import PROJECT_FILE, user_file
+from trunkline.base.config_file import ConfigFileError, TomlFile, read_toml
+from trunkline.base.config_schema import (
+    ANY,
+    ANYTHING,
+    COUNT,
+    TEXT,
+    TEXTS,
+    Kind,
+    Schema,
+    check,
+    dotted,
+    one_of,
+    suggestion,
+)
+from trunkline.base.config_trust import is_trusted
+from trunkline.base.environ_secrets import names_a_secret
+from trunkline.base.values import Value
+from trunkline.core.approvals import MODES
+from trunkline.core.events import Mode
+from trunkline.core.faults import ConfigError
+
+Verbosity = Literal["quiet", "normal", "verbose"]
+
+#: Everybody. Has to be written out: an empty list is nobody.
+EVERYBODY = "*"
+PLATFORMS = ("terminal", "telegram", "matrix")
+DEFAULT_AGENT = "coder"
+
+_PLACES = Kind(
+    'a list of senders such as "telegram:12345", or "*"',
+    lambda value: isinstance(value, list) and all(_is_sender(item) for item in value),
+)
+_MINUTES = Kind("a number of minutes above 0", lambda value: type(value) in (int, float) and 0 < value < float("inf"))
+
+_BRIDGE: dict[str, Kind | Schema] = {
+    "agent": TEXT,
+    "agents": {ANY: TEXT},
+    "allow": _PLACES,
+    "approvers": _PLACES,
+    "workspace": TEXT,
+    "mode": one_of(*MODES),
+    "instructions": TEXT,
+    "verbosity": one_of("quiet", "normal", "verbose"),
+    "rate": COUNT,
+    "queue": COUNT,
+    "max_chars": COUNT,
+    "approval_minutes": _MINUTES,
+    "idle_minutes": _MINUTES,
+    **{platform: {ANY: ANYTHING} for platform in PLATFORMS},
+}
+SCHEMA: Schema = {"bridge": _BRIDGE, "trust": TEXTS}
+
+#: What a workspace that nobody trusts may say.
+HARMLESS = frozenset({"agent", "verbosity"})
+
+
+class BridgeSettings(Value):
+    """Everything that the bridge needs to know. The defaults let nobody in."""
+
+    agent: str = DEFAULT_AGENT
+    """The name of the agent that answers where nobody chose another."""
+    insist: bool = False
+    """Whether that holds for conversations, too, in which another agent answered before."""
+    agents: Mapping[str, str] = {DEFAULT_AGENT: DEFAULT_AGENT}
+    """Those that people may choose: a name, and what the registry of agents calls it."""
+    allow: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
+    """Who may answer what an agent asks; with none, all who are allowed."""
+    workspace: str = "."
+    mode: Mode = "default"
+    instructions: str | None = None
+    verbosity: Verbosity = "normal"
+    rate: int = 20
+    """Messages a minute that one sender may send."""
+    queue: int = 10
+    """Messages that may wait in one conversation."""
+    max_chars: int = 32_000
+    """The longest message. People write less, and agents take no more in one environment variable."""
+    approval_seconds: float = 600.0
+    idle_seconds: float = 1800.0
+    """A session that nobody used for so long is closed; it goes on with the next message."""
+    platforms: Mapping[str, Mapping[str, Any]] = {}
+    """The tables of the platforms, each as its own module understands it."""
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        # The platforms' tables hold tokens.
+        return f"BridgeSettings(agent={self.agent!r}, allow={self.allow!r}, platforms={tuple(self.platforms)!r})"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values of the platforms' tables that must not be shown."""
+        return tuple(_secrets(self.platforms))
+
+
+def load(
+    workspace: str | None = None, agent: str | None = None, environ: Mapping[str, str] = os.environ
+) -> BridgeSettings:
+    """Read the files. A given workspace or agent beats the one that they name, and a given agent is insisted on.
+
+    Raises:
+        ConfigError: one of them cannot be used, or there is no such agent.
+    """
+    try:
+        return _Reading(environ).settings(workspace, agent)
+    except ConfigFileError as error:
+        raise ConfigError(f"{error}.") from None
+
+
+class _Reading:
+    """Reads the user's file, then that of the workspace."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._user_file = user_file(environ)
+        self._warnings: list[str] = []
+
+    def settings(self, workspace: str | None, agent: str | None) -> BridgeSettings:
+        own = read_toml(self._user_file)
+        whole = self._checked(own) if own else {}
+        table: dict[str, Any] = whole.get("bridge", {})
+        where = os.path.realpath(os.path.expanduser(workspace or table.get("workspace") or "."))
+        if not os.path.isdir(where):
+            raise ConfigError(f"The workspace `{where}` is not a directory.", hint="Say which with `--workspace DIR`.")
+        project = read_toml(os.path.join(where, PROJECT_FILE))
+        if project is not None and project.path != self._user_file:
+            trusted = is_trusted(where, whole.get("trust", ()))
+            table = {**table, **self._allowed(project, trusted=trusted)}
+        return self._made(table, where, agent)
+
+    def _checked(self, file: TomlFile) -> dict[str, Any]:
+        # The other sections are none of our business.
+        mine = {key: value for key, value in file.table.items() if key in SCHEMA}
+        checked = check(mine, SCHEMA)
+        for keys, problem in checked.wrong:
+            raise ConfigFileError(file.path, problem, key=dotted(keys), line=file.line_of(keys))
+        for keys, known in checked.unknown:
+            error = ConfigFileError(file.path, "is not known", key=dotted(keys), line=file.line_of(keys))
+            self._warnings.append(f"{error}.{suggestion(keys[-1], known)}")
+        return checked.table
+
+    def _allowed(self, file: TomlFile, *, trusted: bool) -> dict[str, Any]:
+        table: dict[str, Any] = self._checked(file).get("bridge", {})
+        # It has been found; to be sent elsewhere by it would be odd.
+        table.pop("workspace", None)
+        if trusted:
+            return table
+        refused = [f"`bridge.{key}`" for key in table if key not in HARMLESS]
+        if refused:
+            self._warnings.append(
+                f"`{file.path}`: not followed: {', '.join(refused)}. A workspace's file may not say who is let in, "
+                f"what is run or what needs no approval. If you trust this directory, say so at the top of "
+                f'`{self._user_file}`: `trust = ["{os.path.dirname(file.path)}"]`.'
+            )
+        return {key: value for key, value in table.items() if key in HARMLESS}
+
+    def _made(self, table: Mapping[str, Any], workspace: str, agent: str | None) -> BridgeSettings:
+        plain = ("mode", "instructions", "verbosity", "rate", "queue", "max_chars")
+        given: dict[str, Any] = {key: table[key] for key in plain if key in table}
+        agents: dict[str, str] = dict(table.get("agents", {}))
+        chosen = _chosen(agent or table.get("agent"), agents)
+        for key in ("approval", "idle"):
+            if f"{key}_minutes" in table:
+                given[f"{key}_seconds"] = table[f"{key}_minutes"] * 60.0
+        return BridgeSettings(
+            agent=chosen,
+            insist=agent is not None,
+            agents={chosen: chosen, **agents},
+            allow=tuple(table.get("allow", ())),
+            approvers=tuple(table.get("approvers", ())),
+            workspace=workspace,
+            platforms={name: table[name] for name in PLATFORMS if name in table},
+            warnings=tuple(self._warnings),
+            **given,
+        )
+
+
+def _chosen(name: str | None, agents: Mapping[str, str]) -> str:
+    """Who answers first: one of the names, or anything that the registry of agents understands.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if name is None:
+        return next(iter(agents), DEFAULT_AGENT)
+    from trunkline.agents import registry
+
+    if name in agents or ":" in name or name in registry.names():
+        return name
+    known = dict.fromkeys([*agents, *registry.names()])
+    raise ConfigError(
+        f"There is no agent `{name}`.{suggestion(name, known)} "
+        f"The agents are {', '.join(f'`{each}`' for each in known)}.",
+        hint="Others are named in `[bridge.agents]`.",
+    )
+
+
+def check_senders(senders: Sequence[str]) -> tuple[str, ...]:
+    """Senders as a flag names them.
+
+    Raises:
+        ConfigError: one of them names nobody.
+    """
+    for sender in senders:
+        if not _is_sender(sender):
+            raise ConfigError(
+                f"`{sender}` names no sender.",
+                hint="Write `PLATFORM:ID`, such as `telegram:12345`, or `*` for everybody.",
+            )
+    return tuple(senders)
+
+
+def _is_sender(item: Any) -> bool:
+    if not isinstance(item, str):
+        return False
+    platform, colon, sender = item.partition(":")
+    return item == EVERYBODY or bool(colon and sender and platform in PLATFORMS)
+
+
+def _secrets(table: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and names_a_secret(key):
+            yield value

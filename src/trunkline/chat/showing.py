@@ -1,0 +1,191 @@
+"""One turn as people in a chat see it: the answer as it comes, what was used for it, and how it ended.
+
+A sink of the session. Text goes to the answer at once; failures are held until the end, since a turn that failed for
+want of its old session is tried again and leaves no trace. Thinking is not shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from trunkline.chat.approvals import inline
+from trunkline.chat.settings import Verbosity
+from trunkline.core import events
+from trunkline.core.events import Envelope, ToolRequested
+from trunkline.core.faults import Fault
+
+logger = logging.getLogger(__name__)
+
+NO_ANSWER = "(no answer)"
+STOPPED = "(stopped)"
+UNKNOWN_END = "(it is not known how this ended)"
+
+#: What keeps two paragraphs apart.
+_APART = "\n\n"
+
+#: Pictures that one answer may bring. What a tool looked at by the hundred is not meant for people.
+MOST_PICTURES = 10
+
+
+class Telling(Protocol):
+    """What text is given to: `chat.delivery.answer.Answer` is one."""
+
+    def feed(self, text: str) -> None:
+        """Some more of it."""
+
+    def cut(self) -> None:
+        """What comes now stands below what is posted in between."""
+
+
+class Showing:
+    """What has been shown of one turn. `ended` is set when the session has ended it."""
+
+    congested = False
+
+    def __init__(
+        self,
+        begin: Callable[[], Telling],
+        *,
+        verbosity: Verbosity,
+        on_asked: Callable[[ToolRequested], None],
+        on_settled: Callable[[str, str], None],
+    ) -> None:
+        """`begin` makes the answer when there is something to show.
+
+        `on_asked` hears of each question to people, and `on_settled` of each call that goes on or is over, and why.
+        """
+        self.ended = asyncio.Event()
+        self.outcome: events.Outcome = "unknown"
+        self.failures: list[str] = []
+        self.pictures: list[str] = []
+        """In base64."""
+        self._begin = begin
+        self._telling: Telling | None = None
+        self._verbosity = verbosity
+        self._on_asked = on_asked
+        self._on_settled = on_settled
+        self._text: list[str] = []
+        self._last = _APART
+        """The last two characters that were shown in this message."""
+        self._apart = False
+        """Whether something else happened since the last text."""
+        self._tools: Counter[str] = Counter()
+
+    # The sink.
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        for envelope in envelopes:
+            try:
+                self._take(envelope.event)
+            except Fault as fault:
+                # The disk is full, say. The session must not suffer for it, and the turn still has to end.
+                logger.error("part of an answer could not be kept: %s", fault)
+                self.failures.append(f"a part of this answer is missing: {fault}")
+
+    async def drain(self) -> None:
+        """Never congested: the answer is kept on disk, and shown as fast as the platform takes it."""
+
+    # What came of it.
+
+    @property
+    def text(self) -> str:
+        """What the agent said."""
+        return "".join(self._text)
+
+    @property
+    def said(self) -> bool:
+        """Whether anything of the turn has been shown."""
+        return self._telling is not None
+
+    def conclude(self, note: str = "") -> str:
+        """Put what comes last behind the answer, and give the footer. `note` stands in the place of `STOPPED`."""
+        for failure in self.failures:
+            self._aside(f"**Error**: {failure}")
+        if self.outcome == "cancelled":
+            self._aside(note or STOPPED)
+        elif self.outcome == "unknown":
+            self._aside(UNKNOWN_END)
+        elif not self.failures and not self.text.strip() and not self.pictures:
+            self._aside(NO_ANSWER)
+        return self._footer()
+
+    def _footer(self) -> str:
+        if self._verbosity == "quiet" or not self._tools or not self.said:
+            return ""
+        used = (f"`{name}`" + (f" x{count}" if count > 1 else "") for name, count in self._tools.items())
+        return f"_Used: {', '.join(used)}_"
+
+    # What it makes of the events.
+
+    def _take(self, event: events.Event) -> None:
+        match event:
+            case events.TextDelta(text=text):
+                self._say(text)
+            case events.ToolRequested():
+                self._asked(event)
+            case events.ToolStarted(call_id=call_id, name=name):
+                self._started(call_id, inline(name))
+            case events.ToolFinished(call_id=call_id):
+                self._finished(event)
+                self._on_settled(call_id, "it has been done")
+            case events.ToolCancelled(call_id=call_id, reason=reason):
+                self._apart = True
+                self._on_settled(call_id, reason)
+            case events.Notice(message=message):
+                if self._verbosity != "quiet":
+                    self._aside(f"_{message}_")
+            case events.Failed(message=message):
+                self.failures.append(message)
+            case events.TurnEnded(outcome=outcome):
+                self.outcome = outcome
+                self.ended.set()
+
+    def _say(self, text: str) -> None:
+        if self._apart:
+            self._part()
+        self._apart = False
+        self._text.append(text)
+        self._feed(text)
+
+    def _asked(self, event: ToolRequested) -> None:
+        """What was said so far stands above the question, and what follows below it."""
+        if self._telling is not None:
+            self._telling.cut()
+            self._last = _APART
+        self._apart = True
+        self._on_asked(event)
+
+    def _started(self, call_id: str, name: str) -> None:
+        self._apart = True
+        self._tools[name] += 1
+        if self._verbosity == "verbose":
+            self._aside(f"_uses `{name}`_")
+        self._on_settled(call_id, "it is being done")
+
+    def _finished(self, event: events.ToolFinished) -> None:
+        if event.output_type == "image" and event.status == "success" and len(self.pictures) < MOST_PICTURES:
+            self.pictures.append(event.output)
+        if event.status == "error" and self._verbosity == "verbose":
+            self._aside(f"_`{inline(event.name)}` failed_")
+
+    def _aside(self, text: str) -> None:
+        """Something that is no part of the answer, in a paragraph of its own."""
+        self._part()
+        self._feed(text)
+        self._apart = True
+
+    def _part(self) -> None:
+        if self._last != _APART:
+            self._feed("\n" if self._last.endswith("\n") else _APART)
+
+    def _feed(self, text: str) -> None:
+        if not text:
+            return
+        if self._telling is None:
+            self._telling = self._begin()
+        self._last = (self._last + text)[-len(_APART) :]
+        self._telling.feed(text)

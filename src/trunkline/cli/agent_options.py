@@ -1,0 +1,133 @@
+"""What the commands share that are an agent for another program: their options, their log, their event loop.
+
+Every option is a flag and, where there is none, a `TRUNKLINE_*` variable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+from trunkline.base import stdio
+from trunkline.base.redact import RedactingFilter, Redactor
+from trunkline.cli import opening
+from trunkline.cli.arguments import Usage, count, count_or_none, joined
+from trunkline.core.approvals import DEFAULT_ALLOW
+from trunkline.models.providers import VARIABLES
+
+#: What a variable may say for a flag without a value.
+_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """What the agent is, and where it works."""
+    add = parser.add_argument
+    add("--script", metavar="FILE", help="what the scripted agent plays: a file, or the name of a bundled script")
+    add(
+        "--provider",
+        metavar="NAME",
+        help="whose model answers: anthropic, openai, bedrock, vertex, local, mock (which needs neither model nor "
+        "key), or one of the configuration file",
+    )
+    add("--model", metavar="ID", help="the model")
+    add("--max-tokens", type=count, metavar="N", help="the longest answer of the model, in tokens")
+    add("--max-turns", type=count, metavar="N", help="how often the model may use tools for one message")
+    add("--base-url", metavar="URL", help="where the provider is reached")
+    add("--profile", metavar="NAME", help="a profile of the configuration file")
+    add("--thinking-budget", type=count_or_none, metavar="N", help="tokens that the model may think; 0 for none")
+    add("--effort", choices=("low", "medium", "high"), help="how hard the model is to think, where it knows that")
+    add("--system-prompt", metavar="TEXT", help="instructions for the agent")
+    add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
+
+
+def add_session_options(parser: argparse.ArgumentParser) -> None:
+    """What is kept, and what may be done unasked."""
+    add = parser.add_argument
+    add("--no-session", action="store_true", help="keep nothing: no session id, no log")
+    add("--auto-approve", action="store_true", help="approve every tool, whatever the mode")
+    add("--mode", choices=("default", "auto_edit", "yolo"), help="the approval mode to begin with")
+    add(
+        "--allow",
+        metavar="TOOLS",
+        help=f"tools that need no approval, separated by commas (default: {','.join(DEFAULT_ALLOW)}; '' for none)",
+    )
+
+
+def parse(parser: argparse.ArgumentParser, arguments: list[str], flags_only: tuple[str, ...]) -> argparse.Namespace:
+    """Flags first, `TRUNKLINE_*` where there is none. No variable stands for those named in `flags_only`.
+
+    Raises:
+        Usage: they cannot be understood.
+    """
+    for action in parser._actions:
+        name = "TRUNKLINE_" + action.dest.upper()
+        if action.dest not in flags_only and name in os.environ:
+            parser.set_defaults(**{action.dest: _checked(parser, action, os.environ[name], name)})
+    return parser.parse_args(joined(parser, arguments))
+
+
+def _checked(parser: argparse.ArgumentParser, action: argparse.Action, text: str, name: str) -> Any:
+    if action.nargs == 0:
+        if text.lower() not in (*_ON, *_OFF):
+            raise Usage(f"{name}: must be one of {', '.join(filter(None, (*_ON, *_OFF)))}, not `{text}`")
+        return text.lower() in _ON
+    try:
+        value = parser._get_value(action, text)
+        parser._check_value(action, value)
+    except argparse.ArgumentError as error:
+        raise Usage(f"{name}: {error.message}") from None
+    return value
+
+
+def model_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What only an agent with a model understands."""
+    return {name: getattr(options, name) for name in opening.MODEL_OPTIONS}
+
+
+def with_variables(options: dict[str, Any]) -> dict[str, Any]:
+    """For agents that have no configuration of their own: what no flag said, as the provider's own variables say it."""
+    for name, variable in VARIABLES.get(options["provider"] or "", {}).items():
+        if options.get(name) is None:
+            options[name] = os.environ.get(variable) or None
+    return options
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to standard error without ever waiting for its reader: a host that does not read it loses lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._write = stdio.write_or_drop(2)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._write(self.format(record).encode(errors="backslashreplace") + b"\n")
+
+
+def log_to_stderr(redactor: Redactor) -> None:
+    """Log there, without secrets."""
+    handler = _StderrHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(RedactingFilter(redactor))
+    logging.getLogger().addHandler(handler)
+
+
+def run(work: Coroutine[Any, Any, int]) -> int:
+    """Run the command to its exit code, which nothing changes any more."""
+    loop = asyncio.new_event_loop()
+    code = loop.run_until_complete(work)
+    # The exit code is decided: a signal that comes now must not change it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+    if any(not task.done() for task in asyncio.all_tasks(loop)):
+        # An agent that ignores even its cancellation does not keep us here.
+        os._exit(code)
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    return code

@@ -1,0 +1,207 @@
+"""`trunkline agentproc hub`: the profiles that come with us, and whether their programs are here.
+
+Exit codes: 0, or 1 when there is no profile of that name, or when `doctor` was asked about one that cannot be run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from trunkline.base import jsontext
+from trunkline.base.process import SpawnError, spawn
+from trunkline.base.process_pump import pump
+from trunkline.base.values import Value
+from trunkline.cli import table
+from trunkline.core.faults import Fault
+from trunkline.wires.agentproc import hub
+
+#: How long a program may take to tell its version. Some of them start slowly, and all are asked at once.
+VERSION_SECONDS = 20.0
+#: More than this is no version.
+VERSION_CHARS = 40
+#: So much of a program's output is looked at.
+_OUTPUT_BYTES = 4096
+
+EXIT_MISSING = 1
+
+
+class Finding(Value):
+    """What `doctor` found out about one profile."""
+
+    name: str
+    program: str
+    path: str | None
+    version: str
+    keys: tuple[str, ...]
+    """Those of its variables that are set; never their values."""
+    advice: str
+    """What to do next; empty when nothing is missing."""
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in hub.names() if name.startswith(incomplete)]
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group("hub")
+def command() -> None:
+    """Profiles for the agents you may have: list, show, and find out what is missing.
+
+    \b
+    Examples:
+      trunkline agentproc hub doctor
+      trunkline agentproc run --profile codex --message "What is in this directory?"
+      trunkline agentproc hub show codex > my-codex.yaml
+    """
+
+
+@command.command("list")
+@_json
+def list_profiles(as_json: bool) -> None:
+    """List the bundled profiles, and whether their programs are installed."""
+    records = [_record(name) for name in hub.names()]
+    if as_json:
+        click.echo(jsontext.dumps({"profiles": records}))
+        return
+    rows = [[record["name"], "yes" if record["path"] else "no", record["description"]] for record in records]
+    for line in table.lines(["NAME", "HERE", "DESCRIPTION"], rows, shutil.get_terminal_size().columns):
+        click.echo(line)
+
+
+@command.command("show")
+@click.argument("name", metavar="NAME", shell_complete=_complete)
+def show(name: str) -> None:
+    """Print the profile NAME as YAML, to be changed and used as your own.
+
+    \b
+    Example:
+      trunkline agentproc hub show codex > my-codex.yaml
+    """
+    try:
+        click.echo(hub.text(name), nl=False)
+    except Fault as error:
+        raise click.ClickException(str(error)) from error
+
+
+@command.command("doctor")
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)
+@_json
+@click.pass_context
+def doctor(context: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+    """Look for the programs of all profiles, or of those named, and say what is missing.
+
+    Variables are named and never shown. A program may be logged in without any of them: that is its own affair, and
+    cannot be seen from here.
+    """
+    for name in names:
+        try:
+            hub.text(name)
+        except Fault as error:
+            raise click.ClickException(str(error)) from error
+    findings = examine(names or hub.names())
+    if as_json:
+        click.echo(jsontext.dumps({"profiles": [_finding_record(finding) for finding in findings]}))
+    else:
+        _print(findings)
+    if names and any(finding.path is None for finding in findings):
+        context.exit(EXIT_MISSING)
+
+
+def examine(names: Sequence[str]) -> list[Finding]:
+    """Look at the programs of some profiles, all at once."""
+    paths = {name: _path(name) for name in names}
+    versions: dict[str, str] = {}
+
+    def ask(name: str, path: str) -> None:
+        versions[name] = _version(path)
+
+    threads = [threading.Thread(target=ask, args=(name, path)) for name, path in paths.items() if path]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [_finding(name, paths[name], versions.get(name, "")) for name in names]
+
+
+def _record(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": hub.load(name).description,
+        "program": hub.PROGRAMS[name].command,
+        "path": _path(name),
+    }
+
+
+def _path(name: str) -> str | None:
+    command = hub.PROGRAMS[name].command
+    if command != hub.OWN_PROGRAM:
+        return hub.find_program(command)
+    # It is what runs here, on the `PATH` or not.
+    return hub.find_program(command) or hub.load(name).command[0]
+
+
+def _finding(name: str, path: str | None, version: str) -> Finding:
+    program = hub.PROGRAMS[name]
+    keys = tuple(key for key in program.keys if os.environ.get(key))
+    return Finding(name, program.command, path, version, keys, _advice(program, path, version, keys))
+
+
+def _advice(program: hub.Program, path: str | None, version: str, keys: tuple[str, ...]) -> str:
+    if path is None:
+        return f"Install it: {program.install}"
+    if not version:
+        return f"It does not start: try `{program.command} --version`."
+    if keys:
+        return ""
+    names = " or ".join(program.keys[:2])
+    return f"Log in ({program.login}) or set {names}." if program.login else f"Set {names}."
+
+
+def _version(path: str) -> str:
+    """What a program says of its version; empty when it does not start or says nothing in time."""
+    own = os.path.basename(path).startswith("python")
+    argv = [path, "-m", hub.OWN_PROGRAM, "--version"] if own else [path, "--version"]
+    outputs = {"stdout": b"", "stderr": b""}
+    try:
+        with spawn(argv) as child:
+            for name, data in pump(child, timeout=VERSION_SECONDS):
+                outputs[name] = (outputs[name] + data)[:_OUTPUT_BYTES]
+            if child.wait(VERSION_SECONDS) != 0:
+                return ""
+    except (SpawnError, TimeoutError):
+        return ""
+    # Not all of them say it where it belongs.
+    lines = (outputs["stdout"] + b"\n" + outputs["stderr"]).decode("utf-8", "replace").splitlines()
+    numbered = [line.strip() for line in lines if any(char.isdigit() for char in line)]
+    return "".join(char for char in numbered[0] if char.isprintable())[:VERSION_CHARS] if numbered else ""
+
+
+def _finding_record(finding: Finding) -> dict[str, Any]:
+    record = {field: getattr(finding, field) for field in finding.__fields__}
+    return {**record, "keys": list(finding.keys), "installed": finding.path is not None}
+
+
+def _print(findings: list[Finding]) -> None:
+    width = shutil.get_terminal_size().columns
+    here = [finding for finding in findings if finding.path is not None]
+    if here:
+        rows = [[finding.name, finding.version or "?", ", ".join(finding.keys) or "-"] for finding in here]
+        for line in table.lines(["HERE", "VERSION", "KEYS SET"], rows, width):
+            click.echo(line)
+    for finding in here:
+        if finding.advice:
+            click.echo(f"\n{finding.name}: {finding.path}\n  {finding.advice}")
+    missing = [[finding.name, finding.advice.removeprefix("Install it: ")] for finding in findings if not finding.path]
+    if missing:
+        click.echo("" if here else None, nl=bool(here))
+        for line in table.lines(["NOT HERE", "INSTALL WITH"], missing, None):
+            click.echo(line)

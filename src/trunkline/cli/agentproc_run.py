@@ -1,0 +1,228 @@
+"""`trunkline agentproc run`: one message to one AgentProc agent. Bridges spawn it, so it starts fast: no event loop.
+
+Without `--json`, the answer appears on standard output as it comes, errors and the session's id on standard error. With
+it, the last line of standard output is one JSON object.
+
+Exit codes: the turn's own (0, 1, 124 after a timeout, 126 and 127 when the agent cannot be started, 128 + n after
+signal n); 2 when the command line or the profile is wrong; 130 and 143 when this process was told to end by SIGINT or
+SIGTERM, and 141 when nobody reads its output.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+from trunkline.base import jsontext
+from trunkline.cli.printable import printable
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc import profile_cache
+from trunkline.wires.agentproc.drive import Outcome, Run
+from trunkline.wires.agentproc.messages import (
+    DEFAULT_SESSION_NAME,
+    Attachment,
+    Ignored,
+    Partial,
+    PermissionRequest,
+    PermissionResponse,
+    Said,
+    Turn,
+)
+
+EXIT_USAGE = 2
+EXIT_UNREAD = 128 + signal.SIGPIPE
+
+#: The longest message that is read from standard input: as long as the longest line of an answer.
+MAX_MESSAGE = 16 * 1024 * 1024
+
+#: A second signal does not wait for the profile's grace.
+_HURRY_SECONDS = 0.0
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Run one turn, and exit."""
+    try:
+        options = _parse(arguments)
+        profile = profile_cache.find(options.profile)
+        turn = Turn(
+            message=_message(options.message),
+            session_id=options.session,
+            session_name=options.session_name,
+            from_user=options.from_user,
+            streaming=not options.no_stream,
+            attachments=tuple(options.attachments),
+            permission=profile.permission,
+        )
+    except ConfigError as error:
+        _complain(str(error))
+        sys.exit(EXIT_USAGE)
+    for warning in profile.warnings:
+        _complain(f"warning: {warning}")
+    command = _Command(as_json=options.json)
+    run = Run(profile, turn, hear=command.hear)
+    command.run = run
+    _end_on_signals(run)
+    try:
+        outcome = run.perform()
+        command.conclude(outcome, turn)
+    except BrokenPipeError:
+        _forget_stdout()
+        sys.exit(EXIT_UNREAD)
+    sys.exit(outcome.exit_code)
+
+
+class _Command:
+    """What is shown of a turn."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.run: Run | None = None
+        self._as_json = as_json
+        self._is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        self._last = "\n"
+
+    def hear(self, said: Said) -> None:
+        if isinstance(said, Partial):
+            if said.role == "output" and not self._as_json:
+                self._show(said.text)
+        elif isinstance(said, Ignored):
+            _complain(f"warning: {said.why}")
+        elif isinstance(said, PermissionRequest) and self.run is not None:
+            _complain(f"denied: the agent wants to use `{said.tool_name}`, and there is nobody to ask")
+            self.run.respond(PermissionResponse(said.request_id, "deny", "nobody can be asked"))
+
+    def conclude(self, outcome: Outcome, turn: Turn) -> None:
+        if self._as_json:
+            _write(jsontext.dumps(_record(outcome)) + b"\n")
+        else:
+            if not self._last.endswith("\n"):
+                self._show("\n")
+            if outcome.reply:
+                self._show(outcome.reply if outcome.reply.endswith("\n") else f"{outcome.reply}\n")
+            if outcome.session_id and outcome.session_id != turn.session_id:
+                _complain(f"session: {outcome.session_id}")
+        if outcome.failure:
+            _complain(outcome.error or outcome.failure)
+
+    def _show(self, text: str) -> None:
+        self._last = text
+        _write((printable(text) if self._is_terminal else text).encode("utf-8", "replace"))
+
+
+def _record(outcome: Outcome) -> dict[str, object]:
+    return {
+        "reply": outcome.reply,
+        "partials": list(outcome.partials),
+        "session_id": outcome.session_id,
+        "error": outcome.error,
+        "exit_code": outcome.exit_code,
+        "timed_out": outcome.timed_out,
+        "truncated": outcome.truncated,
+    }
+
+
+def _write(data: bytes) -> None:
+    """All of it, at once. A standard output that was closed from the start takes nothing, and that is no error."""
+    if sys.stdout is None:
+        return
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _complain(text: str) -> None:
+    if sys.stderr is not None:
+        data = f"trunkline agentproc: {printable(text)}\n".encode("utf-8", "backslashreplace")
+        try:
+            os.write(2, data)
+        except OSError:
+            # There is nowhere else to say it.
+            return
+
+
+def _forget_stdout() -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+def _end_on_signals(run: Run) -> None:
+    """A signal takes the agent's tree with it; the exit code tells which one it was."""
+    seen: list[int] = []
+
+    def end(number: int, _: FrameType | None) -> None:
+        run.cancel(128 + number, _HURRY_SECONDS if seen else None)
+        seen.append(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+
+
+def _message(text: str | None) -> str:
+    if text != "-":
+        return text or ""
+    try:
+        data = sys.stdin.buffer.read(MAX_MESSAGE + 1) if sys.stdin is not None else b""
+    except OSError as error:
+        raise ConfigError(f"The message cannot be read from standard input: {error.strerror}.") from None
+    if len(data) > MAX_MESSAGE:
+        raise ConfigError(f"The message on standard input is longer than {MAX_MESSAGE} bytes.")
+    # The line feed at the end belongs to the line, not to the message: `echo` puts it there.
+    return data.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+
+
+class _Options:
+    """What was asked for."""
+
+    def __init__(self) -> None:
+        self.profile = ""
+        self.message: str | None = None
+        self.session = ""
+        self.session_name = DEFAULT_SESSION_NAME
+        self.from_user = ""
+        self.attachments: list[Attachment] = []
+        self.no_stream = False
+        self.json = False
+
+
+#: Where the value of an option goes.
+_VALUES = {
+    "--profile": "profile",
+    "--message": "message",
+    "--session": "session",
+    "--session-name": "session_name",
+    "--from": "from_user",
+}
+_FLAGS = {"--no-stream": "no_stream", "--json": "json"}
+
+
+def _parse(arguments: list[str]) -> _Options:
+    """The options as programs give them. What is not as simple as that, `argparse` reads: it costs 10 ms.
+
+    Raises:
+        ConfigError: they are wrong.
+    """
+    options = _Options()
+    rest = iter(arguments)
+    for argument in rest:
+        value = next(rest, None) if argument in _VALUES else None
+        if value is not None:
+            setattr(options, _VALUES[argument], value)
+        elif argument in _FLAGS:
+            setattr(options, _FLAGS[argument], True)
+        else:
+            return _parse_all(arguments)
+    return options if options.profile and options.message is not None else _parse_all(arguments)
+
+
+def _parse_all(arguments: list[str]) -> _Options:
+    from trunkline.cli import agentproc_run_options
+    from trunkline.cli.arguments import Usage
+
+    options = _Options()
+    try:
+        vars(options).update(vars(agentproc_run_options.parse(arguments)))
+    except Usage as error:
+        raise ConfigError(f"{error}.", hint="Try `trunkline agentproc run --help`.") from None
+    return options

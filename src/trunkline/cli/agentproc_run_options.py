@@ -1,0 +1,80 @@
+"""The command line of `trunkline agentproc run`, with its help and its complaints."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from trunkline.cli import arguments
+from trunkline.wires.agentproc.messages import DEFAULT_SESSION_NAME, Attachment
+
+ATTACHMENT_TYPES = ("image", "file", "audio", "video")
+
+_EXAMPLES = """examples:
+  trunkline agentproc run --profile my-agent.yaml --message "hello"
+  trunkline agentproc run --profile claude-code --message "and now?" --session ID
+  git diff | trunkline agentproc run --profile codex --message - --json
+  trunkline agentproc run --profile my-agent.yaml --message "what is this?" \\
+      --attach image=https://example.org/cat.jpg=cat.jpg
+
+exit codes: the turn's own (124: timeout, 126/127: cannot be started, 128+n:
+signal n), 2: wrong usage or profile"""
+
+
+def parse(given: list[str]) -> argparse.Namespace:
+    """The options. Exits after `--help`.
+
+    Raises:
+        Usage: they are wrong.
+    """
+    parser = _parser()
+    return parser.parse_args(arguments.joined(parser, given))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = arguments.Parser(
+        prog="trunkline agentproc run",
+        description="Send one message to an AgentProc agent and show its answer.",
+        epilog=_EXAMPLES,
+        formatter_class=arguments.HelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--profile", required=True, metavar="P", help="a profile's file, or the name of a bundled one")
+    add("--message", required=True, metavar="M", help="what to say; `-` reads it from standard input")
+    add("--session", default="", metavar="ID", help="go on with this session (default: begin a new one)")
+    add("--session-name", default=DEFAULT_SESSION_NAME, metavar="NAME", help="its name for people (default: default)")
+    add("--from", dest="from_user", default="", metavar="USER", help="who says it")
+    for name, type, what in (("--image-url", "image", "attach a picture"), ("--file-url", "file", "attach a file")):
+        add(name, action="append", dest="attachments", default=[], type=_of_type(type), metavar="URL", help=what)
+    add(
+        "--attach",
+        action="append",
+        dest="attachments",
+        type=_attachment,
+        metavar="TYPE=URL[=NAME]",
+        help="attach an image, file, audio or video",
+    )
+    add("--no-stream", action="store_true", help="do not ask for pieces; the answer comes whole")
+    add("--json", action="store_true", help="print one JSON object at the end, and nothing else")
+    return parser
+
+
+def _of_type(type: str) -> Callable[[str], Attachment]:
+    return lambda url: Attachment(type, url)
+
+
+def _attachment(text: str) -> Attachment:
+    """`TYPE=URL[=NAME]`. A URL may hold `=` itself: in its query, the first one after `&` or `?` is its own."""
+    type, equals, rest = text.partition("=")
+    if not equals or not rest or type not in ATTACHMENT_TYPES:
+        raise argparse.ArgumentTypeError(
+            f"`{text}` must be TYPE=URL or TYPE=URL=NAME, the type one of {', '.join(ATTACHMENT_TYPES)}"
+        )
+    url, separator, name = rest.rpartition("=")
+    _, query, member = url.replace("&", "?").rpartition("?")
+    is_own = bool(query) and "=" not in member
+    # Padding at the end of a `data:` URL is no name.
+    if not separator or not url or not name or is_own:
+        return Attachment(type, rest)
+    return Attachment(type, url, name)

@@ -1,0 +1,213 @@
+"""`trunkline agentproc serve AGENT`: any agent as a process that a chat bridge spawns for every message.
+
+Standard output carries protocol lines and nothing else. A start that fails is one error line there, for the person in
+the chat, the same in words on standard error, and a non-zero exit: 2 for wrong usage, 1 for the rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+from trunkline.agents import registry
+from trunkline.base import stdio
+from trunkline.base.claim import claim
+from trunkline.base.redact import Redactor
+from trunkline.base.values import Value
+from trunkline.cli import agent_options, opening
+from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
+from trunkline.cli.arguments import HelpFormatter, Parser, Usage
+from trunkline.core.faults import ConfigError, Fault, SessionNotFound
+from trunkline.core.log import EventLog
+from trunkline.core.session import Session
+from trunkline.wires.agentproc import codec, codec_ndjson, serve_input
+from trunkline.wires.agentproc.messages import Dialect, Turn
+from trunkline.wires.agentproc.serve import Witness, user_message
+from trunkline.wires.agentproc.serve_stdio import StdioServer
+from trunkline.wires.agentproc.serve_voices import voice
+
+logger = logging.getLogger(__name__)
+
+#: No variable stands for these.
+FLAGS_ONLY = ("help",)
+
+NO_TURN = "There is no message."
+NO_TURN_HINT = (
+    "A bridge sets `AGENT_MESSAGE` (0.1) or writes a line (0.4). By hand: `AGENT_MESSAGE=hello trunkline ...`."
+)
+
+
+class _Told(Value):
+    """What the bridge said at the start."""
+
+    dialect: Dialect
+    turn: Turn
+    rest: bytes = b""
+    """What came behind the turn on standard input."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="trunkline agentproc serve",
+        description="Be an agent for a chat bridge: one message in, lines out, one process per message.",
+        epilog="""examples:
+  AGENT_MESSAGE=hello trunkline agentproc serve echo
+  trunkline agentproc serve coder --workspace ~/project --mode auto_edit
+  trunkline agentproc serve my_module:MyAgent
+  trunkline agentproc serve --script tour
+
+Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
+--auto-approve is TRUNKLINE_AUTO_APPROVE=1.""",
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    agents = ", ".join((*registry.names(), *registry.FORMS))
+    add("agent", metavar="AGENT", nargs="?", help=f"who answers: {agents} (default: coder)")
+    agent_options.add_agent_options(parser)
+    agent_options.add_session_options(parser)
+    add(
+        "--protocol",
+        choices=("0.1", "0.4", "auto"),
+        default="auto",
+        help="how the bridge talks: variables and lines (0.1), JSON lines (0.4), or what it begins with (default)",
+    )
+    add("--verbose", action="store_true", help="log tools, notices and signs of life to standard error, too")
+    return parser
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Answer one message. Exits 0 if that worked, 143 after SIGTERM, 130 after SIGINT, 141 if nobody reads us."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    # The agent's own children have no business with the turn.
+    told = {name: value for name in serve_input.VARIABLES if (value := os.environ.pop(name, None)) is not None}
+    redactor = opening.redactor()
+    agent_options.log_to_stderr(redactor)
+    failing = _Failing(serve_input.dialect_of(told), redactor)
+    try:
+        options = agent_options.parse(_parser(), arguments, FLAGS_ONLY)
+        if options.protocol != "auto":
+            failing.dialect = options.protocol
+        if options.verbose:
+            logging.getLogger("trunkline").setLevel(logging.INFO)
+        reading, failing.writing = _claim()
+        heard = _listen(failing.dialect, told, reading, explicit=options.protocol != "auto")
+        sys.exit(agent_options.run(_serve(options, heard, (reading, failing.writing))))
+    except Usage as error:
+        failing.fail(f"{error}.", EXIT_USAGE)
+    except Fault as fault:
+        failing.fail(str(fault), EXIT_FAILED)
+    except OSError as error:
+        failing.fail(f"The agent could not be started: {error}.", EXIT_FAILED)
+    except Exception:
+        logger.exception("the agent could not be started, or failed badly")
+        failing.fail("The agent could not be started, or failed badly. Its log says why.", EXIT_FAILED)
+
+
+class _Failing:
+    """How to say that nothing came of it: to the person in the chat and to the one who reads the log."""
+
+    def __init__(self, dialect: Dialect, redactor: Redactor) -> None:
+        self.dialect: Dialect = dialect
+        self.writing = 1
+        self._redactor = redactor
+
+    def fail(self, text: str, code: int) -> NoReturn:
+        text = self._redactor.text(text)
+        # Somebody who tries it in a terminal reads standard error.
+        if self.writing != 1 or not _is_terminal(1):
+            line = codec.encode_error(text) if self.dialect == "0.1" else codec_ndjson.encode_error(text)
+            with suppress(OSError):
+                os.write(self.writing, line)
+        advice = "Try `trunkline agentproc serve --help`.\n" if code == EXIT_USAGE else ""
+        stdio.write_or_drop(2)(f"trunkline agentproc serve: {text}\n{advice}".encode(errors="backslashreplace"))
+        sys.exit(code)
+
+
+def _is_terminal(fd: int) -> bool:
+    try:
+        return os.isatty(fd)
+    except OSError:
+        return False
+
+
+def _claim() -> tuple[int, int]:
+    try:
+        # In 0.1 nobody needs standard input.
+        return claim(needs_input=False)
+    except OSError:
+        raise ConfigError("Standard output is closed.") from None
+
+
+def _listen(dialect: Dialect, told: dict[str, str], reading: int, *, explicit: bool) -> _Told:
+    """Hear the turn. In 0.1 standard input is not touched, unless the message was too long for a variable."""
+    if dialect == "0.1":
+        return _Told(dialect, serve_input.environment_turn(told, lambda: serve_input.whole_input(reading)))
+    if not explicit and _is_terminal(reading):
+        raise ConfigError(NO_TURN, hint=NO_TURN_HINT)
+    line, rest = serve_input.first_line(reading)
+    return _Told(dialect, codec_ndjson.decode_turn(line), rest)
+
+
+async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int]) -> int:
+    turn = told.turn
+    message = user_message(turn)
+    workspace = opening.directory(options.workspace)
+    log = _session_log(turn, workspace, kept=not options.no_session)
+    resumed = bool(turn.session_id) and not options.no_session
+    try:
+        with_model = agent_options.model_options(options)
+        agent = opening.make_agent(options.agent, options.script, workspace, with_model)
+        policy = opening.policy(
+            options.allow, auto_approve=options.auto_approve, agent=agent, interactive=turn.permission
+        )
+        session = await Session.open(
+            agent,
+            log,
+            policy,
+            resume=resumed,
+            mode=options.mode,
+            workspace=workspace,
+            instructions=options.system_prompt,
+            options=agent_options.with_variables(with_model),
+            redact=Witness(opening.redactor(agent)),
+        )
+    except BaseException:
+        # A start that failed leaves nothing behind.
+        log.close() if resumed else log.discard()
+        raise
+    named = "" if options.no_session else _portable(turn.session_id, session.id)
+    server = StdioServer(session, voice(told.dialect, named, streaming=turn.streaming), pipes[1])
+    if turn.permission:
+        server.listen(pipes[0], told.rest)
+    return await server.run(message)
+
+
+def _session_log(turn: Turn, workspace: str, *, kept: bool) -> EventLog:
+    """The log of a new conversation, or of the one that the bridge names.
+
+    Raises:
+        ConfigError: it is not there, or another process has it.
+    """
+    resume = codec.own_id(turn.session_id) if turn.session_id and kept else None
+    try:
+        if resume == opening.LATEST:
+            # A word of ours, and no name that a bridge can have been given.
+            raise SessionNotFound(resume)
+        return opening.session_log(workspace, session_id=None, resume=resume, kept=kept)
+    except SessionNotFound:
+        shown = turn.session_id[: codec.SHOWN_CHARS]
+        raise SessionNotFound(
+            f"Session not found: `{shown}` is not known here.", hint="Begin a new conversation."
+        ) from None
+
+
+def _portable(given: str, own: str) -> str:
+    """The id for the bridge: the one that it has, if it can be one."""
+    return given if codec.is_session_id(given) else codec.portable_id(own)

@@ -1,0 +1,180 @@
+"""`trunkline bridge`: agents in a chat.
+
+Exit codes: 0 when the input of the last platform ended, 1 when the bridge could not start or had to give up, 2 for
+wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Iterable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from trunkline.base import jsontext
+from trunkline.chat import settings as chat_settings
+from trunkline.chat.settings import PLATFORMS, BridgeSettings
+from trunkline.cli import table
+from trunkline.cli.printable import printable
+from trunkline.core.faults import ConfigError, Fault
+
+R = TypeVar("R")
+
+EXIT_FAILED = 1
+
+
+def _explained(function: Callable[..., R]) -> Callable[..., R]:
+    """Faults become error texts of the command line, and exit code 1."""
+
+    @wraps(function)
+    def explained(*arguments: Any, **options: Any) -> R:
+        try:
+            return function(*arguments, **options)
+        except BrokenPipeError:
+            raise
+        except (Fault, OSError) as error:
+            raise click.ClickException(printable(str(error))) from error
+
+    return explained
+
+
+def _settled(function: Callable[..., R]) -> Callable[..., R]:
+    """The arguments that `run` and `check` share."""
+    for decorate in (
+        click.argument("platforms", nargs=-1, metavar="[PLATFORM]...", type=click.Choice(PLATFORMS)),
+        click.option("--agent", metavar="NAME", help="Who answers: a name of `[bridge.agents]`, or any agent."),
+        click.option("--allow", metavar="ID", multiple=True, help="Let somebody in: `telegram:12345`, or `*` for all."),
+        click.option("--workspace", metavar="DIR", help="The directory that the agents work in."),
+    ):
+        function = decorate(function)
+    return function
+
+
+@click.group("bridge")
+def command() -> None:
+    """Put agents into a chat: Telegram, Matrix, or this terminal.
+
+    Nobody is let in but those whom you name. What is received and what is to be sent is kept on disk: a restart loses
+    nothing, and doubles nothing.
+
+    \b
+    Examples:
+      trunkline bridge run terminal --agent echo
+      trunkline bridge run telegram --agent agentproc:claude-code --allow telegram:12345
+      trunkline bridge check
+      trunkline bridge outbox
+    """
+
+
+@command.command("run")
+@_settled
+@_explained
+def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:
+    """Serve each PLATFORM until stopped: `terminal`, `telegram`, `matrix`. Without one, those that are configured."""
+    found = _settings(agent, allow, workspace)
+    for warning in found.warnings:
+        click.echo(printable(warning), err=True)
+    from trunkline.cli import bridge_run
+    from trunkline.cli.agent_options import run as run_to_its_end
+
+    sys.exit(run_to_its_end(_guarded(bridge_run.run(found, _chosen(platforms, found)))))
+
+
+@command.command("check")
+@_settled
+@_explained
+def check(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:
+    """Tell what `run` would do: who is let in, which agents can answer, whether each PLATFORM takes the credentials.
+
+    Ends with exit code 1 if something is missing.
+    """
+    from trunkline.cli import bridge_check
+
+    found = _settings(agent, allow, workspace)
+    names = platforms or tuple(found.platforms)
+    if not asyncio.run(bridge_check.check(found, names, _say)):
+        sys.exit(EXIT_FAILED)
+
+
+@command.command("outbox")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.option("--retry", metavar="ID", type=int, help="Send one again. If its state is `unknown`, it may appear twice.")
+@click.option("--drop", metavar="ID", type=int, help="Forget one.")
+@_explained
+def outbox(as_json: bool, retry: int | None, drop: int | None) -> None:
+    """List the messages that were not delivered (`failed`), or perhaps not (`unknown`)."""
+    from trunkline.chat.delivery.rows import Rows
+    from trunkline.chat.delivery.store import ChatStore
+
+    if retry is not None and drop is not None:
+        raise click.UsageError("Cannot use --retry and --drop together")
+    store = ChatStore()
+    try:
+        rows = Rows(store)
+        if retry is not None or drop is not None:
+            id = drop if retry is None else retry
+            if id is None or (rows.drop(id) if retry is None else rows.retry(id)) is None:
+                raise ConfigError(
+                    f"No message `{id}` waits for a decision.", hint="`trunkline bridge outbox` lists them."
+                )
+            click.echo("Forgotten." if retry is None else "It will be sent again.", err=True)
+            return
+        _list(rows.unsettled(), as_json)
+    finally:
+        store.close()
+
+
+def _list(rows: Iterable[Any], as_json: bool) -> None:
+    found = [
+        {
+            "id": row.id,
+            "platform": row.platform,
+            "chat": row.chat,
+            "state": str(row.state),
+            "created": row.created,
+            "problem": row.problem,
+            "text": row.summary,
+        }
+        for row in rows
+    ]
+    if as_json:
+        click.echo(jsontext.dumps({"messages": found}))
+        return
+    if not found:
+        click.echo("Everything has been delivered, or is on its way.", err=True)
+        return
+    shown = ("id", "platform", "chat", "state", "problem", "text")
+    lines = [tuple(printable(str(row[key])) for key in shown) for row in found]
+    for line in table.lines([key.upper() for key in shown], lines, None):
+        click.echo(line)
+
+
+async def _guarded(work: Coroutine[Any, Any, int]) -> int:
+    try:
+        return await work
+    except Fault as fault:
+        click.echo(f"Error: {printable(str(fault))}", err=True)
+        return EXIT_FAILED
+
+
+def _settings(agent: str | None, allow: tuple[str, ...], workspace: str | None) -> BridgeSettings:
+    named = chat_settings.check_senders(allow)
+    found = chat_settings.load(workspace, agent)
+    return found.replace(allow=tuple(dict.fromkeys((*found.allow, *named))))
+
+
+def _chosen(platforms: tuple[str, ...], found: BridgeSettings) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(platforms or found.platforms))
+    if not chosen:
+        raise ConfigError(
+            "No platform is configured.",
+            hint="Name one: `trunkline bridge run terminal`, or `telegram`, or `matrix`.",
+        )
+    return chosen
+
+
+def _say(text: str) -> None:
+    click.echo(printable(text))

@@ -1,0 +1,1 @@
+"""The kit for agents: it plays the bridge, one process for each turn."""

@@ -1,0 +1,256 @@
+"""Where one check plays: a folder with a profile and a part for the agent, and a bridge that is started on them."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trunkline.base import jsontext
+from trunkline.base.values import Value
+from trunkline.conform.agentproc.bridge import part
+from trunkline.conform.agentproc.bridge.part import Step
+from trunkline.conform.agentproc.bridge.probe import AGENT_LOCK, CHILD_LOCK
+from trunkline.conform.agentproc.bridge.seen import Output, Seen, object_of
+from trunkline.conform.agentproc.process import Running
+from trunkline.conform.kit import Broken
+from trunkline.conform.record import Record
+
+#: How long the kit waits for a turn to end that should end by itself at once.
+TIMEOUT_SECONDS = 15.0
+#: How much later than it has to a bridge may do something: the start of an interpreter on a busy machine.
+PATIENCE_SECONDS = 3.0
+
+#: What is on the bridge's own standard input, and must not reach the agent.
+DECOY = b"conform: this is not for the agent\n"
+
+_LOOK_SECONDS = 0.02
+
+
+class Target(Value):
+    """What is under test: a command with `{profile}`, `{message}` and more, and how it tells what came of a turn."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    output: Output = "auto"
+    timeout: float = TIMEOUT_SECONDS
+    patience: float = PATIENCE_SECONDS
+
+
+class Ask(Value):
+    """What a bridge is asked for besides its profile. An empty text means: nothing was said of it."""
+
+    message: str = "conform"
+    session: str = ""
+    session_name: str = ""
+    from_user: str = ""
+    image: str = ""
+    file: str = ""
+
+
+#: What a command may hold.
+PLACEHOLDERS = ("{profile}", "{message}", "{session}", "{session_name}", "{from}", "{image}", "{file}")
+#: Those of them that are left out, with the flag in front of them, when there is nothing to say.
+_OPTIONAL = PLACEHOLDERS[3:]
+_PLACEHOLDER = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
+
+
+class Got(Value):
+    """What the agent was given."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    pid: int
+
+
+class Stage:
+    """The place of one check. `close` ends what it started and removes what it made."""
+
+    def __init__(self, target: Target, name: str) -> None:
+        self.target = target
+        self.records: list[Record] = []
+        self._name = name
+        self._home = Path(tempfile.mkdtemp(prefix="conform-")).resolve()
+        self._running: list[Running] = []
+        self.folder = self._home / "0"
+
+    def takes(self, placeholder: str) -> bool:
+        """Whether the command has a place for it."""
+        return any(placeholder in word for word in self.target.argv)
+
+    async def begin(
+        self,
+        *steps: Step,
+        profile: Mapping[str, Any] | None = None,
+        ask: Ask | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Running:
+        """Start the bridge on a turn; do not wait. `profile` adds to the plain profile of the kit."""
+        self.folder = self._home / str(len(self.records))
+        self.folder.mkdir()
+        (self.folder / "plan.json").write_bytes(part.plan(steps))
+        text = part.profile(self.folder, profile or {})
+        file = self.folder / "profile.yaml"
+        file.write_text(text, encoding="utf-8")
+        return await self.start(str(file), ask or Ask(), env or {}, text)
+
+    async def start(self, profile: str, ask: Ask, env: Mapping[str, str], text: str = "") -> Running:
+        """Start the bridge on a profile that is there, or not."""
+        argv = command(self.target.argv, profile, ask)
+        name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
+        record = Record(name, argv)
+        for line in text.splitlines():
+            record.remark(f"profile: {line}")
+        # Trunkline keeps its state there; others do not mind the variable.
+        variables = {**os.environ, "TRUNKLINE_HOME": str(self._home / "home"), **self.target.env, **env}
+        self._home.joinpath("work").mkdir(exist_ok=True)
+        running = await Running.start(argv, str(self._home / "work"), variables, record, "pipe")
+        running.write(DECOY)
+        self.records.append(record)
+        self._running.append(running)
+        return running
+
+    async def play(
+        self,
+        *steps: Step,
+        profile: Mapping[str, Any] | None = None,
+        ask: Ask | None = None,
+        env: Mapping[str, str] | None = None,
+        within: float | None = None,
+    ) -> Seen:
+        """A turn from its beginning to its end.
+
+        Raises:
+            Broken: it does not end within the time.
+        """
+        running = await self.begin(*steps, profile=profile, ask=ask, env=env)
+        return await self.seen(running, self.target.timeout if within is None else within)
+
+    async def seen(self, running: Running, within: float) -> Seen:
+        """What came of a turn.
+
+        Raises:
+            Broken: it does not end within the time.
+        """
+        status = await running.ended(max(within - (time.monotonic() - running.began), 0))
+        if status is None or running.seconds is None:
+            raise Broken(f"still running {within:g} s after the start")
+        self._note(running.record)
+        stdout = running.output.decode("utf-8", "replace")
+        return Seen(stdout, running.stderr, status, running.seconds, object_of(stdout, self.target.output))
+
+    def got(self) -> Got:
+        """What the agent was given in the last turn.
+
+        Raises:
+            Broken: it was not started.
+        """
+        found = self._json("got.json")
+        if found is None:
+            raise Broken("the agent was not started")
+        return Got(tuple(found["argv"]), found["env"], found["cwd"], found["pid"])
+
+    def ran(self) -> bool:
+        """Whether the agent was started in the last turn."""
+        return self.has("got.json")
+
+    def input(self) -> tuple[bytes, bool]:
+        """What the agent read from standard input, and whether that ended.
+
+        Raises:
+            Broken: it did not get that far.
+        """
+        found = self._json("input.json")
+        if found is None:
+            raise Broken("the agent was not started, or was ended too soon")
+        return found["data"].encode("latin-1"), found["ended"]
+
+    def has(self, name: str) -> bool:
+        """Whether the agent has left that mark."""
+        return (self.folder / name).exists()
+
+    def put(self, name: str) -> None:
+        """Give the agent the sign that it waits for."""
+        (self.folder / name).touch()
+
+    async def comes(self, name: str, within: float) -> bool:
+        """Wait for a mark of the agent."""
+        deadline = time.monotonic() + within
+        while not self.has(name):
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)
+        return True
+
+    async def agent_lives(self) -> bool:
+        """Whether the agent goes on although it should not; a moment is granted."""
+        return await self._is_held(AGENT_LOCK)
+
+    async def child_lives(self) -> bool:
+        """Whether the process that the agent started goes on although it should not; a moment is granted."""
+        return await self._is_held(CHILD_LOCK)
+
+    async def close(self) -> None:
+        """End what was started, remove what was made."""
+        for running in self._running:
+            await running.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _json(self, name: str) -> Any:
+        try:
+            return jsontext.loads((self.folder / name).read_bytes())
+        except OSError:
+            return None
+
+    def _note(self, record: Record) -> None:
+        """What the agent was given belongs to the record, too."""
+        if self.ran():
+            got = self.got()
+            record.remark(f"the agent was given the arguments {list(got.argv)!a} in {got.cwd!a}")
+            given = {name: value for name, value in sorted(got.env.items()) if name.startswith("AGENT_")}
+            record.remark(f"the agent was given the variables {given!a}")
+
+    async def _is_held(self, name: str) -> bool:
+        """Whether somebody holds that lock for longer than a process takes to die."""
+        deadline = time.monotonic() + self.target.patience / 4
+        while _locked(self.folder / name):
+            if time.monotonic() > deadline:
+                return True
+            await asyncio.sleep(_LOOK_SECONDS)
+        return False
+
+
+def command(template: tuple[str, ...], profile: str, ask: Ask) -> tuple[str, ...]:
+    """The command for one turn."""
+    said = (profile, ask.message, ask.session, ask.session_name, ask.from_user, ask.image, ask.file)
+    values = dict(zip(PLACEHOLDERS, said, strict=True))
+    words: list[str] = []
+    for word in template:
+        if word in _OPTIONAL and not values[word]:
+            # `--from {from}` goes as a whole.
+            words.pop()
+        else:
+            words.append(_PLACEHOLDER.sub(lambda found: values[found[0]], word))
+    return tuple(words)
+
+
+def _locked(path: Path) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False

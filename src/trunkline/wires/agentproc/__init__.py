@@ -1,0 +1,1 @@
+"""AgentProc: a chat bridge that spawns an agent process for every message."""

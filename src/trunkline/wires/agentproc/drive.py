@@ -1,0 +1,275 @@
+"""Run one turn of an AgentProc agent: spawn it, hear it, end it. Blocking, for any thread, without an event loop.
+
+    outcome = run(profile, Turn("hello"), hear=print)
+
+What is promised, whatever the agent does:
+
+- `perform` returns, and raises nothing that is the agent's fault. The time limit counts from the start of the process
+  and holds while input is written; at its end the tree gets SIGTERM, the profile's grace, SIGKILL. What is said
+  meanwhile is still heard.
+- Nothing is left running, and a grandchild that holds a pipe open delays nothing.
+- What the user gets on failure is one text: what the agent said went wrong, else what we saw. The session id counts in
+  any case.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trunkline.base.environ import environ as own_environ
+from trunkline.base.process import Child, StderrTail, spawn
+from trunkline.base.process_errors import SpawnError
+from trunkline.base.process_pump import Chunk, Pump
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc.codec import LineReader, Reader
+from trunkline.wires.agentproc.codec_ndjson import encode_response
+from trunkline.wires.agentproc.launch import launch
+from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn
+from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.reply import Reply
+
+EXIT_ERROR = 1
+EXIT_TIMED_OUT = 124
+#: As shells and `timeout` have it: the program is there and cannot be run, or is not there.
+EXIT_NOT_RUNNABLE, EXIT_NOT_FOUND = 126, 127
+EXIT_INTERRUPTED = 130
+
+
+class Outcome(Value):
+    """How a turn ended."""
+
+    reply: str
+    """What is to be shown besides the partials. Empty when the turn failed."""
+    partials: tuple[str, ...]
+    session_id: str
+    """The id to use next time: what the agent said, else what it was given."""
+    error: str
+    """What went wrong, for the user. Empty when nothing did, or when the profile wants it kept quiet."""
+    exit_code: int
+    """0 only when the turn succeeded; 124 after a timeout, 128 + n when signal n ended the agent."""
+    timed_out: bool
+    truncated: bool
+    cancelled: bool = False
+    usage: Mapping[str, Any] | None = None
+    stderr: str = ""
+    """The end of what the agent wrote to its standard error."""
+    failure: str = ""
+    """What went wrong, for logs: also when `error` is kept quiet."""
+
+
+class Run:
+    """One turn. `perform` it once, in any thread; `cancel` and `respond` are for all other threads."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        turn: Turn,
+        *,
+        hear: Callable[[Said], None] = lambda said: None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """`hear` is told partials, the first error, permission requests and oddities. `environ`: ours unless given."""
+        self._profile = profile
+        self._turn = turn
+        self._hear = hear
+        self._environ = own_environ() if environ is None else environ
+        self._reply = Reply(
+            streaming=profile.streaming and turn.streaming,
+            max_chars=profile.max_reply_chars,
+            suffix=profile.truncation_suffix,
+        )
+        self._stderr = StderrTail()
+        self._waiting: set[str] = set()
+        # A signal handler may come in between in the thread that holds it.
+        self._lock = threading.RLock()
+        self._child: Child | None = None
+        self._pump: Pump | None = None
+        self._endings: list[threading.Thread] = []
+        self._timed_out = False
+        self._cancelled: int | None = None
+
+    def perform(self) -> Outcome:
+        """Run the turn to its end. What `hear` raises ends it, and is raised."""
+        try:
+            prepared = launch(self._profile, self._turn, self._environ)
+        except ConfigError as error:
+            return self._outcome(EXIT_ERROR, str(error))
+        for warning in prepared.warnings:
+            self._hear(Ignored(warning))
+        try:
+            child = spawn(
+                prepared.argv,
+                cwd=prepared.cwd,
+                env=prepared.env,
+                stdin="null" if prepared.stdin is None else "pipe",
+            )
+        except SpawnError as error:
+            code = EXIT_NOT_FOUND if error.reason in ("not-found", "bad-interpreter") else EXIT_NOT_RUNNABLE
+            return self._outcome(code, f"The agent could not be started: {error}.")
+        deadline = None if self._profile.timeout_secs is None else time.monotonic() + self._profile.timeout_secs
+        with child, Pump(child, prepared.stdin or b"", open_input=prepared.interactive) as pump:
+            try:
+                self._begin(child, pump)
+                self._listen(pump, deadline)
+                code = child.wait()
+            finally:
+                self._settle()
+        return self._outcome(code)
+
+    def cancel(self, code: int = EXIT_INTERRUPTED, grace: float | None = None) -> None:
+        """End the agent, from any thread or a signal handler. The outcome's exit code is this one.
+
+        May be called again, with less `grace` than the profile's, to hurry it.
+        """
+        if self._cancelled is None:
+            self._cancelled = code
+            self._end(grace)
+        elif grace is not None:
+            self._end(grace)
+
+    def respond(self, response: PermissionResponse) -> None:
+        """Answer a permission request, from any thread. One that does not wait is not answered again."""
+        with self._lock:
+            if response.request_id not in self._waiting:
+                return
+            self._waiting.discard(response.request_id)
+            pump = self._pump
+        if pump is not None:
+            pump.send(encode_response(response))
+
+    def _begin(self, child: Child, pump: Pump) -> None:
+        self._child, self._pump = child, pump
+        if self._cancelled is not None:
+            # It was cancelled while there was nothing to end.
+            self._end()
+
+    def _listen(self, pump: Pump, deadline: float | None) -> None:
+        reader = make_reader(self._profile)
+        while not pump.finished:
+            if deadline is not None and not self._timed_out and time.monotonic() >= deadline:
+                self._timed_out = self._cancelled is None
+                deadline = None
+                self._end()
+            self._take(reader, pump.step(deadline))
+        self._take(reader, pump.last_look())
+        self._say(reader.finish())
+
+    def _take(self, reader: Reader, chunks: list[Chunk]) -> None:
+        for name, data in chunks:
+            if name == "stdout":
+                self._say(reader.feed(data))
+            else:
+                self._stderr.feed(data)
+
+    def _say(self, sayings: list[Said]) -> None:
+        for said in self._reply.take(sayings):
+            if isinstance(said, PermissionRequest):
+                self._ask(said)
+            else:
+                self._hear(said)
+        if self._reply.concluded and self._pump is not None:
+            self._pump.close_input()
+
+    def _ask(self, request: PermissionRequest) -> None:
+        with self._lock:
+            self._waiting.add(request.request_id)
+        if not request.tool_name:
+            self.respond(PermissionResponse(request.request_id, "deny", "malformed permission request"))
+        elif self._endings:
+            self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
+        else:
+            self._hear(request)
+
+    def _end(self, grace: float | None = None) -> None:
+        """End the tree in a thread of its own, so that what the agent says meanwhile is heard."""
+        child = self._child
+        if child is None or (self._endings and grace is None):
+            return
+        for request_id in tuple(self._waiting):
+            self.respond(PermissionResponse(request_id, "deny", "the turn was ended before anybody decided"))
+        seconds = self._profile.kill_grace_secs if grace is None else grace
+        ending = threading.Thread(target=child.terminate_tree, args=(seconds,), name=f"end-agent-{child.pid}")
+        ending.start()
+        self._endings.append(ending)
+
+    def _settle(self) -> None:
+        """Nobody may reach the child from here on; who is ending it is waited for, which is bounded."""
+        self._child = self._pump = None
+        for ending in self._endings:
+            ending.join()
+
+    def _outcome(self, code: int, failure: str = "") -> Outcome:
+        profile, reply = self._profile, self._reply
+        if self._timed_out:
+            code = EXIT_TIMED_OUT
+        elif self._cancelled is not None:
+            code = self._cancelled
+        elif reply.error is not None:
+            code = code or EXIT_ERROR
+        elif code == 0 and profile.stream is not None and not (reply.concluded or reply.partials):
+            # Its reader always ends with the whole answer: a program that has none says nothing that is understood.
+            code, failure = EXIT_ERROR, "The program ended without an answer."
+        error = failure or reply.error or ""
+        if code != 0 and (not error or profile.include_stderr_in_reply):
+            from trunkline.wires.agentproc import failures
+
+            stderr = self._stderr.text()
+            if not error:
+                failure = failures.describe(profile, code, self._timed_out, stderr)
+                error = failure if profile.send_error_reply else ""
+            # What a program's own stream says went wrong is enough: such programs log a lot besides.
+            is_told = profile.stream is not None and reply.error is not None
+            if error and profile.include_stderr_in_reply and not is_told:
+                error = failures.with_stderr(error, stderr, self._environ)
+        return Outcome(
+            reply=reply.text() if code == 0 else "",
+            partials=tuple(reply.partials),
+            session_id=reply.session_id or self._turn.session_id,
+            error=error,
+            exit_code=code,
+            timed_out=self._timed_out,
+            truncated=reply.truncated,
+            cancelled=self._cancelled is not None,
+            usage=reply.usage,
+            stderr=self._stderr.text(),
+            failure=failure or error,
+        )
+
+
+def run(
+    profile: Profile,
+    turn: Turn,
+    *,
+    hear: Callable[[Said], None] = lambda said: None,
+    environ: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run one turn to its end; see `Run`. Nobody is there to answer permission requests, so they are denied."""
+
+    def listen(said: Said) -> None:
+        if isinstance(said, PermissionRequest):
+            turn_run.respond(PermissionResponse(said.request_id, "deny", "nobody can be asked"))
+        hear(said)
+
+    turn_run = Run(profile, turn, hear=listen, environ=environ)
+    return turn_run.perform()
+
+
+def make_reader(profile: Profile) -> Reader:
+    """What reads the agent's output: one of the two dialects, or a stream of the program's own."""
+    if profile.stream is not None:
+        from trunkline.wires.agentproc import streams
+
+        return streams.make(profile.stream)
+    if profile.protocol == "0.1":
+        return LineReader(profile.session_line_prefix)
+    if profile.protocol == "0.4":
+        from trunkline.wires.agentproc.codec_ndjson import EventReader
+
+        return EventReader()
+    from trunkline.wires.agentproc.codec_auto import AutoReader
+
+    return AutoReader(profile.session_line_prefix)

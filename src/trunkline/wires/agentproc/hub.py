@@ -1,0 +1,129 @@
+"""The profiles that come with this package, and what there is to know about the programs that they start.
+
+names()             all of them
+load("codex")       one, ready to be run
+text("codex")       its YAML, comments and all: the beginning of a profile of one's own
+find_program(name)  where a program is
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc.profile import Profile
+
+#: Our own program, which is here even where nobody has put it on the `PATH`.
+OWN_PROGRAM = "trunkline"
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "profiles")
+_SUFFIX = ".yaml"
+
+
+class Program(Value):
+    """The program of a profile: how to get it, and how it knows who pays."""
+
+    command: str
+    install: str
+    login: str
+    """How to log in, where that is possible."""
+    keys: tuple[str, ...] = ()
+    """Variables that are used instead of a login, each enough by itself."""
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "aider": Program(
+        "aider",
+        "uv tool install aider-chat",
+        "",
+        ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "OPENROUTER_API_KEY"),
+    ),
+    "claude-code": Program(
+        "claude",
+        "npm install -g @anthropic-ai/claude-code",
+        "`claude`, and there `/login`",
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    ),
+    "codex": Program("codex", "npm install -g @openai/codex", "`codex login`", ("OPENAI_API_KEY", "CODEX_API_KEY")),
+    "cursor": Program("cursor-agent", "see https://cursor.com/cli", "`cursor-agent login`", ("CURSOR_API_KEY",)),
+    "gemini-cli": Program(
+        "gemini", "npm install -g @google/gemini-cli", "`gemini`", ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    ),
+    "goose": Program(
+        "goose",
+        "see https://github.com/block/goose",
+        "`goose configure`",
+        ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY", "DATABRICKS_TOKEN"),
+    ),
+    "kimi": Program(
+        "kimi", "npm install -g @moonshot-ai/kimi-code", "`kimi login`", ("KIMI_API_KEY", "KIMI_MODEL_API_KEY")
+    ),
+    "opencode": Program(
+        "opencode",
+        "npm install -g opencode-ai",
+        "`opencode auth login`",
+        ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "OPENCODE_API_KEY"),
+    ),
+    "pi": Program(
+        "pi",
+        "npm install -g @earendil-works/pi-coding-agent",
+        "`pi`, and there `/login`",
+        ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_OAUTH_TOKEN"),
+    ),
+    "qwen-code": Program(
+        "qwen", "npm install -g @qwen-code/qwen-code", "`qwen`", ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
+    ),
+    OWN_PROGRAM: Program(OWN_PROGRAM, "it is here", "", ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TRUNKLINE_API_KEY")),
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of the bundled profiles, in alphabetical order."""
+    return tuple(PROGRAMS)
+
+
+def load(name: str) -> Profile:
+    """A bundled profile.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    from trunkline.wires.agentproc.profile_file import parse
+
+    # It has no place of its own: whatever it names is relative to where the bridge runs.
+    profile = parse(text(name), f"the bundled profile `{name}`", None)
+    if profile.command[0] == OWN_PROGRAM and find_program(OWN_PROGRAM) is None:
+        return profile.replace(command=(sys.executable, "-m", OWN_PROGRAM, *profile.command[1:]))
+    return profile
+
+
+def text(name: str) -> str:
+    """The YAML of a bundled profile.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if name not in PROGRAMS:
+        raise ConfigError(f"There is no bundled profile `{name}`.", hint=_suggestion(name))
+    with open(os.path.join(_FOLDER, f"{name}{_SUFFIX}"), encoding="utf-8") as file:
+        return file.read()
+
+
+def find_program(command: str, path: str | None = None) -> str | None:
+    """Where a program is on a `PATH`, ours unless given; `None` if it is not."""
+    folders = os.environ.get("PATH", os.defpath) if path is None else path
+    for folder in folders.split(os.pathsep):
+        candidate = os.path.join(folder, command)
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    return None
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, PROGRAMS, n=1)
+    return f"Did you mean `{near[0]}`?" if near else "`trunkline agentproc hub list` shows those there are."

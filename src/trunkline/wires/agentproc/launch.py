@@ -1,0 +1,220 @@
+"""A profile and a turn, made into what is spawned: arguments, environment, working directory, input.
+
+The environment, what comes later wins:
+
+1. The bridge's own, without `AGENT_*`, which may be left from a turn that the bridge itself is part of. With
+   `env_allowlist`, or in protocol 0.4, only what every program needs (`BASE_VARIABLES`) and what is on the list.
+2. The profile's `env`, with placeholders and `${NAME}` filled in.
+3. The turn, as `AGENT_*`, unless the agent speaks protocol 0.4, which gets it on standard input.
+
+Nothing that a turn brings is looked at for placeholders or variables, and no shell sees any of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc.codec import turn_environment, whole
+from trunkline.wires.agentproc.messages import Attachment, Turn
+from trunkline.wires.agentproc.placeholders import FROM_THE_CHAT, expand, fill, used
+from trunkline.wires.agentproc.profile import Profile
+
+#: The most bytes that Linux takes as one argument, or as one variable with its name; the last is a NUL.
+MAX_STRING = 32 * 4096
+#: No text of fewer characters has more bytes than that.
+_SURELY_SHORT = MAX_STRING // 4 - 64
+
+#: What a program needs to find programs, its user's files, its language, a temporary directory, and whom to trust.
+BASE_VARIABLES = frozenset((
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM", "TMPDIR", "TZ", "LANG", "LANGUAGE",
+    # Where command-line agents keep their settings and their login.
+    "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_DIRS",
+    "XDG_DATA_DIRS",
+    # The certificates of a company's proxy.
+    "SSL_CERT_FILE", "SSL_CERT_DIR",
+))  # fmt: skip
+
+#: What a turn is told by, and a profile therefore cannot set: an agent must be able to tell that one is not there.
+RESERVED_VARIABLES = frozenset((
+    "AGENT_MESSAGE", "AGENT_SESSION_ID", "AGENT_SESSION_NAME", "AGENT_FROM_USER", "AGENT_STREAMING",
+    "AGENT_PROTOCOL_VERSION", "AGENT_IMAGE_URL", "AGENT_FILE_URL", "AGENT_ATTACHMENTS",
+))  # fmt: skip
+
+_OWN_PREFIX = "AGENT_"
+_LOCALE_PREFIX = "LC_"
+
+
+class Launch(Value):
+    """All that is needed to start the agent for one turn."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str | None
+    """`None`: where the bridge runs."""
+    stdin: bytes | None
+    """What the agent reads before the end of its input; `None`: it has none at all."""
+    interactive: bool = False
+    """The input stays open, for the answers to permission requests."""
+    warnings: tuple[str, ...] = ()
+
+
+def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
+    """What to spawn for a turn, in a bridge with this environment.
+
+    Raises:
+        ConfigError: this turn cannot be given to this agent.
+    """
+    if not turn.message and not turn.attachments:
+        raise ConfigError("There is nothing to say: the message is empty.", hint="Give it a text or an attachment.")
+    speaks_json = profile.protocol != "0.1" and profile.stream is None
+    has_line = speaks_json and (profile.protocol == "0.4" or profile.stdin == "none")
+    interactive = has_line and profile.permission
+    turn = _as_meant(profile, turn, interactive)
+    values = {
+        "MESSAGE": turn.message,
+        "SESSION_ID": turn.session_id,
+        "SESSION_NAME": turn.session_name,
+        "PROFILE_DIR": profile.directory or os.getcwd(),
+    }
+    warnings: list[str] = []
+    argv = _argv(profile, turn, values)
+    env = _inherited(profile, environ)
+    cwd = _cwd(profile, values, environ)
+    if cwd is not None:
+        # As a shell does it; else programs that believe it would work where the bridge does.
+        env["PWD"] = cwd
+    env |= _own_variables(profile, values, environ, warnings)
+    if not speaks_json or profile.protocol == "auto":
+        env |= _turn_variables(profile, turn, has_line, warnings)
+    return Launch(argv, env, cwd, _stdin(profile, turn, has_line), interactive, tuple(warnings))
+
+
+def _as_meant(profile: Profile, turn: Turn, interactive: bool) -> Turn:
+    """The turn as this profile allows and needs it."""
+    changes: dict[str, Any] = {}
+    if turn.streaming and not profile.streaming:
+        changes["streaming"] = False
+    if turn.permission is not interactive:
+        changes["permission"] = interactive
+    if profile.stream is not None and turn.attachments:
+        # The program knows nothing of our variables: what it is to look at must be in what it is told.
+        mentions = "\n".join(map(_mention, turn.attachments))
+        changes["message"] = f"{turn.message}\n\n{mentions}" if turn.message else mentions
+    for field in ("message", "session_id", "session_name", "from_user"):
+        text = changes.get(field) or getattr(turn, field)
+        if not text.isascii() and (encodable := _encodable(text)) is not text:
+            changes[field] = encodable
+    return turn.replace(**changes) if changes else turn
+
+
+def _mention(attachment: Attachment) -> str:
+    named = f" ({attachment.name})" if attachment.name else ""
+    return f"Attached {attachment.type}{named}: {attachment.url}"
+
+
+def _encodable(text: str) -> str:
+    """The text, with halves of characters replaced, which no program can receive; bytes that are not UTF-8 stay."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return whole(text)
+    return text
+
+
+def _argv(profile: Profile, turn: Turn, values: Mapping[str, str]) -> tuple[str, ...]:
+    resume_args = profile.resume_args if turn.session_id else ()
+    argv = tuple([fill(text, values) for text in (*profile.command, *resume_args, *profile.args)])
+    for text in argv:
+        _check(text, "An argument", 0, "Let the agent read it from standard input: use `stdin: message`.")
+    return argv
+
+
+def _cwd(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+    template = profile.cwd
+    if template is None:
+        return None
+    for name in used(template):
+        if name in FROM_THE_CHAT and ("\0" in values[name] or os.pardir in values[name].split(os.sep)):
+            raise ConfigError(
+                f"`{{{{{name}}}}}` would lead out of the profile's `cwd` here.", hint="Use a name without `..`."
+            )
+    if template == "~" or template.startswith("~/"):
+        template = (environ.get("HOME") or os.path.expanduser("~")) + template[1:]
+    # A relative one is relative to the profile, wherever the bridge runs.
+    return os.path.abspath(os.path.join(profile.directory or "", fill(template, values)))
+
+
+def _inherited(profile: Profile, environ: Mapping[str, str]) -> dict[str, str]:
+    allowed = profile.env_allowlist
+    if allowed is None and profile.protocol != "0.4":
+        return {name: value for name, value in environ.items() if not name.startswith(_OWN_PREFIX)}
+    kept = BASE_VARIABLES.union(allowed or ())
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in kept or name.startswith(_LOCALE_PREFIX)) and not name.startswith(_OWN_PREFIX)
+    }
+
+
+def _own_variables(
+    profile: Profile, values: Mapping[str, str], environ: Mapping[str, str], warnings: list[str]
+) -> dict[str, str]:
+    if not profile.env:
+        return {}
+    allowed = None if profile.env_allowlist is None else BASE_VARIABLES.union(profile.env_allowlist)
+
+    def variable(name: str) -> str:
+        if allowed is not None and name not in allowed and not name.startswith(_LOCALE_PREFIX):
+            warnings.append(f"`${{{name}}}` in the profile's `env` is not on its `env_allowlist` and was left empty")
+            return ""
+        return environ.get(name, "")
+
+    found = {}
+    for name, template in profile.env.items():
+        if name in RESERVED_VARIABLES:
+            continue
+        found[name] = expand(template, values, variable)
+        _check(found[name], f"The variable `{name}`", len(name) + 1, "Use `stdin: message` for long messages.")
+    return found
+
+
+def _turn_variables(profile: Profile, turn: Turn, has_line: bool, warnings: list[str]) -> dict[str, str]:
+    found = turn_environment(turn)
+    message = found["AGENT_MESSAGE"]
+    if "\0" in message:
+        raise ConfigError("The message holds a NUL character, which no program can receive.", hint="Remove it.")
+    if _is_too_long(message, len("AGENT_MESSAGE=")):
+        if profile.stdin != "message" and not has_line:
+            raise ConfigError(
+                f"The message is longer than the {MAX_STRING} bytes that one variable can hold.",
+                hint="Shorten it, or use `stdin: message` in the profile and let the agent read its input.",
+            )
+        del found["AGENT_MESSAGE"]
+        warnings.append("the message is too long for `AGENT_MESSAGE`; the agent finds it on its standard input alone")
+    for name, value in found.items():
+        if name != "AGENT_MESSAGE":
+            _check(value, f"`{name}`", len(name) + 1, "Use shorter names and addresses.")
+    return found
+
+
+def _stdin(profile: Profile, turn: Turn, has_line: bool) -> bytes | None:
+    if has_line:
+        from trunkline.wires.agentproc.codec_ndjson import encode_turn
+
+        return encode_turn(turn)
+    return turn.message.encode("utf-8", "surrogateescape") if profile.stdin == "message" else None
+
+
+def _check(text: str, what: str, named: int, hint: str) -> None:
+    if "\0" in text:
+        raise ConfigError(f"{what} holds a NUL character, which no program can receive.", hint="Remove it.")
+    if _is_too_long(text, named):
+        raise ConfigError(f"{what} is longer than the {MAX_STRING} bytes that a program can receive.", hint=hint)
+
+
+def _is_too_long(text: str, named: int) -> bool:
+    return len(text) > _SURELY_SHORT and len(text.encode("utf-8", "surrogatepass")) + named >= MAX_STRING

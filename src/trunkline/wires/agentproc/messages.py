@@ -1,0 +1,101 @@
+"""The vocabulary of AgentProc: what a bridge tells an agent (`Turn`), and what the agent says while it runs (`Said`).
+
+The two dialects share it. In 0.1 a turn is a set of environment variables and the agent says lines with a prefix; in
+0.4 both are JSON objects, one to a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from trunkline.base.values import Value
+
+Dialect = Literal["0.1", "0.4"]
+
+DIALECTS: tuple[Dialect, ...] = ("0.1", "0.4")
+
+DEFAULT_SESSION_NAME = "default"
+
+
+class Attachment(Value):
+    """A file that comes with a message. `type` is `image`, `file`, `audio` or `video`."""
+
+    type: str
+    url: str
+    name: str = ""
+
+
+class Turn(Value):
+    """One message for an agent, and all that belongs to it. An empty `session_id` begins a new session."""
+
+    message: str
+    session_id: str = ""
+    session_name: str = DEFAULT_SESSION_NAME
+    from_user: str = ""
+    streaming: bool = True
+    attachments: tuple[Attachment, ...] = ()
+    permission: bool = False
+    """0.4: the bridge answers permission requests."""
+
+
+class Said(Value):
+    """Base of what an agent says."""
+
+
+class Partial(Said, hot=True):
+    """A piece of the answer, to be shown at once. In 0.4 the `role` may be `thinking`, or something else."""
+
+    text: str
+    role: str = "output"
+
+
+class Body(Said, hot=True):
+    """0.1: one line of the reply."""
+
+    text: str
+
+
+class Result(Said):
+    """0.4: the whole answer, once, at the end."""
+
+    text: str
+    usage: Mapping[str, Any] | None = None
+
+
+class Session(Said):
+    """The id under which the agent keeps the conversation."""
+
+    session_id: str
+
+
+class Error(Said):
+    """The turn has failed; the text is for the user."""
+
+    message: str
+    usage: Mapping[str, Any] | None = None
+
+
+class PermissionRequest(Said):
+    """0.4: the agent waits until it may use a tool."""
+
+    request_id: str
+    tool_name: str
+    input: Mapping[str, Any]
+    description: str = ""
+    tool_use_id: str = ""
+
+
+class Ignored(Said):
+    """A line that was left out, or taken with a grain of salt, and why: for logs and warnings."""
+
+    why: str
+
+
+class PermissionResponse(Value):
+    """0.4: the bridge's answer to a `PermissionRequest`."""
+
+    request_id: str
+    behavior: Literal["allow", "deny"]
+    message: str = ""
+    updated_input: Mapping[str, Any] | None = None

@@ -1,0 +1,52 @@
+"""What a profile's texts leave open, and how it is filled in.
+
+    {{MESSAGE}}  {{SESSION_ID}}  {{SESSION_NAME}}  {{PROFILE_DIR}}    in arguments, `cwd` and the values of `env`
+    ${NAME}                                                           in the values of `env` only
+
+A text is gone through once, and what is put in is not looked at again: a message that holds `{{SESSION_ID}}` or
+`${SECRET}` comes out as it went in. Whatever is spelled otherwise (`{{message}}`, `{{ MESSAGE }}`, `$NAME`,
+`${NAME:-x}`) stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+#: Whoever writes in the chat decides what these become.
+FROM_THE_CHAT = ("MESSAGE", "SESSION_ID", "SESSION_NAME")
+NAMES = (*FROM_THE_CHAT, "PROFILE_DIR")
+
+# As texts, compiled when first needed: every start of a process would wait for it, and many profiles have none.
+_PLACEHOLDER = r"\{\{(" + "|".join(NAMES) + r")\}\}"
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
+_EITHER = f"{_PLACEHOLDER}|{_VARIABLE}"
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """The text with its placeholders replaced by their values."""
+    if "{{" not in text:
+        return text
+    return re.sub(_PLACEHOLDER, lambda found: values[found[1]], text)
+
+
+def expand(text: str, values: Mapping[str, str], variable: Callable[[str], str]) -> str:
+    """The text with its placeholders replaced, and each `${NAME}` by what `variable` gives for the name."""
+    if "${" not in text:
+        return fill(text, values)
+    return re.sub(_EITHER, lambda found: variable(found[2]) if found[1] is None else values[found[1]], text)
+
+
+def used(text: str) -> tuple[str, ...]:
+    """The names of the placeholders in a text, in order."""
+    return tuple(re.findall(_PLACEHOLDER, text)) if "{{" in text else ()
+
+
+def from_the_chat(text: str) -> str | None:
+    """The first placeholder in a text that becomes what somebody in the chat wrote, with its braces."""
+    return next((f"{{{{{name}}}}}" for name in used(text) if name in FROM_THE_CHAT), None)
+
+
+def variables(text: str) -> tuple[str, ...]:
+    """The names of the `${VARIABLES}` in a text, in order."""
+    return tuple(re.findall(_VARIABLE, text)) if "${" in text else ()

@@ -1,0 +1,75 @@
+"""Profiles that were read before, without the YAML parser, whose import alone costs as much as the rest of a turn.
+
+An entry holds the text that it was made from, so it cannot be out of date: another text, another place or another
+release of this package is read anew. Entries lie in the user's cache, for this user alone; one that is damaged, or
+cannot be written, is no error.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from zlib import crc32
+
+import trunkline
+from trunkline.base import jsontext, paths
+from trunkline.wires.agentproc.profile import Profile
+
+#: Longer files are none of a profile; `profile_file` says so.
+_MAX_BYTES = 1024 * 1024
+#: Fields that are tuples, which JSON does not have.
+_TUPLES = ("command", "args", "env_allowlist", "resume_args", "warnings")
+
+
+def find(name_or_path: str) -> Profile:
+    """What `profile_file.find` finds.
+
+    Raises:
+        ConfigError: as there.
+    """
+    try:
+        with open(name_or_path, "rb") as file:
+            text = file.read(_MAX_BYTES).decode()
+        # The profile knows its place, and its warnings name the file as it was named.
+        key = [trunkline.__version__, name_or_path, os.getcwd(), text]
+        entry = os.path.join(paths.cache_dir(), "profiles", f"{crc32(jsontext.dumps(key)):08x}.json")
+    except (OSError, ValueError):
+        return _read(name_or_path)
+    return _kept(entry, key) or _keep(entry, key, _read(name_or_path))
+
+
+def _read(name_or_path: str) -> Profile:
+    from trunkline.wires.agentproc import profile_file
+
+    return profile_file.find(name_or_path)
+
+
+def _kept(entry: str, key: list[str]) -> Profile | None:
+    try:
+        with open(entry, "rb") as file:
+            found = jsontext.loads(file.read())
+        if found["key"] != key:
+            return None
+        fields: dict[str, Any] = found["fields"]
+        for name in _TUPLES:
+            if fields[name] is not None:
+                fields[name] = tuple(fields[name])
+        return Profile(**fields)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _keep(entry: str, key: list[str], profile: Profile) -> Profile:
+    fields = {name: getattr(profile, name) for name in profile.__fields__}
+    fields["env"] = dict(profile.env)
+    unfinished = f"{entry}.{os.getpid()}"
+    try:
+        paths.ensure_dir(os.path.dirname(entry))
+        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(jsontext.dumps({"key": key, "fields": fields}))
+        os.replace(unfinished, entry)
+    except OSError:
+        # A cache that cannot be written costs time, and nothing else.
+        return profile
+    return profile

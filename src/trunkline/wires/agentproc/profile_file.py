@@ -1,0 +1,285 @@
+"""Profiles as people write them: YAML files, flat or with everything under `agentproc:`.
+
+    load(path)      a file
+    parse(text)     its text
+    find(name)      a file, or a profile that comes with this package
+
+What cannot be meant is refused, with file, line and key; what can be passed over is passed over, and noted in the
+profile's `warnings` with the same. A profile that hands a message to something that would run it is refused, too
+(`profile_risks`).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc.launch import RESERVED_VARIABLES
+from trunkline.wires.agentproc.placeholders import from_the_chat
+from trunkline.wires.agentproc.profile import Profile, Protocol
+from trunkline.wires.agentproc.profile_contradictions import contradictions
+from trunkline.wires.agentproc.profile_fields import Field, suggestion
+from trunkline.wires.agentproc.profile_yaml import MAX_BYTES, read, too_large
+
+#: About eleven days: what waits for a process counts milliseconds in 32 bits. Whoever writes more means "for ever".
+LONGEST_TIMEOUT_SECS = 1_000_000.0
+#: A tree that is being ended holds up whoever ended it.
+LONGEST_KILL_GRACE_SECS = 3600.0
+
+#: Every key of a profile, in the order of the documentation.
+KEYS = (
+    "command", "args", "resume_args", "stdin", "cwd", "env", "env_allowlist", "timeout_secs", "kill_grace_secs",
+    "max_reply_chars", "truncation_suffix", "include_stderr_in_reply", "send_error_reply", "streaming",
+    "session_line_prefix", "protocol", "permission", "stream", "name", "description",
+)  # fmt: skip
+#: What files may say about themselves besides: read by people and catalogues, not by us.
+ABOUT = ("name", "description", "cli", "tested", "maintainer", "tags", "notes", "version", "homepage")
+#: Keys that other runners know, and what to do without them.
+ELSEWHERE = {
+    "executor": "Trunkline runs `command` instead.",
+    "budget_secs": "Use `timeout_secs`, which is the whole time of a turn.",
+    "deadline": "Use `timeout_secs`, which is the whole time of a turn.",
+    "run_lock": "It is not needed: no process outlives its turn.",
+    "env_inherit": "List what the agent may see in `env_allowlist`.",
+    "cli_session_first_line_prefix": "It is called `session_line_prefix`.",
+}  # fmt: skip
+_PROTOCOLS = ("0.1", "0.4", "auto")
+
+
+def find(name_or_path: str) -> Profile:
+    """The profile in a file of that name; if there is no such file, the one of that name that comes with us.
+
+    Raises:
+        ConfigError: there is neither, or it cannot be used.
+    """
+    if os.path.exists(name_or_path) and not os.path.isdir(name_or_path):
+        return load(name_or_path)
+    from trunkline.wires.agentproc import hub
+
+    if name_or_path in hub.names():
+        return hub.load(name_or_path)
+    if os.path.isdir(name_or_path):
+        raise ConfigError(f"`{name_or_path}` is a directory.", hint="Give the path of a profile in it.")
+    if os.sep in name_or_path or name_or_path.endswith((".yaml", ".yml")):
+        raise ConfigError(f"There is no profile `{name_or_path}`.", hint="Check the path.")
+    hint = suggestion(name_or_path, hub.names()) or "See `trunkline agentproc hub list`, or give the path of a file."
+    raise ConfigError(f"There is no profile `{name_or_path}`.", hint=hint)
+
+
+def load(path: str) -> Profile:
+    """The profile in a file.
+
+    Raises:
+        ConfigError: it cannot be read, or cannot be used.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        directory = os.path.dirname(os.path.abspath(path))
+    except (OSError, ValueError) as error:
+        problem = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise ConfigError(f"The profile `{path}` cannot be read: {problem}.") from None
+    if len(data) > MAX_BYTES:
+        raise too_large(path)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: not UTF-8.", hint="Save the file as UTF-8.") from None
+    return parse(text, path, directory)
+
+
+def parse(text: str, source: str, directory: str | None) -> Profile:
+    """The profile that a text describes. `source` is what errors call it, `directory` where it belongs.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    root = read(text, source)
+    if root is None:
+        raise ConfigError(f"{source}: the profile is empty.", hint="It needs at least `command: PROGRAM`.")
+    whole = Field(source, "", root.line, root)
+    if not whole.is_mapping:
+        raise ConfigError(f"{source}, line {root.line}: a profile is a mapping.", hint="Write `command: PROGRAM`.")
+    return _Reading(source, directory, whole.members()).profile()
+
+
+class _Reading:
+    """One profile while it is read."""
+
+    def __init__(self, source: str, directory: str | None, members: dict[str, Field]) -> None:
+        self._source = source
+        self._directory = directory
+        self._warnings: list[str] = []
+        nested = members.get("agentproc")
+        self._about = members
+        self._fields = members
+        if nested is not None and nested.is_mapping:
+            self._fields = nested.members()
+            self._warn_of_unknown(members, ("agentproc", *ABOUT))
+        self._warn_of_unknown(self._fields, (*KEYS, *ABOUT))
+
+    def profile(self) -> Profile:
+        fields = {key: field for key, field in self._fields.items() if not field.is_null}
+        command = self._command(fields)
+        default = Profile(command)
+        profile = Profile(
+            command=command,
+            args=fields["args"].texts() if "args" in fields else (),
+            stdin="message" if "stdin" in fields and self._stdin(fields["stdin"]) == "message" else "none",
+            cwd=fields["cwd"].text(empty=False) if "cwd" in fields else None,
+            env=self._env(fields),
+            env_allowlist=self._allowlist(fields),
+            timeout_secs=self._timeout(fields),
+            kill_grace_secs=self._kill_grace(fields),
+            max_reply_chars=fields["max_reply_chars"].count()
+            if "max_reply_chars" in fields
+            else default.max_reply_chars,
+            truncation_suffix=_text(fields, "truncation_suffix", default.truncation_suffix),
+            include_stderr_in_reply=_flag(fields, "include_stderr_in_reply", default.include_stderr_in_reply),
+            send_error_reply=_flag(fields, "send_error_reply", default.send_error_reply),
+            streaming=_flag(fields, "streaming", default.streaming),
+            session_line_prefix=self._session_line_prefix(fields),
+            protocol=cast(Protocol, fields["protocol"].choice(_PROTOCOLS)) if "protocol" in fields else "0.1",
+            permission=_flag(fields, "permission", default.permission),
+            stream=self._stream(fields),
+            resume_args=fields["resume_args"].texts() if "resume_args" in fields else (),
+            name=self._own_words("name"),
+            description=self._own_words("description"),
+            directory=self._directory,
+        )
+        self._refuse_risks(profile, fields)
+        self._warn_of_contradictions(profile, fields)
+        return profile.replace(warnings=tuple(self._warnings))
+
+    # Single fields
+
+    def _command(self, fields: dict[str, Field]) -> tuple[str, ...]:
+        if "command" in fields:
+            words = tuple(fields["command"].text(empty=False).split())
+            if any(word.startswith(("'", '"')) for word in words):
+                problem = "is split at every space, also in quotes. Put arguments with spaces in `args`."
+                self._warnings.append(fields["command"].place(problem))
+            return words
+        if "executor" in fields:
+            raise fields["executor"].wrong("is not known here.", "Name the program to run as `command`.")
+        raise ConfigError(f"{self._source}: `command` is missing.", hint="Write `command: PROGRAM`.")
+
+    def _stdin(self, field: Field) -> str:
+        return field.choice(("none", "message"))
+
+    def _env(self, fields: dict[str, Field]) -> dict[str, str]:
+        if "env" not in fields:
+            return {}
+        found = {}
+        for name, field in fields["env"].members().items():
+            if not name or "=" in name or "\0" in name:
+                raise field.wrong("cannot be the name of a variable.", "Rename it.")
+            if name in RESERVED_VARIABLES:
+                self._warnings.append(field.place("has no effect: that variable belongs to the protocol."))
+            found[name] = field.written('Write "" for an empty value, or remove the line.')
+            if (what := from_the_chat(found[name])) is not None:
+                self._refuse_run_variable(name, field, what)
+        return found
+
+    def _refuse_run_variable(self, name: str, field: Field, what: str) -> None:
+        from trunkline.wires.agentproc.profile_risks import is_run
+
+        if is_run(name):
+            raise field.wrong(
+                f"must not hold `{what}`: programs run what is in that variable, and a message could run anything.",
+                "Use a variable of your own.",
+            )
+
+    def _allowlist(self, fields: dict[str, Field]) -> tuple[str, ...] | None:
+        if "env_allowlist" not in fields:
+            return None
+        for item in fields["env_allowlist"].items():
+            name = item.written("Remove the line.")
+            if "$" in name or "=" in name or not name.strip():
+                raise item.wrong("must be the name of a variable.", "Write `NAME`, not `${NAME}` or `NAME=value`.")
+        return fields["env_allowlist"].texts()
+
+    def _timeout(self, fields: dict[str, Field]) -> float | None:
+        if "timeout_secs" not in fields:
+            return Profile(()).timeout_secs
+        seconds = fields["timeout_secs"].seconds()
+        if seconds > LONGEST_TIMEOUT_SECS:
+            problem = f"is more than {LONGEST_TIMEOUT_SECS:.0f} and counts as no limit; `0` says so."
+            self._warnings.append(fields["timeout_secs"].place(problem))
+            return None
+        return seconds or None
+
+    def _kill_grace(self, fields: dict[str, Field]) -> float:
+        if "kill_grace_secs" not in fields:
+            return Profile(()).kill_grace_secs
+        seconds = fields["kill_grace_secs"].seconds()
+        if seconds > LONGEST_KILL_GRACE_SECS:
+            raise fields["kill_grace_secs"].wrong(f"must be at most {LONGEST_KILL_GRACE_SECS:.0f} seconds.")
+        return seconds
+
+    def _session_line_prefix(self, fields: dict[str, Field]) -> str:
+        if "session_line_prefix" not in fields:
+            return Profile(()).session_line_prefix
+        field = fields["session_line_prefix"]
+        prefix = field.text(empty=False)
+        if "\n" in prefix or "\r" in prefix:
+            raise field.wrong("must not hold a line feed: it is the beginning of a line.")
+        if prefix in ("AGENT_PARTIAL:", "AGENT_ERROR:"):
+            raise field.wrong(f"must not be `{prefix}`, which says something else.")
+        return prefix
+
+    def _stream(self, fields: dict[str, Field]) -> str | None:
+        if "stream" not in fields:
+            return None
+        from trunkline.wires.agentproc import streams
+
+        return fields["stream"].choice(streams.names())
+
+    def _own_words(self, key: str) -> str:
+        field = self._fields.get(key) or self._about.get(key)
+        return "" if field is None or field.is_null else field.written("")
+
+    # What is wrong between fields
+
+    def _refuse_risks(self, profile: Profile, fields: dict[str, Field]) -> None:
+        chat_on_stdin = profile.stdin == "message" or (profile.protocol != "0.1" and profile.stream is None)
+        listed = [("command", profile.command), ("resume_args", profile.resume_args), ("args", profile.args)]
+        if not chat_on_stdin and not any(from_the_chat(text) for _, texts in listed for text in texts):
+            return
+        from trunkline.wires.agentproc.profile_risks import risk
+
+        for parts in (listed, [listed[0], listed[2]]):
+            argv = [text for _, texts in parts for text in texts]
+            found = risk(argv, chat_on_stdin)
+            if found is not None:
+                places = [(key, index) for key, texts in parts for index in range(len(texts))]
+                key, index = places[max(found.index, 0)]
+                field = fields[key] if key == "command" else fields[key].items()[index]
+                raise field.wrong(f"is refused. {found.why}", found.hint)
+
+    def _warn_of_contradictions(self, profile: Profile, fields: dict[str, Field]) -> None:
+        for key, problem in contradictions(profile, fields):
+            self._warnings.append(fields[key].place(problem))
+
+    def _warn_of_unknown(self, members: dict[str, Field], known: tuple[str, ...]) -> None:
+        for key, field in members.items():
+            if key in known:
+                continue
+            last = field.key.rpartition(".")[2]
+            if last in ELSEWHERE:
+                self._warnings.append(field.place(f"is not used here. {ELSEWHERE[last]}"))
+            elif last in KEYS:
+                self._warnings.append(field.place("is not read: it must stand under `agentproc`, like the others."))
+            elif not last.startswith("x-"):
+                hint = suggestion(last, known)
+                self._warnings.append(field.place("is not a key of a profile." + (f" {hint}" if hint else "")))
+
+
+def _flag(fields: dict[str, Field], key: str, default: bool) -> bool:
+    return fields[key].flag() if key in fields else default
+
+
+def _text(fields: dict[str, Field], key: str, default: str) -> str:
+    return fields[key].text() if key in fields else default

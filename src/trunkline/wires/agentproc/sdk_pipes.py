@@ -1,0 +1,121 @@
+"""The pipes of an agent process, blocking, and what ends it: for `sdk`, which must not cost an event loop.
+
+A signal, or a bridge that is gone, ends the process by `Left`. Like an exit it passes through `except Exception`, so
+that a handler can put its things in order, and does so in bounded time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from _thread import allocate_lock
+from collections.abc import Callable
+from types import FrameType
+
+from trunkline.core.faults import RemoteProtocolError
+from trunkline.wires.agentproc import serve_input
+
+#: How long a handler may put its things in order after a signal. Bridges wait five seconds before they kill.
+ORDER_SECONDS = 1.0
+
+EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Left(BaseException):
+    """The process is to end with this exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Output:
+    """Writes at once, whole lines, and waits for the bridge to read them."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._lock = allocate_lock()
+        self._torn = False
+        """Whether a signal has cut off the last line."""
+
+    def __call__(self, data: bytes) -> None:
+        """Write all of it.
+
+        Raises:
+            Left: nobody reads us.
+        """
+        with self._lock:
+            rest = memoryview(b"\n" + data if self._torn else data)
+            try:
+                while rest:
+                    written = os.write(self._fd, rest)
+                    self._torn = written < len(rest)
+                    rest = rest[written:]
+            except BrokenPipeError:
+                raise Left(EXIT_BROKEN_PIPE) from None
+
+
+class Input:
+    """Standard input, of which nothing is read before somebody asks."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._rest = b""
+
+    def line(self) -> bytes | None:
+        """The next line that is not blank; `None` when no more can be had."""
+        try:
+            line, self._rest = serve_input.first_line(self._fd, self._rest)
+        except (RemoteProtocolError, OSError):
+            return None
+        return line
+
+    def everything(self) -> bytes:
+        """All of it, for which it is not waited long."""
+        return serve_input.whole_input(self._fd)
+
+
+class Signals:
+    """What becomes of signals. The first raises `Left`, or does what `end` says; the second is the end."""
+
+    def __init__(self) -> None:
+        self.end: Callable[[int], None] = _leave
+        for number in _SIGNALS:
+            signal.signal(number, self._caught)
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        for each in _SIGNALS:
+            signal.signal(each, lambda number, _: os._exit(128 + number))
+        _give_up_later(128 + number)
+        self.end(128 + number)
+
+
+def _leave(code: int) -> None:
+    raise Left(code)
+
+
+def _give_up_later(code: int) -> None:
+    """Exit after `ORDER_SECONDS`, whatever still goes on by then."""
+    from threading import Timer
+
+    timer = Timer(ORDER_SECONDS, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
+
+
+def flush_prints() -> None:
+    """Write what was printed so far. Where that is not possible, it is forgotten.
+
+    Python would try again at its end, complain, and exit with a code of its own.
+    """
+    for stream, fd in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, fd)
+            os.close(null)

@@ -1,0 +1,258 @@
+"""The agent end: one turn of a session, told to the bridge that asked for it.
+
+`Server` gives lines to an output and is fed what the bridge answers; it owns no pipe and no process, so that tests can
+drive it without any. `core.session` decides what happens in the turn, a `Voice` gives it the form of a dialect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from trunkline.base.jsontext import dumps
+from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.core import events as core
+from trunkline.core import faults
+from trunkline.core.agent import Approve, Decision, Deny
+from trunkline.core.events import Envelope, Event
+from trunkline.core.redaction import Redaction
+from trunkline.core.session import Session
+from trunkline.wires.agentproc import codec_ndjson
+from trunkline.wires.agentproc.codec import MAX_LINE
+from trunkline.wires.agentproc.messages import Attachment, PermissionResponse, Turn
+from trunkline.wires.agentproc.serve_input import local_path
+from trunkline.wires.agentproc.serve_voices import Voice
+
+logger = logging.getLogger(__name__)
+
+#: How much of an attachment's URL is repeated to the agent: addresses are shorter, embedded files are not.
+SHOWN_URL_CHARS = 2000
+
+EMPTY = "The message is empty. Write something, or attach a file."
+STOPPED = "The agent stopped before it had answered."
+UNANSWERED = "The agent could not answer and did not say why."
+NOBODY_LEFT = "The bridge has closed its end: nobody can be asked any more"
+
+
+class Output(Protocol):
+    """Where lines go."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether the bridge is so far behind that the agent should wait."""
+
+    def write(self, data: bytes) -> None:
+        """Hold a line until `flush`."""
+
+    def flush(self) -> None:
+        """Send what is held."""
+
+    async def drain(self) -> None:
+        """Wait until it is not congested."""
+
+
+class Server:
+    """One turn, one bridge. `over` is the exit code, once the turn has ended."""
+
+    def __init__(self, session: Session, output: Output, voice: Voice) -> None:
+        self._session = session
+        self._output = output
+        self._voice = voice
+        self._loop = asyncio.get_running_loop()
+        self.over: asyncio.Future[int] = self._loop.create_future()
+        self._kind: type[Event] = core.TextDelta
+        self._pieces: list[str] = []
+        self._failed: core.Failed | None = None
+        self._lines = LineSplitter(MAX_LINE)
+        self._asked: dict[str, core.ToolRequested] = {}
+        """What waits for permission, by the ids of ours that the bridge knows."""
+        self._requests = 0
+        self._deserted = False
+        session.attach(self)
+
+    def begin(self, message: core.UserMessage) -> None:
+        """Name the session and have the message answered."""
+        self._say(self._voice.begin())
+        self._output.flush()
+        self._session.submit(message)
+
+    def leave(self, code: int) -> None:
+        """The turn is given up, with that exit code: nothing is said any more but what the agent has said already."""
+        if not self.over.done():
+            self.over.set_result(code)
+        self._session.flush()
+
+    # What the bridge sends.
+
+    def feed(self, data: bytes) -> None:
+        """Bytes from the bridge: answers to permission requests."""
+        for line in self._lines.feed(data):
+            self._heard(line)
+
+    def end(self) -> None:
+        """The bridge has closed its end: whatever waits for it is denied, and so is whatever is asked later."""
+        for line in self._lines.finish():
+            self._heard(line)
+        self._deserted = True
+        for request_id in tuple(self._asked):
+            self._decide(request_id, Deny(NOBODY_LEFT))
+
+    def _heard(self, line: bytes | TooLong) -> None:
+        if isinstance(line, TooLong):
+            logger.warning("a line of %d bytes from the bridge was left out", line.size)
+            return
+        if not line.strip():
+            return
+        try:
+            response = codec_ndjson.decode_response(line)
+        except faults.RemoteProtocolError as fault:
+            logger.warning("a line from the bridge was left out: %s", fault)
+            return
+        request = self._asked.get(response.request_id)
+        if request is None:
+            logger.warning("the bridge answers a request that does not wait: `%s`", response.request_id[:80])
+            return
+        self._decide(response.request_id, _decision(request, response))
+
+    def _decide(self, request_id: str, decision: Decision) -> None:
+        request = self._asked.pop(request_id, None)
+        if request is None:
+            return
+        try:
+            self._session.answer(request.call_id, decision)
+        except faults.UnknownCall:
+            # The turn has ended meanwhile, or is being stopped.
+            logger.info("`%s` does not wait for an answer any more", request.name)
+
+    # The session's sink.
+
+    @property
+    def congested(self) -> bool:
+        """Whether the agent should wait for the bridge."""
+        return self._output.congested
+
+    async def drain(self) -> None:
+        """Wait for the bridge."""
+        await self._output.drain()
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        """Some events of the session. Text that comes at once goes out as one piece."""
+        for envelope in envelopes:
+            event = envelope.event
+            if isinstance(event, core.TextDelta | core.ThinkingDelta):
+                if type(event) is not self._kind:
+                    self._say_pieces()
+                    self._kind = type(event)
+                self._pieces.append(event.text)
+            else:
+                self._say_pieces()
+                self._happened(event)
+        self._say_pieces()
+        self._output.flush()
+
+    def _say(self, data: bytes) -> None:
+        if data:
+            self._output.write(data)
+
+    def _say_pieces(self) -> None:
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if text:
+            say = self._voice.text if self._kind is core.TextDelta else self._voice.thinking
+            self._say(say(text))
+
+    def _happened(self, event: Event) -> None:
+        match event:
+            case core.ToolRequested():
+                self._ask(event)
+            case core.Failed(message=text):
+                # Not said yet: an agent may try again and succeed, and an error would take the answer back.
+                self._failed = event
+                logger.warning("%s", text)
+            case core.TurnEnded():
+                self._ended(event)
+            case core.Notice(message=text) | core.Progress(message=text):
+                logger.info("%s", text)
+            case core.ToolStarted(name=name):
+                logger.info("`%s` is running", name)
+            case core.ToolFinished(name=name, status=status):
+                logger.info("`%s` has ended: %s", name, status)
+            case core.ToolCancelled(call_id=call_id, reason=reason):
+                logger.info("`%s` did not run: %s", call_id, reason)
+
+    def _ask(self, request: core.ToolRequested) -> None:
+        self._requests += 1
+        # An id of our own: an agent's may hold what the protocol does not allow there.
+        request_id = f"permission-{self._requests}"
+        self._asked[request_id] = request
+        if self._deserted:
+            # Later: the session is in the middle of showing this.
+            self._loop.call_soon(self._decide, request_id, Deny(NOBODY_LEFT))
+        else:
+            self._say(self._voice.request(request_id, request))
+
+    def _ended(self, event: core.TurnEnded) -> None:
+        self._asked.clear()
+        if self.over.done():
+            return
+        if event.outcome == "success":
+            self._say(self._voice.answer(event.usage))
+            self.over.set_result(0)
+            return
+        kind, text = ("cancelled", STOPPED) if event.outcome == "cancelled" else ("agent", UNANSWERED)
+        if self._failed is not None and event.outcome == "error":
+            kind, text = self._failed.kind, self._failed.message
+        self._say(self._voice.error(text, event.usage))
+        self.over.set_result(faults.TABLE.get(kind, faults.TABLE["internal"]).agentproc_exit)
+
+
+def _decision(request: core.ToolRequested, response: PermissionResponse) -> Decision:
+    """What an answer means. Only a clear yes to just what was asked is one."""
+    if response.behavior != "allow":
+        return Deny(response.message)
+    if response.updated_input is not None and dict(response.updated_input) != dict(request.args):
+        wanted = dumps(dict(response.updated_input)).decode("utf-8", "replace")
+        return Deny(f"Not like this. Ask again with this input: {wanted}")
+    return Approve()
+
+
+# What the agent is told
+
+
+def user_message(turn: Turn) -> core.UserMessage:
+    """The message of a turn. Attached files of this machine are files; of all others the agent learns the address.
+
+    Raises:
+        RemoteProtocolError: it says nothing and brings nothing.
+    """
+    if not turn.message.strip() and not turn.attachments:
+        raise faults.RemoteProtocolError(EMPTY)
+    paths = [(attachment, local_path(attachment.url)) for attachment in turn.attachments]
+    elsewhere = [_mention(attachment) for attachment, path in paths if path is None]
+    text = "\n\n".join(filter(None, (turn.message, "\n".join(elsewhere))))
+    return core.UserMessage(text, tuple(path for _, path in paths if path is not None))
+
+
+def _mention(attachment: Attachment) -> str:
+    named = f" `{attachment.name}`" if attachment.name else ""
+    url = attachment.url
+    where = url if len(url) <= SHOWN_URL_CHARS else f"{url[:80]}... ({len(url)} characters)"
+    return f"[Attached {attachment.type}{named}: {where}]"
+
+
+class Witness(Redaction):
+    """Redacts, and says in the log which tools the policy denied: no line of the protocol does."""
+
+    def __call__(self, event: Event) -> Sequence[Event]:
+        clean = super().__call__(event)
+        if isinstance(event, core.ToolJudged) and event.verdict == "deny":
+            logger.warning(
+                "The tool `%s` (%s) was not allowed, and nobody can be asked here. "
+                "To allow it, start with `--allow %s`, or with another `--mode`.",
+                event.name,
+                event.category,
+                event.name,
+            )
+        return clean

@@ -1,0 +1,253 @@
+"""Answers that appear while they are being written."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.support.loop import run, until
+from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform
+from trunkline.chat.delivery.answer import FINISH_SECONDS, FIRST_SECONDS, MOST_NEW_CHARS
+from trunkline.chat.delivery.outbox import Outbox
+from trunkline.chat.delivery.splitting import closed, split
+from trunkline.chat.delivery.states import State
+from trunkline.chat.delivery.store import ChatStore
+from trunkline.chat.platform import Inbound, Limits, NotNow, Unclear
+
+IDEMPOTENT = LIMITS.replace(idempotent=True)
+NO_EDITS = LIMITS.replace(edits=False)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChatStore]:
+    store = ChatStore(str(tmp_path / "chat.db"))
+    yield store
+    store.close()
+
+
+def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
+    return Outbox(platform, store, chance=lambda: 0.0)
+
+
+def test_an_answer_is_one_message_that_grows_at_the_pace_of_the_platform(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        answer = outbox(platform, store).answer("c", reply_to="in-1")
+        for number in range(40):
+            answer.feed("a ")
+            await asyncio.sleep(0.1)
+            assert len(platform.calls) <= number // 10 + 1
+        await answer.finish("-- footer")
+        assert platform.shown() == ["a " * 39 + "a\n\n-- footer"]
+        first, *others = platform.calls
+        assert (first.what, first.reply_to) == ("send", "in-1")
+        assert first.at == pytest.approx(FIRST_SECONDS)
+        assert len(others) >= 3
+        assert all(call.what == "edit" for call in others)
+        assert all(later.at - before.at >= 0.999 for before, later in pairwise(platform.calls))
+
+    run(main())
+
+
+def test_a_short_answer_is_one_message_without_a_change(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        answer = outbox(platform, store).answer("c")
+        answer.feed("\n\nHello, ")
+        answer.feed("you.\n")
+        await answer.finish("-- echo")
+        assert platform.shown() == ["Hello, you.\n\n-- echo"]
+        assert len(platform.calls) == 1
+        assert await answer.settled() is State.SENT
+
+    run(main())
+
+
+def test_an_answer_without_text_is_no_message(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        answer = outbox(platform, store).answer("c")
+        answer.feed("\n ")
+        await answer.finish()
+        await answer.finish()
+        assert platform.calls == []
+        with pytest.raises(RuntimeError):
+            answer.feed("more")
+
+    run(main())
+
+
+@pytest.mark.parametrize("limits", [LIMITS, NO_EDITS, IDEMPOTENT], ids=["edits", "no edits", "idempotent"])
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_the_platform_does_all_of_the_answer_is_shown_once(
+    store: ChatStore, limits: Limits, seed: int
+) -> None:
+    chance = random.Random(seed)
+    words = [f"w{number}" + chance.choice([" ", " ", "\n", "\n\n"]) for number in range(300)]
+
+    async def main() -> None:
+        platform = ScriptedPlatform(limits)
+        faults: list[Exception | After | None] = [None, None, NotNow("x"), NotNow("x", 9)]
+        if limits.idempotent:
+            faults += [After(Unclear("x")), Unclear("x")]
+        platform.script(*(chance.choice(faults) for _ in range(200)))
+        answer = outbox(platform, store).answer("c")
+        for word in words:
+            answer.feed(word)
+            if chance.random() < 0.2:
+                await asyncio.sleep(chance.random() * 3)
+        answer.complete()
+        assert await answer.settled() is State.SENT
+        assert "\n".join(platform.shown()).split() == "".join(words).split()
+        assert store.execute("SELECT count(*) FROM outbox WHERE state <> 'sent' OR shown IS NOT body").fetchone() == (
+            0,
+        )
+
+    run(main())
+
+
+def test_an_answer_that_grows_too_long_goes_on_in_a_new_message_with_its_code_fence(store: ChatStore) -> None:
+    text = "Look:\n```python\n" + "".join(f"line_{number} = {number}\n" for number in range(30)) + "```\nDone."
+
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        answer = outbox(platform, store).answer("c")
+        for char in text:
+            answer.feed(char)
+            await asyncio.sleep(0.01)
+            for shown in platform.shown():
+                assert closed(shown) == shown
+        await answer.finish()
+        assert platform.shown() == split(text, LIMITS.text_chars)
+        assert len(platform.shown()) == 5
+        assert len(platform.of("send")) == len(platform.shown())
+
+    run(main())
+
+
+def test_where_messages_cannot_be_changed_each_is_sent_when_it_is_full(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform(NO_EDITS)
+        answer = outbox(platform, store).answer("c")
+        answer.feed("word " * 10)
+        await asyncio.sleep(60)
+        assert platform.calls == []
+        answer.feed("word " * 15)
+        await asyncio.sleep(2)
+        assert len(platform.shown()) == 1
+        await answer.finish()
+        assert " ".join(platform.shown()) == ("word " * 25).strip()
+
+    run(main())
+
+
+def test_what_was_posted_during_an_answer_stands_where_it_was_posted(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        box = outbox(platform, store)
+        answer = box.answer("c")
+        answer.feed("I must ask.")
+        answer.cut()
+        box.post("c", "May I?")
+        answer.feed("Thank you.")
+        await answer.finish()
+        assert platform.shown() == ["I must ask.", "May I?", "Thank you."]
+
+    run(main())
+
+
+def test_an_answer_that_still_grows_does_not_hold_up_other_messages(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform(LIMITS.replace(edit_seconds=30.0))
+        box = outbox(platform, store)
+        answer = box.answer("c")
+        answer.feed("One")
+        await until(lambda: answer._timer)
+        await asyncio.sleep(FIRST_SECONDS)
+        answer.feed(" two")
+        await asyncio.sleep(1)
+        assert await box.post("c", "Aside").settled() is State.SENT
+        assert platform.shown() == ["One", "Aside"]
+        assert await box.drained(1)
+        await answer.finish()
+        await answer.settled()
+        assert platform.shown() == ["One two", "Aside"]
+
+    run(main())
+
+
+def test_the_end_of_an_answer_and_of_its_note_are_on_disk_together(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        note = store.note("scripted", Inbound("1", "c", "me", "hello"))
+        assert note is not None
+        store.begin(note)
+        answer = outbox(platform, store).answer("c")
+        answer.feed("word " * 50)
+        with store.together():
+            answer.complete()
+            store.end(note, "success")
+            assert platform.calls == []
+        assert store.execute("SELECT count(*) FROM outbox WHERE state = 'pending'").fetchone() == (3,)
+        assert store.interrupted("scripted") == []
+        assert await answer.settled() is State.SENT
+        assert len(platform.shown()) == 3
+
+    run(main())
+
+
+def test_finishing_takes_no_longer_than_it_may_and_the_answer_goes_out_afterwards(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        platform.script(NotNow("slow down", 600))
+        answer = outbox(platform, store).answer("c")
+        answer.feed("Hello")
+        await answer.finish()
+        assert asyncio.get_running_loop().time() == FINISH_SECONDS
+        assert platform.shown() == []
+        assert await answer.settled() is State.SENT
+        assert platform.shown() == ["Hello"]
+
+    run(main())
+
+
+def test_a_lot_of_text_is_not_held_back_until_the_next_look(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        answer = outbox(platform, store).answer("c")
+        answer.feed("word " * (MOST_NEW_CHARS // 5 + 1))
+        await until(lambda: len(platform.shown()) > 100)
+        assert asyncio.get_running_loop().time() == 0
+        await answer.finish()
+
+    run(main())
+
+
+@pytest.mark.parametrize("limits", [LIMITS.replace(text_chars=4096), NO_EDITS.replace(text_chars=4096)])
+def test_feeding_costs_the_same_for_the_first_word_and_the_last(store: ChatStore, limits: Limits) -> None:
+    async def seconds(words: int) -> float:
+        platform = ScriptedPlatform(limits)
+        answer = outbox(platform, store).answer("c")
+        begin = time.process_time()
+        for number in range(words):
+            answer.feed("word ")
+            if number % 1000 == 0:
+                await asyncio.sleep(0.1)
+        answer.complete()
+        spent = time.process_time() - begin
+        await answer.settled()
+        return spent
+
+    async def main() -> None:
+        await seconds(5_000)
+        small, large = await seconds(12_500), await seconds(200_000)
+        # Sixteen times the words: a square would be 256.
+        assert large < max(100 * small, 0.5)
+
+    run(main())

@@ -1,0 +1,286 @@
+"""What an agent asks is asked in the chat that caused it, and only a clear and timely yes is one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_bridge import DONE, Stage
+from tests.support.chat_platform import MemoryPlatform
+from tests.support.loop import run
+from trunkline.chat.platform import Limits
+from trunkline.core.agent import Approve, Deny
+from trunkline.core.events import TextDelta, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
+
+ASK = ToolRequested("c1", "Bash", "exec", {"command": "make"}, "Builds it")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+@pytest.fixture
+def typing(tmp_path: Path) -> Stage:
+    """Where there are no buttons, and nothing can be changed."""
+    return Stage(tmp_path, MemoryPlatform(Limits(text_chars=1000, edits=False)))
+
+
+async def ask(stage: Stage, *requests: ToolRequested) -> None:
+    stage.platform.says("build it")
+    await stage.asked()
+    stage.agent.say(*requests or (ASK,))
+    await stage.sees("**Approval")
+
+
+def number_of(stage: Stage) -> str:
+    return stage.platform.last().text.partition("Approval ")[2].partition("**")[0]
+
+
+def test_a_button_approves_and_the_message_says_who_did(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            question = stage.platform.last()
+            assert "```sh\nmake\n```" in question.text
+            assert "Builds it" in question.text
+            assert [button.label for button in question.buttons] == ["Approve", "Always (exec)", "Deny"]
+            stage.platform.presses("Approve")
+            await stage.passes(lambda: stage.agent.decisions == [("c1", Approve())])
+            await stage.sees("Approved by `1`.")
+            assert question.buttons == ()
+            stage.agent.say(ToolStarted("c1", "Bash"), ToolFinished("c1", "Bash", "success", "ok"))
+            await stage.answers("built")
+
+    run(main())
+
+
+def test_a_button_denies_and_the_agent_goes_on(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            stage.platform.presses("Deny")
+            await stage.sees("Denied by `1`.")
+            assert isinstance(stage.agent.decisions[0][1], Deny)
+            await stage.answers("then not")
+
+    run(main())
+
+
+def test_where_there_are_no_buttons_the_answer_is_typed(typing: Stage) -> None:
+    async def main() -> None:
+        async with typing.bridge():
+            await ask(typing)
+            number = number_of(typing)
+            assert f"`/approve {number}` or `/deny {number}`" in typing.platform.last().text
+            typing.platform.says("/approve", name="Ann `x`")
+            await typing.sees("Approved by Ann 'x' (`1`).")
+            assert typing.agent.decisions == [("c1", Approve())]
+            typing.platform.says(f"/approve {number}")
+            await typing.sees(f"`{number}` is over: approved by Ann 'x' (`1`).")
+            typing.agent.say(ToolStarted("c1", "Bash"), ToolFinished("c1", "Bash", "success", "ok"))
+            await typing.answers("built")
+
+    run(main())
+
+
+def test_a_typed_denial_carries_its_reason_to_the_agent(typing: Stage) -> None:
+    async def main() -> None:
+        async with typing.bridge():
+            await ask(typing)
+            typing.platform.says(f"/deny {number_of(typing)} not on Friday")
+            await typing.passes(lambda: typing.agent.decisions == [("c1", Deny("not on Friday"))])
+
+    run(main())
+
+
+def test_what_is_not_a_clear_yes_approves_nothing(typing: Stage) -> None:
+    async def main() -> None:
+        async with typing.bridge():
+            await ask(typing)
+            typing.platform.says("/approve not")
+            await typing.sees("nothing was approved")
+            typing.platform.says("/approve 99999")
+            await typing.sees("There is no question `99999`")
+            assert typing.agent.decisions == []
+
+    run(main())
+
+
+def test_always_releases_what_waits_and_what_comes(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, ASK, ToolRequested("c2", "Bash", "exec", {"command": "make test"}))
+            await stage.passes(lambda: len(stage.platform.shown()) == 2)
+            stage.platform.presses("Always")
+            await stage.passes(lambda: [call for call, _ in stage.agent.decisions] == ["c2", "c1"])
+            stage.agent.say(ToolStarted("c1", "Bash"), ToolStarted("c2", "Bash"))
+            await stage.sees("and all of `exec` in this session")
+            await stage.sees("No answer needed: it is being done.")
+            stage.agent.say(ToolRequested("c3", "Bash", "exec", {"command": "ls"}))
+            await stage.passes(lambda: ("c3", Approve()) in stage.agent.decisions)
+            assert len(stage.platform.shown()) == 2
+
+    run(main())
+
+
+def test_nobody_answers_and_it_is_denied_with_a_visible_note(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, approval_seconds=30.0)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            assert "denied in 0.5 minutes" in stage.platform.last().text
+            await asyncio.sleep(29)
+            assert stage.agent.decisions == []
+            await asyncio.sleep(2)
+            assert stage.agent.decisions == [("c1", Deny("Nobody answered within 0.5 minutes"))]
+            await stage.sees("Denied: nobody answered within 0.5 minutes.")
+            await stage.answers("so be it")
+
+    run(main())
+
+
+def test_two_questions_run_out_each_at_its_own_time(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, approval_seconds=30.0)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            await asyncio.sleep(20)
+            stage.agent.say(ToolRequested("c2", "Bash", "exec", {"command": "ls"}))
+            await asyncio.sleep(15)
+            assert [call for call, _ in stage.agent.decisions] == ["c1"]
+            await asyncio.sleep(20)
+            assert [call for call, _ in stage.agent.decisions] == ["c1", "c2"]
+
+    run(main())
+
+
+def test_a_press_that_comes_late_or_twice_says_so_and_changes_nothing(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            buttons, message = stage.platform.last().buttons, stage.platform.last().id
+            stage.platform.presses_data(buttons[2].data, message, id="p")
+            await stage.sees("Denied by `1`.")
+            stage.platform.presses_data(buttons[2].data, message, id="p")
+            stage.platform.presses_data(buttons[0].data, message)
+            await stage.sees("This question is over.")
+            assert len([text for text in stage.platform.shown() if "is over" in text]) == 1
+            assert [type(decision) for _, decision in stage.agent.decisions] == [Deny]
+
+    run(main())
+
+
+def test_neither_strangers_nor_those_who_are_not_approvers_may_answer(stage: Stage) -> None:
+    stage.allow = ("memory:1", "memory:2")
+    stage.approvers = ("memory:2",)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            stage.platform.presses("Approve", sender="666")
+            stage.platform.presses("Approve", sender="1")
+            await stage.sees("You may not answer this")
+            stage.platform.says("/approve", sender="1")
+            await stage.passes(lambda: len([text for text in stage.platform.shown() if "You may not" in text]) == 2)
+            assert stage.agent.decisions == []
+            stage.platform.presses("Approve", sender="2")
+            await stage.sees("Approved by `2`.")
+
+    run(main())
+
+
+def test_a_question_is_asked_in_its_chat_and_answered_there_only(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            data, message = stage.platform.last().buttons[0].data, stage.platform.last().id
+            stage.platform.presses_data(data, message, chat="other")
+            await stage.sees("This question is over.", "other")
+            assert stage.agent.decisions == []
+
+    run(main())
+
+
+def test_waiting_for_an_approval_is_not_busy(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            stage.platform.says("and then?")
+            await stage.sees("1 message is waiting")
+            stage.platform.says("/status")
+            await stage.sees("state: waiting for an approval")
+            assert "waiting approvals: `" in stage.platform.last().text
+            typed = len(stage.platform.typed)
+            await asyncio.sleep(60)
+            assert len(stage.platform.typed) == typed
+            stage.platform.presses("Approve")
+            await stage.sees("Approved by")
+
+    run(main())
+
+
+def test_a_stop_ends_the_question_too(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            stage.platform.says("/stop")
+            await stage.sees("No answer needed: Stopped by user.")
+            await stage.sees("(stopped)")
+
+    run(main())
+
+
+def test_what_the_agent_says_after_a_question_stands_below_it(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("build it")
+            await stage.asked()
+            stage.agent.say(TextDelta("I will build it."))
+            await stage.sees("I will build it.")
+            stage.agent.say(ASK)
+            await stage.sees("**Approval")
+            stage.platform.presses("Approve")
+            await stage.sees("Approved by")
+            stage.agent.say(ToolStarted("c1", "Bash"), ToolFinished("c1", "Bash", "success", "ok"))
+            await stage.answers("It is built.")
+            before, question, after = stage.platform.shown()
+            assert (before, after.split("\n")[0]) == ("I will build it.", "It is built.")
+            assert "Approval" in question
+
+    run(main())
+
+
+def test_the_secrets_of_the_settings_are_in_no_question(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, platforms={"telegram": {"token": "123:very-secret"}})
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, ASK.replace(args={"command": "curl -H 123:very-secret"}))
+            stage.agent.say(ToolCancelled("c1", "no"), TextDelta("it is 123:ve"), TextDelta("ry-secret"), DONE)
+            await stage.sees("it is [redacted]")
+            assert "very-secret" not in "".join(stage.platform.shown())
+
+    run(main())
+
+
+def test_when_nobody_is_left_to_answer_it_is_denied_at_once(stage: Stage) -> None:
+    async def main() -> None:
+        bridge = await stage.started()
+        serving = asyncio.ensure_future(bridge.serve())
+        stage.platform.says("build it")
+        await stage.asked()
+        stage.platform.leaves()
+        await asyncio.sleep(0.1)
+        stage.agent.say(ASK)
+        await stage.passes(lambda: stage.agent.decisions == [("c1", Deny("Nobody is left to answer"))])
+        stage.agent.say(TextDelta("alone"), DONE)
+        await asyncio.wait_for(serving, 10)
+        await stage.end(bridge, serving)
+        assert stage.platform.shown()[-1] == "alone"
+
+    run(main())

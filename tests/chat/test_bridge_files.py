@@ -1,0 +1,120 @@
+"""Files in both directions, through the whole bridge."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_bridge import DONE, Stage
+from tests.support.loop import run
+from trunkline.chat.attachments import MOST_FILES
+from trunkline.chat.platform import File
+from trunkline.core.events import TextDelta, ToolFinished, ToolStarted
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
+
+
+def contents(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    stage = Stage(tmp_path)
+    stage.platform.files["ref"] = PNG
+    return stage
+
+
+def test_a_picture_without_a_word_reaches_the_agent(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("", files=(File("image", "ref"),))
+            await stage.asked()
+            message = stage.agent.heard[0]
+            assert (message.text, len(message.files)) == ("", 1)
+            assert contents(message.files[0]) == PNG
+            await stage.answers("a picture")
+
+    run(main())
+
+
+def test_a_file_that_cannot_be_had_is_told_and_the_text_goes_on(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("look", files=(File("file", "gone", "a.txt"), File("image", "ref", "b.png")))
+            await stage.sees("The file `a.txt` could not be taken: there is no such file.")
+            await stage.asked()
+            assert (stage.agent.heard[0].text, len(stage.agent.heard[0].files)) == ("look", 1)
+            await stage.answers("ok")
+
+    run(main())
+
+
+def test_a_message_of_which_nothing_is_left_is_an_error_and_not_a_turn(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("", files=(File("file", "gone"),))
+            await stage.sees("There is nothing to answer in this message.")
+            assert not stage.dolls
+
+    run(main())
+
+
+def test_more_files_than_anybody_needs_are_left_out(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("many", files=tuple(File("image", "ref") for _ in range(MOST_FILES + 1)))
+            await stage.sees("Only the first 10 files were taken.")
+            await stage.asked()
+            assert len(stage.agent.heard[0].files) == MOST_FILES
+
+    run(main())
+
+
+def test_a_caption_that_looks_like_a_command_is_a_caption(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("/stop", files=(File("image", "ref"),))
+            await stage.asked()
+            assert stage.agent.heard[0].text == "/stop"
+
+    run(main())
+
+
+def test_pictures_of_tools_and_files_that_the_answer_shows_are_sent_after_it(stage: Stage) -> None:
+    (stage.directory / "plot.png").write_bytes(PNG)
+    (stage.directory / ".env").write_bytes(b"KEY=1")
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("plot it")
+            await stage.asked()
+            stage.agent.say(
+                ToolStarted("1", "Shot"),
+                ToolFinished("1", "Shot", "success", b64encode(PNG).decode(), "image"),
+                TextDelta("Here: ![the plot](plot.png) and ![](.env)"),
+                DONE,
+            )
+            await stage.sees("[image] plot.png")
+            assert stage.platform.shown()[1:] == ["[image] picture.png", "[image] plot.png"]
+            for message in stage.platform.chats["c"][1:]:
+                assert message.file is not None
+                assert contents(message.file) == PNG
+
+    run(main())
+
+
+def test_an_answer_that_is_only_a_picture_is_an_answer(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("show me")
+            await stage.asked()
+            stage.agent.say(
+                ToolStarted("1", "Shot"), ToolFinished("1", "Shot", "success", b64encode(PNG).decode(), "image"), DONE
+            )
+            await stage.sees("[image]")
+            assert stage.platform.shown() == ["[image] picture.png"]
+
+    run(main())

@@ -1,0 +1,306 @@
+"""What survives: sessions, queues, retries; and how the bridge ends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.chat_bridge import DONE, Stage
+from tests.support.chat_platform import LIMITS, MemoryPlatform
+from tests.support.loop import run
+from trunkline.chat import bridge as bridge_module
+from trunkline.chat import control, turn
+from trunkline.chat.bridge import Bridge
+from trunkline.chat.platform import NotNow, SendFailed
+from trunkline.core.events import Failed, TextDelta, TurnEnded
+from trunkline.core.faults import ConfigError
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+async def vanish(stage: Stage, bridge: Bridge) -> None:
+    """As after `kill -9`: nothing is ended, and nobody writes to the disk any more. Its locks are free."""
+    assert stage.store is not None
+    stage.store.close()
+    for log in stage.sessions.logs.values():
+        log.held = False
+    await bridge.outbox.close()
+
+
+def test_a_session_goes_on_after_a_restart(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+        async with stage.bridge():
+            stage.platform.says("two")
+            await stage.asked(2)
+            await stage.answers("second")
+            before, after = (doll.requests[0] for doll in stage.dolls)
+            assert after.resumed
+            assert before.session_id == after.session_id
+
+    run(main())
+
+
+def test_a_session_that_nobody_uses_is_closed_and_goes_on_later(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, idle_seconds=100.0)
+
+    async def main() -> None:
+        async with stage.bridge() as bridge:
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+            first = stage.dolls[0]
+            closed = []
+            for seconds in (90, 20):
+                await asyncio.sleep(seconds)
+                closed.append(first.closed)
+            assert closed == [False, True]
+            assert bridge._conversations == {}
+            stage.platform.says("two")
+            await stage.asked(2)
+            assert stage.agent.requests[0].resumed
+            await stage.answers("second")
+
+    run(main())
+
+
+def test_a_message_that_comes_while_the_session_is_being_closed_is_answered(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, idle_seconds=100.0)
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+            closing = asyncio.Event()
+
+            async def slow_close() -> None:
+                closing.set()
+                await asyncio.sleep(0.3)
+
+            stage.agent.close = slow_close  # type: ignore[method-assign]
+            await asyncio.wait_for(closing.wait(), 200)
+            stage.platform.says("two")
+            await stage.asked(2)
+            await stage.answers("second")
+            assert not stage.platform.sees("Error")
+
+    run(main())
+
+
+def test_a_session_that_is_gone_is_replaced_and_the_chat_is_told(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+        stage.sessions.logs.clear()
+        async with stage.bridge():
+            stage.platform.says("two")
+            await stage.sees("This is a new session: it does not know what was said before.")
+            await stage.asked(2)
+            assert not stage.agent.requests[0].resumed
+            await stage.answers("second")
+
+    run(main())
+
+
+def test_an_agent_that_forgot_its_session_gets_a_new_one_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn, "is_dead_session", lambda text: "No conversation found" in text)
+    dead = (Failed("agent", "No conversation found with session ID: 1"), TurnEnded("error"))
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+            stage.platform.says("two")
+            await stage.asked(2)
+            stage.agent.say(*dead)
+            await stage.sees("The agent does not know the earlier session any more. This is a new session")
+            await stage.asked(3)
+            assert [message.text for message in stage.agent.heard] == ["two"]
+            assert not stage.agent.requests[0].resumed
+            stage.agent.say(*dead)
+            await stage.sees("**Error**: No conversation found")
+            assert len(stage.dolls) == 2
+
+    run(main())
+
+
+def test_another_failure_does_not_cost_the_session(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+            stage.platform.says("two")
+            await stage.asked(2)
+            stage.agent.say(Failed("timeout", "It took too long."), TurnEnded("error"))
+            await stage.sees("**Error**: It took too long.")
+            stage.platform.says("three")
+            await stage.asked(3)
+            assert len(stage.dolls) == 1
+
+    run(main())
+
+
+def test_what_waited_is_answered_after_the_restart_and_what_ran_is_told(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            for text in ("one", "two", "three"):
+                stage.platform.says(text)
+            await stage.asked()
+            stage.agent.say(TextDelta("half"))
+            await stage.sees("half")
+            await stage.sees("2 messages are waiting")
+        assert stage.platform.sees("half\n\n(stopped: the bridge is restarting; `/retry` asks again)")
+        async with stage.bridge():
+            await stage.asked(2)
+            await stage.answers("second")
+            await stage.asked(3)
+            await stage.answers("third")
+            stage.platform.says("/retry")
+            await stage.asked(4)
+            assert [message.text for doll in stage.dolls for message in doll.heard] == ["one", "two", "three", "one"]
+
+    run(main())
+
+
+def test_a_turn_that_a_crash_cut_off_is_told_once_and_never_run_again_unasked(stage: Stage) -> None:
+    async def main() -> None:
+        bridge = await stage.started()
+        serving = asyncio.ensure_future(bridge.serve())
+        stage.platform.says("one " * 50)
+        await stage.asked()
+        stage.platform.says("/status")
+        await stage.sees("state: answering")
+        serving.cancel()
+        await vanish(stage, bridge)
+        for _ in range(2):
+            async with stage.bridge():
+                await stage.sees("The bridge was interrupted before this was answered: `one one")
+        told = [text for text in stage.platform.shown() if "interrupted" in text]
+        assert len(told) == 1
+        assert sum(len(doll.heard) for doll in stage.dolls) == 1
+        async with stage.bridge():
+            stage.platform.presses("Ask again")
+            await stage.asked(2)
+            await stage.answers("at last")
+            stage.platform.presses("Ask again")
+            await stage.sees("There is nothing to ask again.")
+
+    run(main())
+
+
+def test_the_end_of_the_bridge_is_bounded_although_the_agent_is_deaf(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            stage.agent.obedient = False
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 15
+        assert stage.platform.sees("(stopped: the bridge is restarting")
+        assert stage.platform.closed
+
+    run(main())
+
+
+def test_a_platform_that_is_away_does_not_keep_the_bridge_from_ending(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            stage.platform.faults.extend(NotNow("away") for _ in range(100))
+            stage.agent.say(TextDelta("kept"), DONE)
+            await asyncio.sleep(1)
+        assert stage.platform.shown() == []
+        stage.platform.faults.clear()
+        async with stage.bridge():
+            await stage.sees("kept")
+        assert stage.platform.shown() == ["kept"]
+
+    run(main())
+
+
+def test_what_was_not_delivered_is_named_in_the_status(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, MemoryPlatform(LIMITS))
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.faults.append(SendFailed("no"))
+            stage.platform.says("/help")
+            await asyncio.sleep(1)
+            stage.platform.says("/status")
+            await stage.sees("undelivered messages: 1")
+
+    run(main())
+
+
+def test_two_bridges_of_one_platform_do_not_share_a_store(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            first = stage.store
+            with pytest.raises(ConfigError, match="Another bridge serves"):
+                await stage.started()
+            assert stage.store is not None
+            stage.store.close()
+            stage.store = first
+
+    run(main())
+
+
+def test_a_bridge_that_could_not_start_can_be_closed(stage: Stage) -> None:
+    async def main() -> None:
+        async def refused() -> None:
+            raise ConfigError("The token is wrong.")
+
+        stage.platform.open = refused  # type: ignore[method-assign]
+        with pytest.raises(ConfigError, match="token is wrong"):
+            await stage.started()
+        assert stage.made is not None
+        await stage.made.close()
+        assert stage.store is not None
+        stage.store.close()
+        assert stage.platform.closed
+
+    run(main())
+
+
+def test_a_defect_of_ours_costs_one_message_and_not_the_bridge(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge_module, "parse", lambda text: 1 / 0 if text == "odd" else None)
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("odd")
+            stage.platform.says("hello")
+            await stage.asked()
+            await stage.answers("hi")
+
+    run(main())
+
+
+def test_a_command_that_fails_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> str:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(control.Control, "perform", broken)
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("/help")
+            await stage.sees("the bridge could not do this; its log says why")
+            stage.platform.says("hello")
+            await stage.asked()
+            await stage.answers("hi")
+
+    run(main())

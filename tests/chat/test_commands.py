@@ -1,0 +1,57 @@
+"""What is a command of the bridge's, and what goes to the agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from trunkline.chat.commands import HELP, NAMES, Choice, Command, choice, for_agent, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/stop", Command("stop")),
+        ("  /Stop  ", Command("stop")),
+        ("!stop", Command("stop")),
+        ("/stop@some_bot", Command("stop")),
+        ("/agent claude code", Command("agent", "claude code")),
+        ("/deny 3 not\nnow", Command("deny", "3 not\nnow")),
+    ],
+)
+def test_a_command_of_ours_is_understood(text: str, command: Command) -> None:
+    assert parse(text) == command
+
+
+@pytest.mark.parametrize("text", ["", "stop", "/", "/compact", "//stop", "/stopp", "/ stop", "a /stop", "/usr/bin/ls"])
+def test_everything_else_goes_to_the_agent(text: str) -> None:
+    assert parse(text) is None
+
+
+def test_two_slashes_are_for_an_agent_whose_command_has_our_name() -> None:
+    assert for_agent("//status now") == "/status now"
+    assert for_agent("//comment") == "//comment"
+    assert for_agent("hello") == "hello"
+
+
+@pytest.mark.parametrize(
+    ("command", "chosen"),
+    [
+        (Command("approve"), Choice()),
+        (Command("approve", "3"), Choice(3)),
+        (Command("approve", "always"), Choice(None, always=True)),
+        (Command("approve", "3 Always"), Choice(3, always=True)),
+        (Command("approve", "not"), None),
+        (Command("approve", "3 4"), None),
+        (Command("approve", "9" * 5000), None),
+        (Command("approve", "٣"), None),
+        (Command("deny"), Choice()),
+        (Command("deny", "3 too dangerous"), Choice(3, reason="too dangerous")),
+        (Command("deny", "too dangerous"), Choice(None, reason="too dangerous")),
+    ],
+)
+def test_only_a_clear_yes_is_a_yes(command: Command, chosen: Choice | None) -> None:
+    assert choice(command) == chosen
+
+
+def test_the_help_names_every_command() -> None:
+    assert all(f"`/{name}" in HELP for name in NAMES)

@@ -1,0 +1,91 @@
+"""Who is let in, and how often."""
+
+from __future__ import annotations
+
+from trunkline.chat.senders import (
+    MOST_REMEMBERED,
+    REFUSAL_SECONDS,
+    REFUSALS_A_MINUTE,
+    SLOW_DOWN_SECONDS,
+    Senders,
+    Verdict,
+)
+
+ME = "telegram:1"
+STRANGER = "telegram:2"
+
+
+def test_an_empty_list_lets_nobody_in() -> None:
+    senders = Senders(())
+    assert not senders.allowed(ME)
+    assert senders.judge(ME, 0.0) is Verdict.REFUSE
+
+
+def test_those_who_are_named_are_let_in_on_their_platform_only() -> None:
+    senders = Senders((ME,))
+    assert senders.judge(ME, 0.0) is Verdict.TAKE
+    assert senders.judge("matrix:1", 0.0) is Verdict.REFUSE
+
+
+def test_a_star_lets_everybody_in() -> None:
+    assert Senders(("*",)).judge(STRANGER, 0.0) is Verdict.TAKE
+
+
+def test_a_stranger_is_refused_once_in_an_hour() -> None:
+    senders = Senders((ME,))
+    assert senders.judge(STRANGER, 0.0) is Verdict.REFUSE
+    assert senders.judge(STRANGER, REFUSAL_SECONDS - 1) is Verdict.IGNORE
+    assert senders.judge(STRANGER, REFUSAL_SECONDS + 1) is Verdict.REFUSE
+
+
+def test_a_crowd_of_strangers_is_refused_a_few_times_a_minute() -> None:
+    senders = Senders((ME,))
+    verdicts = [senders.judge(f"telegram:{number}", 0.0) for number in range(100, 1100)]
+    assert verdicts.count(Verdict.REFUSE) == REFUSALS_A_MINUTE
+    assert senders.judge("telegram:9999", 60.0) is Verdict.REFUSE
+
+
+def test_the_memory_does_not_grow_with_the_number_of_people() -> None:
+    senders = Senders(("*",))
+    for number in range(3 * MOST_REMEMBERED):
+        senders.judge(f"telegram:{number}", float(number))
+    assert len(senders._buckets) == MOST_REMEMBERED
+
+
+def test_who_is_too_fast_is_told_once_and_may_go_on_after_a_while() -> None:
+    senders = Senders((ME,), rate=3)
+    assert [senders.judge(ME, 0.0) for _ in range(5)] == [
+        Verdict.TAKE,
+        Verdict.TAKE,
+        Verdict.TAKE,
+        Verdict.SLOW_DOWN,
+        Verdict.IGNORE,
+    ]
+    assert senders.judge(ME, 21.0) is Verdict.TAKE
+    assert senders.judge(ME, 21.0) is Verdict.IGNORE
+    assert SLOW_DOWN_SECONDS > 21.0
+
+
+def test_one_who_is_too_fast_does_not_slow_down_others() -> None:
+    senders = Senders(("*",), rate=1)
+    assert senders.judge(ME, 0.0) is Verdict.TAKE
+    assert senders.judge(ME, 0.0) is Verdict.SLOW_DOWN
+    assert senders.judge(STRANGER, 0.0) is Verdict.TAKE
+
+
+def test_a_clock_that_goes_back_gives_nothing_away() -> None:
+    senders = Senders((ME,), rate=1)
+    assert senders.judge(ME, 100.0) is Verdict.TAKE
+    assert senders.judge(ME, 0.0) is Verdict.SLOW_DOWN
+
+
+def test_all_who_are_let_in_may_approve_unless_some_are_named() -> None:
+    assert Senders((ME,)).may_approve(ME)
+    assert not Senders((ME,)).may_approve(STRANGER)
+    named = Senders((ME, STRANGER), approvers=(STRANGER,))
+    assert named.may_approve(STRANGER)
+    assert not named.may_approve(ME)
+
+
+def test_an_approver_who_is_not_let_in_may_not_approve() -> None:
+    assert not Senders((ME,), approvers=("*",)).may_approve(STRANGER)

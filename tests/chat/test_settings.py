@@ -1,0 +1,120 @@
+"""What the bridge is told by files."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from trunkline.base.config import user_file
+from trunkline.chat import settings
+from trunkline.core.faults import ConfigError
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def own(text: str) -> None:
+    path = Path(user_file())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_without_files_the_coder_answers_and_nobody_is_let_in(workspace: Path) -> None:
+    found = settings.load(str(workspace))
+    assert (found.agent, dict(found.agents), found.allow, found.mode) == ("coder", {"coder": "coder"}, (), "default")
+    assert found.workspace == os.path.realpath(workspace)
+
+
+def test_the_users_file_says_everything(workspace: Path) -> None:
+    own(
+        f"""
+        [bridge]
+        agent = "claude"
+        allow = ["telegram:12345", "matrix:@me:example.org"]
+        approvers = ["telegram:12345"]
+        workspace = "{workspace}"
+        mode = "auto_edit"
+        verbosity = "quiet"
+        rate = 5
+        approval_minutes = 0.5
+        [bridge.agents]
+        claude = "agentproc:claude-code"
+        echo = "echo"
+        [bridge.telegram]
+        token = "123:secret-token"
+        """
+    )
+    found = settings.load()
+    assert (found.agent, found.rate, found.approval_seconds, found.mode) == ("claude", 5, 30.0, "auto_edit")
+    assert found.allow == ("telegram:12345", "matrix:@me:example.org")
+    assert found.workspace == str(workspace)
+    assert found.secrets == ("123:secret-token",)
+    assert "secret-token" not in repr(found)
+
+
+def test_the_first_agent_answers_if_none_is_chosen(workspace: Path) -> None:
+    own('[bridge.agents]\nclaude = "agentproc:claude-code"\necho = "echo"\n')
+    assert settings.load(str(workspace)).agent == "claude"
+
+
+def test_a_workspace_may_choose_an_agent_and_nothing_that_matters(workspace: Path) -> None:
+    own('[bridge]\nallow = ["telegram:1"]\n[bridge.agents]\na = "echo"\nb = "echo"\n')
+    (workspace / "trunkline.toml").write_text(
+        '[bridge]\nagent = "b"\nallow = ["*"]\nmode = "yolo"\n[bridge.agents]\nb = "jsonstream:evil"\n'
+    )
+    found = settings.load(str(workspace))
+    assert (found.agent, found.agents["b"], found.allow, found.mode) == ("b", "echo", ("telegram:1",), "default")
+    assert "`bridge.allow`, `bridge.mode`, `bridge.agents`" in found.warnings[0]
+
+
+def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:
+    own(f'trust = ["{workspace}"]\n')
+    (workspace / "trunkline.toml").write_text('[bridge]\nallow = ["telegram:7"]\n')
+    assert settings.load(str(workspace)).allow == ("telegram:7",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[bridge]\nallow = ["12345"]', "`bridge.allow` must be a list of senders"),
+        ('[bridge]\nallow = "telegram:1"', "must be a list of senders"),
+        ("[bridge]\nrate = 0", "`bridge.rate` must be a whole number from 1 on"),
+        ("[bridge]\napproval_minutes = 0", "must be a number of minutes above 0"),
+        ('[bridge]\nagent = "ech"', "Did you mean `echo`?"),
+        ('[bridge]\nworkspace = "/nowhere/at/all"', "is not a directory"),
+        ("[bridge", "is not TOML"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(text: str, said: str) -> None:
+    own(text)
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        settings.load()
+
+
+def test_an_unknown_key_is_warned_about_and_other_sections_are_left_alone(workspace: Path) -> None:
+    own('[bridge]\nalow = ["telegram:1"]\n[default]\nmodel = "x"\n')
+    found = settings.load(str(workspace))
+    assert len(found.warnings) == 1
+    assert "Did you mean `allow`?" in found.warnings[0]
+
+
+def test_a_flag_may_name_any_agent_and_only_what_is_named_can_be_chosen(workspace: Path) -> None:
+    chosen = settings.load(str(workspace), "jsonstream:some-agent")
+    assert (chosen.agent, chosen.insist) == ("jsonstream:some-agent", True)
+    assert dict(chosen.agents) == {"jsonstream:some-agent": "jsonstream:some-agent"}
+    own('[bridge.agents]\na = "echo"\n')
+    assert dict(settings.load(str(workspace), "coder").agents) == {"coder": "coder", "a": "echo"}
+    assert dict(settings.load(str(workspace), "a").agents) == {"a": "echo"}
+    with pytest.raises(ConfigError, match="no agent `nobody`"):
+        settings.load(str(workspace), "nobody")
+
+
+def test_a_sender_without_a_platform_is_refused() -> None:
+    assert settings.check_senders(["telegram:1", "*"]) == ("telegram:1", "*")
+    with pytest.raises(ConfigError, match="names no sender"):
+        settings.check_senders(["12345"])

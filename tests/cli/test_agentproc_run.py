@@ -1,0 +1,232 @@
+"""`trunkline agentproc run`: what a bridge that spawns it sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.base.processes import is_alive, until
+from trunkline.cli import agentproc_run
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc.messages import Attachment
+
+PATIENCE_SECONDS = 20
+COMMAND = (sys.executable, "-m", "trunkline", "agentproc", "run")
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Write:
+    """The path of a profile whose agent is a shell script."""
+
+    def write(script: str, **fields: Any) -> str:
+        agent = tmp_path / "agent.sh"
+        agent.write_text(f"#!/bin/sh\n{script}\n")
+        agent.chmod(0o755)
+        path = tmp_path / "profile.yaml"
+        path.write_text(json.dumps({"command": str(agent), **fields}))
+        return str(path)
+
+    return write
+
+
+def run(profile: str, *arguments: str, message: str = "hi", **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, "--profile", profile, "--message", message, *arguments]
+    options = {"capture_output": True, "text": True, "timeout": PATIENCE_SECONDS, "check": False} | options
+    done: subprocess.CompletedProcess[str] = subprocess.run(command, **options)
+    return done
+
+
+def result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.process
+class TestProcess:
+    def test_the_answer_goes_to_stdout_and_the_session_to_stderr(self, profile: Write) -> None:
+        done = run(
+            profile("""echo 'AGENT_PARTIAL:"one "'; echo AGENT_SESSION:s1; echo 'AGENT_PARTIAL:"two"'; echo body""")
+        )
+        assert done.stdout == "one two\nbody\n"
+        assert "session: s1" in done.stderr
+        assert done.returncode == 0
+
+    def test_with_json_the_last_line_is_one_object_with_everything(self, profile: Write) -> None:
+        done = run(profile("""echo 'AGENT_PARTIAL:"one"'; echo AGENT_SESSION:s1; echo "é"; exit 0"""), "--json")
+        assert result(done) == {
+            "reply": "é", "partials": ["one"], "session_id": "s1", "error": "", "exit_code": 0,
+            "timed_out": False, "truncated": False,
+        }  # fmt: skip
+
+    def test_a_failed_turn_has_its_error_and_its_exit_code(self, profile: Write) -> None:
+        path = profile("""echo body; echo 'AGENT_ERROR:"bad"'; exit 7""")
+        done = run(path, "--json", "--session", "s0")
+        assert (done.returncode, result(done)["exit_code"]) == (7, 7)
+        assert (result(done)["reply"], result(done)["error"], result(done)["session_id"]) == ("", "bad", "s0")
+        plain = run(path)
+        assert (plain.stdout, plain.returncode) == ("", 7)
+        assert "bad" in plain.stderr
+
+    def test_a_timeout_exits_124(self, profile: Write) -> None:
+        done = run(profile("sleep 60", timeout_secs=0.3, kill_grace_secs=0.2), "--json")
+        assert done.returncode == 124
+        assert result(done)["timed_out"] is True
+
+    def test_a_program_that_is_missing_still_gives_the_object(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        path.write_text("command: /no/such/program\n")
+        done = run(str(path), "--json")
+        assert done.returncode == result(done)["exit_code"] == 127
+        assert "/no/such/program" in result(done)["error"]
+        assert "Traceback" not in done.stderr
+
+    def test_a_profile_that_cannot_be_loaded_is_a_message_and_exit_2(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        path.write_text("command: [1\n")
+        done = run(str(path), "--json")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert str(path) in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_the_message_is_read_from_stdin_without_the_last_line_feed(self, profile: Write) -> None:
+        done = run(profile('printf "[%s]" "$AGENT_MESSAGE"'), message="-", input="one\ntwo\n")
+        assert done.stdout == "[one\ntwo]\n"
+
+    def test_options_reach_the_agent(self, profile: Write) -> None:
+        script = 'echo "$AGENT_SESSION_NAME $AGENT_FROM_USER $AGENT_STREAMING $AGENT_IMAGE_URL $AGENT_FILE_URL"'
+        done = run(
+            profile(script), "--session-name", "work", "--from", "ann", "--no-stream",
+            "--image-url", "http://i/1", "--attach", "file=http://f/2=two",
+        )  # fmt: skip
+        assert done.stdout == "work ann 0 http://i/1 http://f/2\n"
+
+    def test_without_streaming_partials_are_left_out(self, profile: Write) -> None:
+        done = run(profile("""echo 'AGENT_PARTIAL:"x"'; echo body"""), "--no-stream", "--json")
+        assert (result(done)["partials"], result(done)["reply"]) == ([], "body")
+
+    def test_pieces_appear_as_they_come(self, profile: Write, tmp_path: Path) -> None:
+        gate = tmp_path / "gate"
+        os.mkfifo(gate)
+        path = profile(f"""echo 'AGENT_PARTIAL:"first"'; read -r _ < {gate}; echo done""")
+        with subprocess.Popen([*COMMAND, "--profile", path, "--message", "x"], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.read(5) == b"first"
+            gate.write_text("go\n")
+            assert process.stdout.read() == b"\ndone\n"
+        assert process.returncode == 0
+
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+    def test_a_signal_takes_the_agents_tree_along(
+        self, profile: Write, tmp_path: Path, number: signal.Signals, code: int
+    ) -> None:
+        path = profile(
+            f"sleep 60 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/pid; echo 'AGENT_PARTIAL:\"x\"'; wait"
+        )
+        command = [*COMMAND, "--profile", path, "--message", "x", "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+            process.send_signal(number)
+            out, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == json.loads(out)["exit_code"] == code
+        for name in ("pid", "child"):
+            assert not is_alive(int((tmp_path / name).read_text()))
+
+    def test_kill_9_leaves_nothing_running(self, profile: Write, tmp_path: Path) -> None:
+        path = profile(f"sleep 60 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/pid; wait")
+        with subprocess.Popen([*COMMAND, "--profile", path, "--message", "x"]) as process:
+            until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+            process.kill()
+        pids = [int((tmp_path / name).read_text()) for name in ("pid", "child")]
+        until(lambda: not any(map(is_alive, pids)))
+
+    def test_an_output_that_nobody_reads_ends_the_agent(self, profile: Write, tmp_path: Path) -> None:
+        path = profile(
+            f"""echo $$ > {tmp_path}/pid; while echo 'AGENT_PARTIAL:"x"'; do :; done""", max_reply_chars=10**9
+        )
+        process = subprocess.Popen(
+            [*COMMAND, "--profile", path, "--message", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.wait(PATIENCE_SECONDS) == 141
+        assert b"Traceback" not in process.stderr.read()
+        process.stderr.close()
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+
+    def test_a_permission_request_is_denied_at_once(self, tmp_path: Path) -> None:
+        agent = tmp_path / "agent.py"
+        agent.write_text(
+            "import json, sys\nsys.stdin.readline()\n"
+            'ask = {"type": "permission_request", "request_id": "r", "tool_name": "Write", "input": {}}\n'
+            "print(json.dumps(ask), flush=True)\n"
+            'print(json.dumps({"type": "result", "text": json.loads(sys.stdin.readline())["behavior"]}))\n'
+        )
+        path = tmp_path / "p.yaml"
+        path.write_text(f'command: {sys.executable}\nargs: ["{agent}"]\nprotocol: "0.4"\npermission: true\n')
+        done = run(str(path), "--json")
+        assert result(done)["reply"] == "deny"
+        assert "Write" in done.stderr
+
+    def test_it_starts_without_an_event_loop_and_without_what_it_does_not_need(self, profile: Write) -> None:
+        command = [sys.executable, "-X", "importtime", "-m", "trunkline", "agentproc", "run"]
+        done = subprocess.run(
+            [*command, "--profile", profile("echo hi"), "--message", "x"],
+            capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True,
+        )  # fmt: skip
+        imported = {
+            line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")
+        }
+        assert done.stdout == "hi\n"
+        assert imported.isdisjoint(
+            {"asyncio", "argparse", "click", "rich", "httpx", "logging", "dataclasses", "inspect"}
+        )
+
+
+def test_options_are_read_alike_on_the_short_way_and_by_argparse() -> None:
+    arguments = ["--profile", "p", "--message", "-m", "--session", "", "--from", "--json", "--json", "--no-stream"]
+    quick = agentproc_run._parse(arguments)
+    whole = agentproc_run._parse_all(arguments)
+    assert vars(quick) == vars(whole)
+    assert (quick.message, quick.from_user, quick.json) == ("-m", "--json", True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--profile", "p"], ["--profile"], ["--profile", "p", "--message", "m", "--x"]]
+)
+def test_a_wrong_command_line_says_what_is_wrong(arguments: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--help"):
+        agentproc_run._parse(arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "attachment"),
+    [
+        ("image=http://x/y", Attachment("image", "http://x/y")),
+        ("image=http://x/y=cat.jpg", Attachment("image", "http://x/y", "cat.jpg")),
+        ("file=http://x/y?a=b", Attachment("file", "http://x/y?a=b")),
+        ("file=http://x/y?a=b&c=d", Attachment("file", "http://x/y?a=b&c=d")),
+        ("file=http://x/y?a=b&c=d=name", Attachment("file", "http://x/y?a=b&c=d", "name")),
+        ("audio=data:audio/wav;base64,AAA=", Attachment("audio", "data:audio/wav;base64,AAA=")),
+    ],
+)
+def test_an_attachment_is_a_type_a_url_and_maybe_a_name(text: str, attachment: Attachment) -> None:
+    options = agentproc_run._parse(["--profile", "p", "--message", "m", "--attach", text])
+    assert options.attachments == [attachment]
+
+
+@pytest.mark.parametrize("text", ["image", "image=", "picture=http://x", "=x"])
+def test_an_attachment_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="TYPE=URL"):
+        agentproc_run._parse(["--profile", "p", "--message", "m", "--attach", text])

@@ -1,0 +1,171 @@
+"""`trunkline bridge`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.base.processes import until
+from trunkline.base.config import user_file
+from trunkline.chat.delivery.rows import Rows, Words
+from trunkline.chat.delivery.states import State
+from trunkline.chat.delivery.store import ChatStore
+from trunkline.cli.bridge import command
+
+RUN = [sys.executable, "-m", "trunkline", "bridge", "run", "terminal"]
+
+
+def bridge(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments))
+
+
+def own(text: str) -> None:
+    path = Path(user_file())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+# Running.
+
+
+@pytest.mark.process
+def test_what_is_piped_in_is_answered_and_the_bridge_ends(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*RUN, "--agent", "echo"], input=b"hello\n", capture_output=True, cwd=tmp_path, timeout=20, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"hello\n"), done.stderr
+    assert done.stderr == b"Serving terminal. Ctrl-C ends it.\n"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_turn_with_a_notice(tmp_path: Path, number: signal.Signals) -> None:
+    begun = tmp_path / "begun"
+    (tmp_path / "agent.yaml").write_text(f'command: sh\nargs: ["-c", "touch {begun}; sleep 60"]\n')
+    argv = [*RUN, "--agent", "agentproc:agent.yaml"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as process:
+        try:
+            assert process.stdin is not None
+            process.stdin.write(b"work\n")
+            process.stdin.flush()
+            until(begun.exists)
+            process.send_signal(number)
+            said, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number
+    assert b"(stopped: the bridge is restarting; `/retry` asks again)" in said
+
+
+def test_without_a_platform_it_says_which_there_are() -> None:
+    result = bridge("run")
+    assert result.exit_code == 1
+    assert "trunkline bridge run terminal" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("terminal", "--agent", "ech"), "Did you mean `echo`?"),
+        (("terminal", "--allow", "12345"), "names no sender"),
+        (("terminal", "--workspace", "/nowhere/at/all"), "is not a directory"),
+        (("telegram",), "There is no token"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_begins(arguments: tuple[str, ...], said: str) -> None:
+    result = bridge("run", *arguments)
+    assert result.exit_code == 1
+    assert said in result.output
+
+
+def test_a_platform_that_does_not_exist_is_wrong_usage() -> None:
+    assert bridge("run", "pigeon").exit_code == 2
+
+
+# Checking.
+
+
+def test_check_tells_who_is_let_in_and_who_answers(tmp_path: Path) -> None:
+    own(f'[bridge]\nworkspace = "{tmp_path}"\nallow = ["telegram:1"]\napprovers = ["telegram:1"]\n')
+    result = bridge("check", "terminal", "--agent", "echo")
+    assert result.exit_code == 0, result.output
+    for line in (
+        f"workspace: {tmp_path}",
+        "allowed: telegram:1, you, at this terminal",
+        "approvers: telegram:1",
+        "agent echo: echo: ok (answers first)",
+        "platform terminal: ok",
+    ):
+        assert line in result.output.splitlines()
+
+
+def test_check_finds_what_is_missing_and_shows_no_secret(tmp_path: Path) -> None:
+    own(
+        f"""
+        [bridge]
+        workspace = "{tmp_path}"
+        [bridge.agents]
+        broken = "jsonstream:'very-secret-token"
+        [bridge.telegram]
+        token = "very-secret-token"
+        api_url = 5
+        """
+    )
+    result = bridge("check")
+    assert result.exit_code == 1
+    assert "allowed: nobody" in result.output
+    assert "nobody on telegram: write to it" in result.output
+    assert "agent broken: jsonstream:'[redacted]: The command in" in result.output
+    assert "platform telegram: `bridge.telegram.api_url` must be a text." in result.output
+    assert "very-secret" not in result.output
+
+
+def test_check_warns_of_a_door_that_is_wide_open(tmp_path: Path) -> None:
+    result = bridge("check", "terminal", "--agent", "echo", "--allow", "*", "--workspace", str(tmp_path))
+    assert "allowed: everybody, strangers included" in result.output
+
+
+# What was not delivered.
+
+
+@pytest.fixture
+def unknown() -> int:
+    """The id of a message of which nobody knows whether it arrived."""
+    store = ChatStore()
+    rows = Rows(store)
+    row = rows.add("telegram", "c", Words("hello\x1b there"))
+    rows.save(row.replace(state=State.UNKNOWN, problem="the connection broke"))
+    store.close()
+    return row.id
+
+
+def test_an_empty_outbox_says_so() -> None:
+    assert "Everything has been delivered" in bridge("outbox").output
+
+
+def test_what_may_not_have_arrived_is_listed(unknown: int) -> None:
+    listed = bridge("outbox").output
+    assert "unknown" in listed
+    assert "the connection broke" in listed
+    assert "\x1b" not in listed
+    (message,) = json.loads(bridge("outbox", "--json").output)["messages"]
+    assert (message["id"], message["state"], message["chat"]) == (unknown, "unknown", "c")
+
+
+def test_a_person_decides_what_becomes_of_it(unknown: int) -> None:
+    assert "It will be sent again." in bridge("outbox", "--retry", str(unknown)).output
+    again = bridge("outbox", "--drop", str(unknown))
+    assert again.exit_code == 1
+    assert f"No message `{unknown}` waits for a decision." in again.output
+
+
+def test_a_message_is_forgotten_when_somebody_says_so(unknown: int) -> None:
+    assert "Forgotten." in bridge("outbox", "--drop", str(unknown)).output
+    assert json.loads(bridge("outbox", "--json").output) == {"messages": []}
+    assert bridge("outbox", "--drop", "1", "--retry", "1").exit_code == 2

@@ -1,0 +1,81 @@
+"""The kit against agents with one bad habit each: the right check notices. This shows that a check can fail at all."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conform.agentproc.broken_agents import HABITS
+from trunkline.conform.agentproc.agent.catalogue import SUITES
+from trunkline.conform.agentproc.agent.stage import Stage, Target
+from trunkline.conform.kit import Result
+from trunkline.wires.agentproc.messages import Dialect
+
+RUN_AGENT = Path(__file__).with_name("run_agent.py")
+# Longer than a habit takes on a busy machine, shorter than the agents that hang.
+PATIENCE = 2.5
+AGENTS_AT_A_TIME = 6
+
+DIALECTS: dict[str, Dialect] = {"ap": "0.1", "ap4": "0.4"}
+
+
+async def results_of(
+    name: str, dialect: Dialect, *patterns: str, jobs: int = 2, patience: float = PATIENCE
+) -> list[Result]:
+    argv = (sys.executable, "-S", "-E", str(RUN_AGENT), name, dialect)
+    target = Target(argv, {}, dialect, timeout=patience, patience=patience, exit_seconds=patience / 2)
+    suite = SUITES[dialect]
+    results, _ = await suite.run(suite.select(patterns), lambda check: Stage(target, check), jobs=jobs)
+    return results
+
+
+async def unnoticed(name: str, prefix: str, fails: list[str], slots: asyncio.Semaphore) -> list[str]:
+    """What the kit did not notice about an agent."""
+    async with slots:
+        results = await results_of(name, DIALECTS[prefix], *fails)
+    return [f"{name}: {each.check.id} {each.verdict} {each.reason}" for each in results if each.verdict != "failed"]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("prefix", DIALECTS)
+async def test_a_bad_habit_fails_its_checks(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SUITES[DIALECTS[prefix]], "gate", None)
+    slots = asyncio.Semaphore(AGENTS_AT_A_TIME)
+    tried = [
+        unnoticed(name, prefix, fails, slots)
+        for name, habit in HABITS.items()
+        if (fails := [check for check in habit.fails if check.startswith(f"{prefix}.")])
+    ]
+    assert [problem for found in await asyncio.gather(*tried) for problem in found] == []
+
+
+@pytest.mark.parametrize("dialect", SUITES)
+def test_every_check_is_failed_by_some_habit(dialect: Dialect) -> None:
+    failed = {check for habit in HABITS.values() for check in habit.fails}
+    assert sorted(set(SUITES[dialect].checks) - failed) == []
+
+
+def test_habits_name_checks_that_exist() -> None:
+    failed = {check for habit in HABITS.values() for check in habit.fails}
+    assert sorted(failed - {check for suite in SUITES.values() for check in suite.checks}) == []
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", SUITES)
+async def test_an_agent_that_follows_the_protocol_passes_every_check(dialect: Dialect) -> None:
+    results = await results_of("GoodAgent", dialect, jobs=4, patience=10.0)
+    assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []
+    assert len(results) == len(SUITES[dialect].checks)
+
+
+@pytest.mark.process
+async def test_when_an_agent_never_answers_nothing_else_is_exercised() -> None:
+    results = await results_of("SaysNothing", "0.1", "ap.turn.answer", "ap.line.*", "ap.term.*")
+    assert results[0].verdict == "failed"
+    assert {result.verdict for result in results[1:]} == {"not exercised"}

@@ -1,0 +1,87 @@
+"""The kit against bridges with one bad habit each: the right check notices. This shows that a check can fail at all."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conform.agentproc.broken_bridges import HABITS
+from trunkline.conform.agentproc.bridge.catalogue import SUITE
+from trunkline.conform.agentproc.bridge.stage import Ask, Stage, Target, command
+from trunkline.conform.kit import Result
+
+RUN_BRIDGE = Path(__file__).with_name("run_bridge.py")
+PLACES = ("{profile}", "{message}", "{session}")
+# Each in a word with a sign in front of it, so that it is there also when there is nothing to say.
+OPTIONAL = ("{session_name}", "{from}", "{image}", "{file}")
+# Longer than a turn takes on a busy machine, shorter than the bridges that hang.
+PATIENCE = 2.0
+BRIDGES_AT_A_TIME = 6
+
+
+def target(name: str, patience: float) -> Target:
+    words = tuple(f"={place}" for place in OPTIONAL)
+    argv = (sys.executable, "-S", "-E", str(RUN_BRIDGE), name, *PLACES, *words)
+    return Target(argv, {}, timeout=2 * patience, patience=patience)
+
+
+async def results_of(name: str, *patterns: str, jobs: int = 2, patience: float = PATIENCE) -> list[Result]:
+    made = target(name, patience)
+    results, _ = await SUITE.run(SUITE.select(patterns), lambda check: Stage(made, check), jobs=jobs)
+    return results
+
+
+async def unnoticed(name: str, fails: tuple[str, ...], slots: asyncio.Semaphore) -> list[str]:
+    """What the kit did not notice about a bridge."""
+    async with slots:
+        results = await results_of(name, *fails)
+    return [f"{name}: {each.check.id} {each.verdict} {each.reason}" for each in results if each.verdict != "failed"]
+
+
+def group(check: str) -> str:
+    return check.split(".")[1]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("slow", [False, True], ids=["at once", "in time"])
+async def test_a_bad_habit_fails_its_checks(slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SUITE, "gate", None)
+    slots = asyncio.Semaphore(BRIDGES_AT_A_TIME)
+    tried = [
+        unnoticed(name, fails, slots)
+        for name, habit in HABITS.items()
+        if (fails := tuple(check for check in habit.fails if (group(check) in ("timeout", "tree")) == slow))
+    ]
+    assert [problem for found in await asyncio.gather(*tried) for problem in found] == []
+
+
+def test_every_check_is_failed_by_some_habit() -> None:
+    failed = {check for habit in HABITS.values() for check in habit.fails}
+    assert sorted(set(SUITE.checks) - failed) == []
+
+
+def test_habits_name_checks_that_exist() -> None:
+    failed = {check for habit in HABITS.values() for check in habit.fails}
+    assert sorted(failed - set(SUITE.checks)) == []
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+async def test_a_bridge_that_follows_the_protocol_passes_every_check() -> None:
+    results = await results_of("GoodBridge", jobs=6, patience=5.0)
+    # It tells all at the end, so nothing can be seen while the agent runs.
+    assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == [
+        ("br.partial.live", "the bridge tells everything at the end")
+    ]
+
+
+def test_a_command_is_filled_in_one_pass_and_without_what_there_is_nothing_to_say_of() -> None:
+    template = ("b", "--p={profile}", "{message}", "--from", "{from}", "--name", "{session_name}", "{session}")
+    asked = Ask("{session}", session="s", session_name="n")
+    assert command(template, "p.yaml", asked) == ("b", "--p=p.yaml", "{session}", "--name", "n", "s")

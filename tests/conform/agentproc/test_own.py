@@ -1,0 +1,56 @@
+"""Our own ends against the kits: the bridge that people run, and an agent that it can serve."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from trunkline.conform.agentproc.agent.catalogue import SUITES
+from trunkline.conform.agentproc.agent.stage import Stage as AgentStage
+from trunkline.conform.agentproc.agent.stage import Target as AgentTarget
+from trunkline.conform.agentproc.bridge.catalogue import SUITE
+from trunkline.conform.agentproc.bridge.stage import Stage, Target
+from trunkline.wires.agentproc.messages import Dialect
+
+TRUNKLINE = (sys.executable, "-m", "trunkline", "agentproc")
+RUN = (
+    *TRUNKLINE, "run", "--profile", "{profile}", "--message", "{message}", "--session", "{session}",
+    "--session-name", "{session_name}", "--from", "{from}", "--image-url", "{image}", "--file-url", "{file}",
+)  # fmt: skip
+# Never a matter of speed here: the figures of the bench are.
+PATIENCE = 6.0
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+async def test_the_bridge_passes_every_check() -> None:
+    target = Target((*RUN, "--json"), {}, timeout=2 * PATIENCE, patience=PATIENCE)
+    results, _ = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=4)
+    # With `--json` everything is told at the end; the next test looks at what is shown meanwhile.
+    assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == [
+        ("br.partial.live", "the bridge tells everything at the end")
+    ]
+
+
+@pytest.mark.process
+async def test_the_bridge_shows_people_what_comes_as_it_comes() -> None:
+    target = Target(RUN, {}, timeout=2 * PATIENCE, patience=PATIENCE)
+    checks = SUITE.select(["br.partial.live", "br.partial.decoded", "br.error.body", "br.error.stderr", "br.exit.same"])
+    results, _ = await SUITE.run(checks, lambda name: Stage(target, name), jobs=4)
+    assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("dialect", SUITES)
+async def test_an_agent_that_is_served_passes_every_check(dialect: Dialect) -> None:
+    argv = (*TRUNKLINE, "serve", "scripted", "--script", "conformance")
+    target = AgentTarget(argv, {}, dialect, timeout=2 * PATIENCE, patience=PATIENCE, exit_seconds=PATIENCE / 2)
+    suite = SUITES[dialect]
+    results, _ = await suite.run(suite.select(()), lambda name: AgentStage(target, name), jobs=4)
+    prefix = next(iter(suite.checks)).split(".")[0]
+    # The script does not look at attachments.
+    assert [each.check.id for each in results if each.verdict != "passed"] == [f"{prefix}.attach.seen"]

@@ -1,0 +1,419 @@
+"""One turn of a real process: what comes back, whatever it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.base.processes import is_alive
+from trunkline.wires.agentproc.drive import Outcome, Run, run
+from trunkline.wires.agentproc.messages import (
+    Ignored,
+    Partial,
+    PermissionRequest,
+    PermissionResponse,
+    Said,
+    Turn,
+)
+from trunkline.wires.agentproc.profile import Profile
+
+pytestmark = pytest.mark.process
+
+#: Far below any time limit of these tests, far above what a busy machine needs for a small process.
+SOON = 5.0
+
+Script = Callable[..., Profile]
+
+
+@pytest.fixture
+def sh(tmp_path: Path) -> Script:
+    """A profile whose agent is a shell script."""
+
+    def write(text: str, **fields: Any) -> Profile:
+        path = tmp_path / "agent.sh"
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        return Profile((str(path),), **fields)
+
+    return write
+
+
+@pytest.fixture
+def py(tmp_path: Path) -> Script:
+    """A profile whose agent is a Python script."""
+
+    def write(text: str, **fields: Any) -> Profile:
+        path = tmp_path / "agent.py"
+        path.write_text(text)
+        return Profile((sys.executable, "-I", "-S", str(path)), **fields)
+
+    return write
+
+
+def timed(profile: Profile, turn: Turn | None = None) -> tuple[Outcome, float]:
+    begun = time.monotonic()
+    return run(profile, turn or Turn("hi")), time.monotonic() - begun
+
+
+def test_the_reply_the_partials_and_the_session_come_back(sh: Script) -> None:
+    heard: list[Said] = []
+    profile = sh("""printf 'AGENT_PARTIAL:"a "\\nline 1\\nAGENT_SESSION:s1\\nAGENT_PARTIAL:"b"\\nline 2'""")
+    outcome = run(profile, Turn("hi"), hear=heard.append)
+    assert outcome == Outcome("line 1\nline 2", ("a ", "b"), "s1", "", 0, timed_out=False, truncated=False)
+    assert heard == [Partial("a "), Partial("b")]
+
+
+def test_partials_are_heard_while_the_agent_runs(sh: Script) -> None:
+    profile = sh("""echo 'AGENT_PARTIAL:"first"'; read -r _ < "$GATE"; echo done""")
+    gate = Path(profile.command[0]).with_name("gate")
+    os.mkfifo(gate)
+
+    def hear(said: Said) -> None:
+        if said == Partial("first"):
+            gate.write_text("go\n")
+
+    assert run(profile.replace(env={"GATE": str(gate)}), Turn("hi"), hear=hear).reply == "done"
+
+
+def test_the_agent_gets_the_turn(sh: Script) -> None:
+    profile = sh('echo "$AGENT_MESSAGE|$AGENT_SESSION_ID|$AGENT_SESSION_NAME|$AGENT_FROM_USER|$AGENT_STREAMING"')
+    turn = Turn("hello  world", "s0", "work", "ann")
+    outcome = run(profile, turn)
+    assert outcome.reply == "hello  world|s0|work|ann|1"
+    assert outcome.session_id == "s0"
+    assert run(profile.replace(streaming=False), turn).reply.endswith("|0")
+
+
+def test_without_stdin_the_agent_sees_its_end_at_once(sh: Script) -> None:
+    assert run(sh("cat; echo end"), Turn("hi")).reply == "end"
+
+
+def test_the_message_on_stdin_has_nothing_added(py: Script) -> None:
+    profile = py("import sys; print(repr(sys.stdin.read()))", stdin="message")
+    assert run(profile, Turn("a\nb")).reply == "'a\\nb'"
+
+
+def test_an_error_line_fails_the_turn_although_the_exit_code_is_0(sh: Script) -> None:
+    outcome = run(sh("""echo body; echo 'AGENT_ERROR:"bad"'; echo AGENT_SESSION:s1"""), Turn("hi", "s0"))
+    assert (outcome.reply, outcome.error, outcome.exit_code, outcome.session_id) == ("", "bad", 1, "s1")
+
+
+def test_the_exit_code_of_an_agent_that_said_what_was_wrong_is_kept(sh: Script) -> None:
+    outcome = run(sh("""echo 'AGENT_ERROR:"bad"'; exit 3"""), Turn("hi"))
+    assert (outcome.error, outcome.exit_code) == ("bad", 3)
+
+
+def test_a_silent_failure_gets_a_text_and_its_body_is_no_reply(sh: Script) -> None:
+    outcome = run(sh("echo body; echo AGENT_SESSION:s1; exit 3"), Turn("hi"))
+    assert (outcome.reply, outcome.exit_code, outcome.session_id) == ("", 3, "s1")
+    assert outcome.error == "The agent failed (exit code 3)."
+
+
+def test_a_profile_may_keep_a_silent_failure_from_the_user(sh: Script) -> None:
+    outcome = run(sh("exit 3", send_error_reply=False), Turn("hi"))
+    assert (outcome.error, outcome.failure) == ("", "The agent failed (exit code 3).")
+    said = run(sh("""echo 'AGENT_ERROR:"bad"'""", send_error_reply=False), Turn("hi"))
+    assert said.error == "bad"
+
+
+def test_the_end_of_standard_error_joins_the_error_if_the_profile_says_so_without_secrets(sh: Script) -> None:
+    script = 'yes early | head -n 1000 >&2; echo "key: $MY_API_KEY" >&2; exit 1'
+    environ = dict(os.environ, MY_API_KEY="sk-very-secret-value")
+    outcome = run(sh(script, include_stderr_in_reply=True), Turn("hi"), environ=environ)
+    assert outcome.error.startswith("The agent failed (exit code 1).\n\n...")
+    assert "key: " in outcome.error
+    assert "sk-very-secret-value" not in outcome.error
+    assert len(outcome.error) < 1200
+    assert run(sh(script), Turn("hi"), environ=environ).error == "The agent failed (exit code 1)."
+
+
+def test_what_a_terminal_alone_understands_is_left_out_of_it(sh: Script) -> None:
+    outcome = run(sh("printf '\\033[31mred\\033[0m' >&2; exit 1", include_stderr_in_reply=True), Turn("hi"))
+    assert outcome.error == "The agent failed (exit code 1).\n\nred"
+
+
+def test_a_program_with_a_stream_of_its_own_that_says_nothing_has_failed(sh: Script) -> None:
+    outcome = run(sh("echo noise >&2", stream="claude", include_stderr_in_reply=True), Turn("hi"))
+    assert (outcome.exit_code, outcome.reply) == (1, "")
+    assert outcome.error == "The program ended without an answer.\n\nnoise"
+
+
+def test_what_such_a_program_said_went_wrong_is_told_without_its_log(sh: Script) -> None:
+    line = '{"type":"result","subtype":"success","is_error":true,"result":"no credit","session_id":"s"}'
+    outcome = run(sh(f"echo log >&2; echo '{line}'; exit 1", stream="claude", include_stderr_in_reply=True), Turn("hi"))
+    assert outcome.error == "no credit"
+
+
+@pytest.mark.parametrize(
+    ("script", "hint"),
+    [
+        ("exec python3 /nowhere/agent.py", "/nowhere/agent.py"),
+        ("no-such-program-here", "no-such-program-here"),
+    ],
+)
+def test_a_file_that_is_missing_is_named(sh: Script, script: str, hint: str) -> None:
+    assert hint in run(sh(script), Turn("hi")).error
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_death_by_a_signal_is_128_and_its_number(sh: Script, number: signal.Signals) -> None:
+    outcome = run(sh(f"kill -{int(number)} $$"), Turn("hi"))
+    assert outcome.exit_code == 128 + number
+    assert number.name in outcome.error
+    assert not outcome.cancelled
+
+
+# The time limit
+
+
+def test_the_time_limit_is_the_whole_time_and_may_be_a_fraction(py: Script) -> None:
+    profile = py(
+        "import time\nfor n in range(10**6):\n print('AGENT_PARTIAL:\"x\"', flush=True); time.sleep(0.05)",
+        timeout_secs=0.5,
+    )
+    outcome, seconds = timed(profile)
+    assert (outcome.exit_code, outcome.timed_out, outcome.reply) == (124, True, "")
+    assert "0.5 seconds" in outcome.error
+    assert outcome.partials
+    assert seconds < SOON
+
+
+GRACEFUL = """
+import signal, sys, time
+def end(*_):
+    print('AGENT_PARTIAL:"late"'); print('AGENT_SESSION:late'); sys.stdout.flush(); sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print('AGENT_PARTIAL:"early"', flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_is_said_in_the_grace_counts_and_the_turn_has_timed_out_all_the_same(py: Script) -> None:
+    outcome, seconds = timed(py(GRACEFUL, timeout_secs=0.5))
+    assert (outcome.partials, outcome.session_id, outcome.exit_code) == (("early", "late"), "late", 124)
+    assert seconds < SOON
+
+
+def test_an_agent_that_ignores_the_end_is_killed_with_its_tree_after_the_grace(sh: Script, tmp_path: Path) -> None:
+    script = (
+        f"trap '' TERM; sleep 60 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/pid; while :; do sleep 60; done"
+    )
+    outcome, seconds = timed(sh(script, timeout_secs=0.5, kill_grace_secs=0.5))
+    assert outcome.exit_code == 124
+    assert 1.0 <= seconds < SOON
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+    assert not is_alive(int((tmp_path / "child").read_text()))
+
+
+def test_an_agent_that_does_not_read_cannot_defeat_the_time_limit(sh: Script) -> None:
+    profile = sh("sleep 60", stdin="message", timeout_secs=0.5, kill_grace_secs=0.2)
+    outcome, seconds = timed(profile, Turn("x" * 1_000_000))
+    assert outcome.timed_out
+    assert seconds < SOON
+
+
+def test_an_error_said_before_the_limit_is_the_users_text(sh: Script) -> None:
+    outcome, _ = timed(sh("""echo 'AGENT_ERROR:"bad"'; sleep 60""", timeout_secs=0.4, kill_grace_secs=0.2))
+    assert (outcome.error, outcome.exit_code) == ("bad", 124)
+
+
+def test_without_a_limit_a_slow_agent_is_waited_for(sh: Script) -> None:
+    assert run(sh("sleep 0.3; echo done", timeout_secs=None), Turn("hi")).reply == "done"
+
+
+def test_the_end_of_the_output_is_not_the_end_of_the_turn(sh: Script) -> None:
+    outcome, seconds = timed(sh("echo said; exec >&- 2>&-; sleep 0.4; exit 5"))
+    assert outcome.exit_code == 5
+    assert seconds >= 0.4
+
+
+def test_a_grandchild_that_holds_the_pipes_delays_nothing_and_is_ended(sh: Script, tmp_path: Path) -> None:
+    outcome, seconds = timed(sh(f"sleep 60 & echo $! > {tmp_path}/pid; printf tail"))
+    assert outcome.reply == "tail"
+    assert seconds < SOON
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+# Odd output
+
+
+def test_a_flood_of_standard_error_blocks_nothing(py: Script) -> None:
+    profile = py("import sys; sys.stderr.write('e' * 3_000_000); print('out')")
+    outcome = run(profile, Turn("hi"))
+    assert outcome.reply == "out"
+    assert len(outcome.stderr) < 10_000
+
+
+def test_bytes_that_are_no_text_cost_only_themselves(py: Script) -> None:
+    profile = py(r"import os; os.write(1, b'a\xff\n\xe4\xbd'); os.write(1, b'\xa0\nAGENT_SESSION:s\n')")
+    outcome = run(profile, Turn("hi"))
+    assert (outcome.reply, outcome.session_id) == ("a\ufffd\n\u4f60", "s")
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory(py: Script) -> None:
+    profile = py("import os\nfor _ in range(40): os.write(1, b'x' * 1_000_000)\nos.write(1, b'\\nafter\\n')")
+    heard: list[Said] = []
+    outcome = run(profile, Turn("hi"), hear=heard.append)
+    assert outcome.reply == "after"
+    assert isinstance(heard[0], Ignored)
+
+
+# What cannot be started
+
+
+@pytest.mark.parametrize("kind", ["missing", "not executable", "no shebang", "directory", "interpreter", "cwd"])
+def test_a_program_that_cannot_be_started_is_a_clear_error(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "agent"
+    path.write_text("#!/no/such/interpreter\n" if kind == "interpreter" else "echo hi\n")
+    path.chmod(0o644 if kind == "not executable" else 0o755)
+    command = {"missing": str(tmp_path / "nothing"), "directory": str(tmp_path)}.get(kind, str(path))
+    cwd = str(tmp_path / "nowhere") if kind == "cwd" else None
+    outcome = run(Profile((command,), cwd=cwd), Turn("hi", "s0"))
+    assert outcome.reply == ""
+    assert outcome.exit_code in (126, 127)
+    assert outcome.error.startswith("The agent could not be started: ")
+    assert ":" in outcome.error.removeprefix("The agent could not be started: ")
+    assert outcome.session_id == "s0"
+
+
+@pytest.mark.parametrize("message", ["nul \0 inside", "x" * 200_000, ""])
+def test_a_message_that_cannot_be_passed_is_a_clear_error(sh: Script, message: str) -> None:
+    outcome = run(sh("echo hi"), Turn(message))
+    assert outcome.exit_code == 1
+    assert outcome.error
+    assert "Traceback" not in outcome.error
+
+
+def test_a_long_message_goes_through_stdin(py: Script) -> None:
+    profile = py("import sys; print(len(sys.stdin.read()))", stdin="message")
+    assert run(profile, Turn("x" * 1_000_000)).reply == "1000000"
+
+
+# From other threads
+
+
+def test_a_cancelled_turn_still_says_what_it_says_in_its_grace(py: Script) -> None:
+    holder: list[Run] = []
+
+    def hear(said: Said) -> None:
+        if said == Partial("early"):
+            threading.Thread(target=holder[0].cancel).start()
+
+    holder.append(Run(py(GRACEFUL), Turn("hi"), hear=hear))
+    outcome = holder[0].perform()
+    assert (outcome.exit_code, outcome.cancelled, outcome.timed_out) == (130, True, False)
+    assert outcome.partials == ("early", "late")
+
+
+def test_a_turn_that_was_cancelled_before_it_began_ends_at_once(sh: Script) -> None:
+    turn = Run(sh("sleep 60"), Turn("hi"))
+    turn.cancel(143)
+    begun = time.monotonic()
+    assert turn.perform().exit_code == 143
+    assert time.monotonic() - begun < SOON
+
+
+def test_a_second_cancel_hurries(sh: Script) -> None:
+    profile = sh("trap '' TERM; echo 'AGENT_PARTIAL:\"x\"'; while :; do sleep 60; done", kill_grace_secs=60.0)
+    holder: list[Run] = []
+
+    def hear(_: Said) -> None:
+        holder[0].cancel()
+        holder[0].cancel(grace=0.0)
+
+    holder.append(Run(profile, Turn("hi"), hear=hear))
+    begun = time.monotonic()
+    assert holder[0].perform().exit_code == 130
+    assert time.monotonic() - begun < SOON
+
+
+def test_what_the_listener_raises_is_raised_and_nothing_is_left_running(sh: Script, tmp_path: Path) -> None:
+    def hear(_: Said) -> None:
+        raise LookupError("the listener broke")
+
+    profile = sh(f"""echo $$ > {tmp_path}/pid; echo 'AGENT_PARTIAL:"x"'; sleep 60""")
+    with pytest.raises(LookupError):
+        run(profile, Turn("hi"), hear=hear)
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_turns_leave_no_descriptor_and_no_thread_behind(sh: Script) -> None:
+    profile = sh("echo $AGENT_MESSAGE", stdin="message")
+    run(profile, Turn("warm"))
+    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    for _ in range(50):
+        assert run(profile, Turn("hi")).reply == "hi"
+    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+
+
+# Requests of protocol 0.4
+
+ASKING = """
+import json, sys
+turn = json.loads(sys.stdin.readline())
+print(json.dumps({"type": "permission_request", "request_id": "r1", "tool_name": %r, "input": {"a": 1}}), flush=True)
+answer = json.loads(sys.stdin.readline())
+text = json.dumps([turn.get("permission"), answer])
+print(json.dumps({"type": "result", "text": text, "session_id": "s4"}), flush=True)
+sys.stdin.read()
+"""
+
+
+def asking(py: Script, tool: str = "Write", **fields: Any) -> Profile:
+    return py(ASKING % tool, protocol="0.4", permission=True, **fields)
+
+
+def test_a_permission_request_is_answered_from_any_thread_and_input_ends_with_the_result(py: Script) -> None:
+    holder: list[Run] = []
+
+    def hear(said: Said) -> None:
+        assert said == PermissionRequest("r1", "Write", {"a": 1})
+        response = PermissionResponse("r1", "allow", updated_input={"a": 2})
+        threading.Thread(target=holder[0].respond, args=(response,)).start()
+
+    holder.append(Run(asking(py), Turn("hi", permission=True), hear=hear))
+    outcome = holder[0].perform()
+    assert outcome.reply == (
+        '[true, {"type": "permission_response", "request_id": "r1", "behavior": "allow", "updated_input": {"a": 2}}]'
+    )
+    assert outcome.session_id == "s4"
+
+
+def test_a_request_that_nobody_can_answer_is_denied_at_once(py: Script) -> None:
+    assert '"behavior": "deny"' in run(asking(py), Turn("hi", permission=True)).reply
+
+
+def test_a_malformed_request_is_denied_without_asking_anybody(py: Script) -> None:
+    heard: list[Said] = []
+    outcome = Run(asking(py, ""), Turn("hi", permission=True), hear=heard.append).perform()
+    assert "malformed permission request" in outcome.reply
+    assert heard == []
+
+
+def test_a_request_that_waits_when_time_is_over_is_denied(py: Script) -> None:
+    script = ASKING.replace(
+        "import json, sys", "import json, signal, sys\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    )
+    script = script.replace('"type": "result"', '"type": "partial"').replace("sys.stdin.read()", "")
+    profile = py(script % "Write", protocol="0.4", permission=True, timeout_secs=0.7)
+    outcome = Run(profile, Turn("hi", permission=True)).perform()
+    assert outcome.exit_code == 124
+    assert '"deny"' in outcome.partials[0]
+
+
+def test_an_agent_of_the_other_dialect_is_not_silently_empty(sh: Script) -> None:
+    outcome = run(sh("echo plain", protocol="0.4"), Turn("hi"))
+    assert outcome.exit_code == 1
+    assert "0.1" in outcome.error
+    assert run(sh("echo plain", protocol="auto"), Turn("hi")).reply == "plain"
+    event = """echo '{"type":"result","text":"x","session_id":"s","usage":{"input_tokens":1}}'"""
+    found = run(sh(event, protocol="auto"), Turn("hi"))
+    assert (found.reply, found.session_id, found.usage) == ("x", "s", {"input_tokens": 1})

@@ -1,0 +1,108 @@
+"""The bundled profiles as files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_cli import FAKES, PROGRAMS
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc import hub, profile_file, streams
+
+#: What would let a program act without asking. A bundled profile shows it in a comment, and does not use it.
+UNATTENDED = ("--yolo", "--auto", "--force", "--yes-always", "--dangerously", "yolo", "--trust", "--skip-trust")
+
+
+def test_every_agent_that_people_have_is_there_and_every_file_is_one_of_them() -> None:
+    assert hub.names() == tuple(sorted([*FAKES, "trunkline"]))
+    folder = os.path.join(os.path.dirname(hub.__file__), "profiles")
+    assert sorted(os.listdir(folder)) == [f"{name}.yaml" for name in hub.names()]
+    assert {name: hub.PROGRAMS[name].command for name in FAKES} == PROGRAMS
+
+
+@pytest.mark.parametrize("name", hub.names())
+def test_a_profile_loads_without_a_warning_and_starts_its_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "find_program", lambda command: f"/bin/{command}")
+    profile = hub.load(name)
+    assert profile.warnings == ()
+    assert profile.name == name
+    assert profile.description.endswith(".")
+    assert profile.command[0] == hub.PROGRAMS[name].command
+    assert profile.stream in (*streams.names(), None)
+    assert profile_file.find(name) == profile
+
+
+@pytest.mark.parametrize("name", hub.names())
+def test_a_profile_lets_its_program_do_nothing_without_asking_and_shows_how_it_could(name: str) -> None:
+    profile = hub.load(name)
+    for argument in (*profile.command, *profile.args, *profile.resume_args):
+        assert not argument.startswith(UNATTENDED)
+    comments = [line for line in hub.text(name).splitlines() if line.startswith("#")]
+    assert name == "kimi" or "To let it" in "\n".join(comments)
+    assert all(len(line) <= 120 for line in hub.text(name).splitlines())
+
+
+@pytest.mark.parametrize("name", [name for name in hub.names() if name not in ("aider", "kimi")])
+def test_the_message_goes_where_no_other_user_sees_it(name: str) -> None:
+    profile = hub.load(name)
+    assert profile.stdin == "message"
+    assert "{{MESSAGE}}" not in "".join([*profile.command, *profile.args, *profile.resume_args])
+
+
+@pytest.mark.parametrize("name", hub.names())
+def test_a_program_gets_its_own_keys_and_not_the_whole_environment(name: str) -> None:
+    allowed = hub.load(name).env_allowlist
+    assert allowed is not None
+    assert set(hub.PROGRAMS[name].keys) <= set(allowed)
+    assert "HTTPS_PROXY" in allowed
+
+
+def test_a_profile_that_is_shown_can_be_used_as_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(hub.text("codex"))
+    own = profile_file.load(str(file))
+    assert own.replace(directory=None) == hub.load("codex")
+
+
+def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match="Did you mean `codex`"):
+        hub.load("codexx")
+    with pytest.raises(ConfigError, match="hub list"):
+        hub.text("../profile")
+
+
+def test_our_own_agent_starts_where_it_is_not_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert hub.load("trunkline").command == (sys.executable, "-m", "trunkline", "agentproc", "serve", "coder")
+
+
+def test_a_program_is_found_only_if_it_can_be_run(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    (tmp_path / "folder").mkdir()
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    path = f"/nowhere{os.pathsep}{tmp_path}"
+    assert hub.find_program("program", path) == str(program)
+    assert hub.find_program("plain", path) is None
+    assert hub.find_program("folder", path) is None
+
+
+@pytest.mark.process
+def test_the_hub_and_the_streams_cost_little_to_import() -> None:
+    heavy = ("yaml", "asyncio", "click", "rich", "httpx", "difflib", "shutil", "tempfile", "importlib.resources")
+    code = (
+        "import sys; from trunkline.wires.agentproc import hub, streams; hub.names(); streams.make('codex');"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_message_is_a_command_to_aider() -> None:
+    # It runs what follows a `!` at the very beginning.
+    assert hub.load("aider").args[-1] == "--message= {{MESSAGE}}"

@@ -1,0 +1,118 @@
+"""Profiles that were read before are read again without the parser, and never out of date."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import trunkline
+from trunkline.base import paths
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc import profile_cache, profile_file
+from trunkline.wires.agentproc.profile import Profile
+
+TEXT = "command: ./agent.sh --x\nargs: [a]\nenv: {A: '1'}\nenv_allowlist: [B]\ntimeout_secs: 1.5\nodd: 1\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    file = tmp_path / "p.yaml"
+    file.write_text(TEXT)
+    return str(file)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What went through the parser."""
+    seen: list[str] = []
+    find = profile_file.find
+
+    def watched(name: str) -> Profile:
+        seen.append(name)
+        return find(name)
+
+    monkeypatch.setattr(profile_file, "find", watched)
+    return seen
+
+
+def entries() -> list[Path]:
+    return list(Path(paths.cache_dir(), "profiles").iterdir())
+
+
+def test_the_second_time_it_is_the_same_without_the_parser(path: str, read: list[str]) -> None:
+    first, second = profile_cache.find(path), profile_cache.find(path)
+    assert first == second == profile_file.load(path)
+    assert first.warnings
+    assert read == [path]
+
+
+def test_another_text_is_read_anew(path: str, read: list[str]) -> None:
+    profile_cache.find(path)
+    Path(path).write_text(TEXT.replace("1.5", "2.5"))
+    assert profile_cache.find(path).timeout_secs == 2.5
+    assert len(read) == 2
+
+
+def test_the_same_text_elsewhere_is_another_profile(path: str, tmp_path: Path, read: list[str]) -> None:
+    profile_cache.find(path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "p.yaml").write_text(TEXT)
+    assert profile_cache.find(str(other / "p.yaml")).directory == str(other)
+    assert len(read) == 2
+
+
+def test_a_relative_path_belongs_to_its_directory(
+    path: str, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "p.yaml").write_text(TEXT)
+    for directory in (tmp_path, other):
+        monkeypatch.chdir(directory)
+        assert profile_cache.find("p.yaml").directory == str(directory)
+
+
+def test_another_release_reads_anew(path: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    profile_cache.find(path)
+    monkeypatch.setattr(trunkline, "__version__", "99")
+    profile_cache.find(path)
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"key":1,"fields":{}}', b"\xff"])
+def test_a_damaged_entry_is_read_anew_and_replaced(path: str, read: list[str], damage: bytes) -> None:
+    expected = profile_cache.find(path)
+    (entry,) = entries()
+    entry.write_bytes(damage)
+    assert profile_cache.find(path) == expected
+    assert profile_cache.find(path) == expected
+    assert len(read) == 2
+
+
+def test_entries_are_for_this_user_alone(path: str) -> None:
+    profile_cache.find(path)
+    (entry,) = entries()
+    assert entry.stat().st_mode & 0o777 == 0o600
+    assert entry.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRUNKLINE_CACHE", os.path.join(path, "in-a-file"))
+    assert profile_cache.find(path) == profile_file.load(path)
+
+
+def test_what_is_wrong_is_said_every_time(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("command: [\n")
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"bad\.yaml"):
+            profile_cache.find(str(bad))
+
+
+def test_bundled_profiles_and_names_that_are_none_go_their_usual_way() -> None:
+    assert profile_cache.find("codex") == profile_file.find("codex")
+    with pytest.raises(ConfigError, match="no profile"):
+        profile_cache.find("no-such-profile")

@@ -1,0 +1,377 @@
+"""Profiles as files: what is read, what is refused, and where the complaint points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc import profile_yaml
+from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile_file import find, load, parse
+
+EVERYTHING = r"""
+name: everything
+description: one of each
+command: ./my_agent.py --fast
+args: [a, "{{MESSAGE}}", 1.50, yes, 0x10, 2024-01-02]
+resume_args: [--resume, "{{SESSION_ID}}"]
+stdin: message
+cwd: ~/work
+env:
+  MY_API_KEY: "${MY_API_KEY}"
+  DEBUG: yes
+  LEVEL: 007
+env_allowlist: [MY_API_KEY]
+timeout_secs: 1.5
+kill_grace_secs: 0
+max_reply_chars: 10
+truncation_suffix: "\n[cut]"
+include_stderr_in_reply: true
+send_error_reply: false
+streaming: no
+session_line_prefix: "SID:"
+protocol: auto
+permission: false
+"""
+
+
+def read(text: str) -> Profile:
+    return parse(text, "p.yaml", "/profiles")
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    return str(caught.value)
+
+
+def test_every_key_is_read() -> None:
+    assert read(EVERYTHING) == Profile(
+        command=("./my_agent.py", "--fast"),
+        args=("a", "{{MESSAGE}}", "1.50", "yes", "0x10", "2024-01-02"),
+        resume_args=("--resume", "{{SESSION_ID}}"),
+        stdin="message",
+        cwd="~/work",
+        env={"MY_API_KEY": "${MY_API_KEY}", "DEBUG": "yes", "LEVEL": "007"},
+        env_allowlist=("MY_API_KEY",),
+        timeout_secs=1.5,
+        kill_grace_secs=0.0,
+        max_reply_chars=10,
+        truncation_suffix="\n[cut]",
+        include_stderr_in_reply=True,
+        send_error_reply=False,
+        streaming=False,
+        session_line_prefix="SID:",
+        protocol="auto",
+        permission=False,
+        name="everything",
+        description="one of each",
+        directory="/profiles",
+    )
+
+
+def test_a_command_is_enough_and_the_rest_has_the_defaults_of_the_protocol() -> None:
+    profile = read("command: agent  # a comment\n")
+    assert profile == Profile(("agent",), directory="/profiles")
+    assert (profile.timeout_secs, profile.kill_grace_secs, profile.max_reply_chars) == (1800.0, 5.0, 8000)
+    assert (profile.stdin, profile.streaming, profile.send_error_reply, profile.protocol) == ("none", True, True, "0.1")
+    assert profile.truncation_suffix == "\n\n…(truncated)"
+
+
+def test_keys_without_a_value_count_as_absent() -> None:
+    assert read("command: agent\nargs:\nenv:\ncwd: ~\n") == Profile(("agent",), directory="/profiles")
+
+
+def test_a_command_is_split_at_white_space_also_beside_args_and_no_quote_is_read() -> None:
+    profile = read("command: |\n  run  'a b'\targ\nargs: ['c d']\n")
+    assert (*profile.command, *profile.args) == ("run", "'a", "b'", "arg", "c d")
+    assert "`command` is split at every space" in profile.warnings[0]
+
+
+def test_what_stands_under_agentproc_wins_entirely() -> None:
+    profile = read("name: n\ntags: [a]\ncommand: outside\nagentproc:\n  command: inside\n  streaming: false\n")
+    assert (profile.command, profile.streaming, profile.name) == (("inside",), False, "n")
+    assert profile.warnings == (
+        "p.yaml, line 3: `command` is not read: it must stand under `agentproc`, like the others.",
+    )
+
+
+def test_a_file_is_read_and_its_directory_remembered(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_bytes("\ufeffcommand: agent\r\ndescription: größer\r\n".encode())
+    profile = load(str(path))
+    assert (profile.command, profile.description, profile.directory) == (("agent",), "größer", str(tmp_path))
+    assert find(str(path)) == profile
+
+
+def test_zero_seconds_are_no_limit_and_so_is_what_no_clock_can_count() -> None:
+    assert read("command: a\ntimeout_secs: 0\n").timeout_secs is None
+    profile = read("command: a\ntimeout_secs: 99999999\n")
+    assert profile.timeout_secs is None
+    assert "line 2: `timeout_secs` is more than" in profile.warnings[0]
+
+
+@pytest.mark.parametrize("written", ['"0.4"', "0.4", "'0.4'"])
+def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
+    assert read(f"command: a\nprotocol: {written}\n").protocol == "0.4"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "p.yaml: the profile is empty. It needs at least `command: PROGRAM`."),
+        ("- a\n", "p.yaml, line 1: a profile is a mapping. Write `command: PROGRAM`."),
+        ("args: []\n", "p.yaml: `command` is missing. Write `command: PROGRAM`."),
+        ("command: '  '\n", "p.yaml, line 1: `command` must not be empty."),
+        ("command: yes\n", "p.yaml, line 1: `command` must be a text, not a truth value. Put it in quotes."),
+        ("command: [a]\n", "p.yaml, line 1: `command` must be a text, not a list."),
+        (
+            "agentproc:\n  command: 5\n",
+            "p.yaml, line 2: `agentproc.command` must be a text, not a number. Put it in quotes.",
+        ),
+        ("executor: x\n", "p.yaml, line 1: `executor` is not known here. Name the program to run as `command`."),
+        (
+            "command: a\nargs: b\n",
+            "line 2: `args` must be a list, not a text. Write one item to a line, each after `- `.",
+        ),
+        ("command: a\nargs:\n- b\n- [c]\n", "line 4: `args[1]` must be a text, not a list."),
+        ("command: a\nargs: [~]\n", 'line 2: `args[0]` must be a text, not nothing. Write "" for an empty text'),
+        ("command: a\nenv: [b]\n", "line 2: `env` must be a mapping, not a list. Write `NAME: value`, one to a line."),
+        ("command: a\nenv:\n  B:\n", 'line 3: `env.B` must be a text, not nothing. Write "" for an empty value'),
+        ("command: a\nenv: {A=B: c}\n", "line 2: `env.A=B` cannot be the name of a variable. Rename it."),
+        ("command: a\nenv_allowlist: [$HOME]\n", "line 2: `env_allowlist[0]` must be the name of a variable."),
+        (
+            "command: a\nstdin: mesage\n",
+            "line 2: `stdin` must be one of `none`, `message`, not `mesage`. Did you mean `message`?",
+        ),
+        ("command: a\nstdin: true\n", "line 2: `stdin` must be one of `none`, `message`, not `true`."),
+        (
+            "command: a\ntimeout_secs: '5'\n",
+            "line 2: `timeout_secs` must be a number of seconds, 0 or more, not a text. Remove",
+        ),
+        ("command: a\ntimeout_secs: -1\n", "line 2: `timeout_secs` must be a number of seconds, 0 or more, not `-1`."),
+        (
+            "command: a\ntimeout_secs: 1:30\n",
+            "line 2: `timeout_secs` must be a number of seconds, 0 or more, not `1:30`.",
+        ),
+        ("command: a\ntimeout_secs: .inf\n", "line 2: `timeout_secs` must be a number of seconds"),
+        ("command: a\ntimeout_secs: nan\n", "line 2: `timeout_secs` must be a number of seconds"),
+        ("command: a\nkill_grace_secs: 86400\n", "line 2: `kill_grace_secs` must be at most 3600 seconds."),
+        ("command: a\nmax_reply_chars: 1.5\n", "line 2: `max_reply_chars` must be a whole number, 0 or more."),
+        (
+            "command: a\nstreaming: 'false'\n",
+            "line 2: `streaming` must be `true` or `false`, not a text. Remove the quotes.",
+        ),
+        ("command: a\nsend_error_reply: 1\n", "line 2: `send_error_reply` must be `true` or `false`, not a number."),
+        ("command: a\nsession_line_prefix: ''\n", "line 2: `session_line_prefix` must not be empty."),
+        ('command: a\nsession_line_prefix: "a\\nb"\n', "line 2: `session_line_prefix` must not hold a line feed"),
+        ("command: a\nprotocol: 0.2\n", "line 2: `protocol` must be one of `0.1`, `0.4`, `auto`, not `0.2`."),
+        ("command: a\ncwd: !there x\n", "line 2: `cwd` must be a text, not a tagged value."),
+        (
+            "command: a\nname: &a [x]\ncwd: *a\n",
+            "line 3: the alias `*a` stands for no single value. Write the value out.",
+        ),
+        ("command: a\nargs: [b]\ncommand: c\n", "line 3: `command` is here a second time. It is in line 1 already."),
+        ("command: a\nenv:\n  A: b\n  A: c\n", "line 4: `A` is here a second time. It is in line 3 already."),
+        ("command: a\n<<: {cwd: b}\n", "line 2: merge keys (`<<`) are not read. Write the keys out."),
+        ("command: a\n---\ncommand: b\n", "line 2: another document begins here. A file holds one profile."),
+        ("command: a\nargs: [-p, {{MESSAGE}}]\n", 'needs quotes, as in "{{MESSAGE}}".'),
+        ("command: a\ncwd: {{PROFILE_DIR}}/x\n", 'needs quotes, as in "{{MESSAGE}}".'),
+        ("command: a\nargs:\n\t- b\n", "Indent with spaces, not with tabs."),
+        ("command: 'a\n", "p.yaml, line 1: not YAML: "),
+        ('command: "a\\0b"\n', "line 1: a NUL character"),
+        ("command: \ud800\n", "line 1: not YAML: half a character"),
+        ("command: a\ncwd: " + "[" * 100_000, "line 2: nested deeper than"),
+        ("command: a\ncwd: " + "x" * profile_yaml.MAX_BYTES, "p.yaml: a profile has at most 1048576 bytes."),
+        ("command: &a " + "x" * 9999 + "\nargs: [" + "*a, " * 200 + "]", "line 2: aliases stand for more than"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_line_and_key(text: str, complaint: str) -> None:
+    assert complaint in refusal(text)
+
+
+def test_aliases_of_single_values_are_followed() -> None:
+    assert read("command: &a agent\nargs: [*a, &b x, *b]\n").args == ("agent", "x", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("timeout_sec: 5", "p.yaml, line 2: `timeout_sec` is not a key of a profile. Did you mean `timeout_secs`?"),
+        ("zzz: 5", "p.yaml, line 2: `zzz` is not a key of a profile."),
+        ("budget_secs: 5", "p.yaml, line 2: `budget_secs` is not used here. Use `timeout_secs`"),
+        ("executor: claude", "p.yaml, line 2: `executor` is not used here. Trunkline runs `command` instead."),
+        ("env: {AGENT_MESSAGE: x}", "p.yaml, line 2: `env.AGENT_MESSAGE` has no effect"),
+        (
+            "permission: true",
+            "p.yaml, line 2: `permission` belongs to protocol 0.4. If the agent speaks that, add `prot",
+        ),
+        ("permission: true\nprotocol: '0.1'", "p.yaml, line 2: `permission` has no effect"),
+        ("stdin: message\nprotocol: '0.4'", 'p.yaml, line 2: `stdin` has no effect with `protocol: "0.4"`'),
+        ("args: ['{{MESSAGE}}']\nprotocol: '0.4'", "p.yaml, line 2: `args` holds `{{MESSAGE}}`, which is not needed"),
+        (
+            "permission: true\nprotocol: auto\nstdin: message",
+            "p.yaml, line 2: `permission` has no effect with `stdin: mes",
+        ),
+        ("cwd: '{{SESSION_NAME}}/x'", "p.yaml, line 2: `cwd` begins with `{{SESSION_NAME}}`: whoever writes decides"),
+    ],
+)
+def test_what_can_be_passed_over_is_a_warning_with_line_and_key(text: str, warning: str) -> None:
+    warnings = read(f"command: a\n{text}\n").warnings
+    assert any(found.startswith(warning) for found in warnings), warnings
+
+
+def test_what_a_file_says_about_itself_is_no_reason_for_a_warning() -> None:
+    text = (
+        "command: a\ncli: x\ntested: [1]\nmaintainer: me\ntags: []\nnotes: n\nversion: 2\nhomepage: h\nx-own: {a: b}\n"
+    )
+    assert read(text).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ("sh", ["-c", "agent {{MESSAGE}}"]),
+        ("bash -lc", ["agent '{{MESSAGE}}'"]),
+        ("/usr/bin/env bash -ec", ["agent {{SESSION_NAME}}"]),
+        ("busybox sh -c", ["agent {{SESSION_ID}}"]),
+        ("bash -euo pipefail -c", ["agent {{MESSAGE}}"]),
+        ("zsh -c --", ["{{MESSAGE}}"]),
+        ("fish", ["--command=agent {{MESSAGE}}"]),
+        ("docker exec box sh -c", ["agent {{MESSAGE}}"]),
+        ("my-wrapper", ["bash", "-c", "agent {{MESSAGE}}"]),
+        ('sh -c "agent {{MESSAGE}}"', []),
+        ("sh {{MESSAGE}}", []),
+        ("{{MESSAGE}}", []),
+        ("env {{MESSAGE}}", []),
+        ("env -S", ["agent {{MESSAGE}}"]),
+        ("env PATH={{MESSAGE}} agent", []),
+        ("python3 -c", ["print('{{MESSAGE}}')"]),
+        ("python3.11 -Ic", ["{{MESSAGE}}"]),
+        ("python -m {{MESSAGE}}", []),
+        ("node -e", ["log('{{MESSAGE}}')"]),
+        ("node", ["--eval=log('{{MESSAGE}}')"]),
+        ("perl -ne", ["print '{{MESSAGE}}'"]),
+        ("perl -e", ["print @ARGV", "{{MESSAGE}}"]),
+        ("ruby -e", ["puts '{{MESSAGE}}'"]),
+        ("awk", ["/{{MESSAGE}}/"]),
+        ("timeout 5 python -c", ["{{MESSAGE}}"]),
+        ("ssh host agent", ["{{MESSAGE}}"]),
+        ("su me -c", ["agent {{MESSAGE}}"]),
+    ],
+)
+def test_a_message_that_something_would_run_is_refused(command: str, args: list[str]) -> None:
+    text = yaml.safe_dump({"command": command, "args": args})
+    assert "is refused. `{{" in refusal(text)
+    key = "args" if args else "command"
+    assert f"`{key}" in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ("sh -c", ['agent "$1"', "sh", "{{MESSAGE}}"]),
+        ("sh -c", ['"$@" a "b" c', "sh", "{{MESSAGE}}"]),
+        ("env sh -c", ['agent "$1"', "sh", "{{MESSAGE}}"]),
+        ("sh -c", ["cd {{PROFILE_DIR}} && ./agent"]),
+        ("bash agent.sh", ["{{MESSAGE}}"]),
+        ("bash -o pipefail agent.sh", ["{{MESSAGE}}"]),
+        ("agent --shell bash -p", ["{{MESSAGE}}"]),
+        ("python3 agent.py {{MESSAGE}}", []),
+        ("python3 -m agent", ["{{MESSAGE}}"]),
+        ("python3 -c", ["import sys", "{{MESSAGE}}"]),
+        ("node agent.js -p", ["{{MESSAGE}}"]),
+        ("node -e", ["1", "--", "{{MESSAGE}}"]),
+        ("bun run agent.ts", ["{{MESSAGE}}"]),
+        ("env FROM={{SESSION_NAME}} agent", ["{{MESSAGE}}"]),
+        ("flock /tmp/lock agent", ["{{MESSAGE}}"]),
+        ("gemini -p", ["{{MESSAGE}}"]),
+    ],
+)
+def test_a_message_as_an_argument_of_its_own_is_fine(command: str, args: list[str]) -> None:
+    profile = read(yaml.safe_dump({"command": command, "args": args}))
+    assert (*profile.command, *profile.args) == (*command.split(), *args)
+
+
+def test_arguments_for_a_resumed_session_are_looked_at_where_they_stand() -> None:
+    text = yaml.safe_dump(
+        {"command": "sh", "resume_args": ["-c", "agent --resume {{SESSION_ID}}"], "args": ["agent.sh"]}
+    )
+    assert "`resume_args[1]` is refused" in refusal(text)
+
+
+@pytest.mark.parametrize("command", ["sh", "bash -s", "env bash", "python3 -u", "python -", "node", "perl -n"])
+@pytest.mark.parametrize("how", ["stdin: message", "protocol: '0.4'", "protocol: auto"])
+def test_an_interpreter_that_would_run_the_message_on_its_input_is_refused(command: str, how: str) -> None:
+    assert "The message comes on the input of" in refusal(f"command: {command}\n{how}\n")
+
+
+@pytest.mark.parametrize(
+    "command", ["sh agent.sh", "bash -c cat", "python3 -m agent", "python3 -c pass", "cat", "perl -epass"]
+)
+def test_a_program_that_reads_its_input_may_have_the_message_there(command: str) -> None:
+    assert read(f"command: {command}\nstdin: message\n").stdin == "message"
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "GIT_SSH_COMMAND"])
+def test_a_variable_that_programs_run_cannot_come_from_the_chat(name: str) -> None:
+    complaint = refusal(f"command: a\nenv:\n  {name}: 'x {{{{MESSAGE}}}}'\n")
+    assert f"line 3: `env.{name}` must not hold `{{{{MESSAGE}}}}`" in complaint
+    assert read("command: a\nenv: {Q: '{{MESSAGE}}'}\n").env == {"Q": "{{MESSAGE}}"}
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be read: No such file or directory\."):
+        load(str(tmp_path / "none.yaml"))
+    with pytest.raises(ConfigError, match=r"cannot be read: Is a directory\."):
+        load(str(tmp_path))
+    with pytest.raises(ConfigError, match="embedded null byte"):
+        load("a\0b")
+    (tmp_path / "latin.yaml").write_bytes(b"command: a\ndescription: gr\xf6\xdfer\n")
+    with pytest.raises(ConfigError, match=r"latin\.yaml, line 2: not UTF-8\. Save the file as UTF-8\."):
+        load(str(tmp_path / "latin.yaml"))
+
+
+def test_without_the_fast_parser_everything_is_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = read(EVERYTHING)
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    assert read(EVERYTHING) == fast
+    assert "line 2: nested deeper than" in refusal("command: a\ncwd: " + "[" * 200)
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=60) | st.text("abc:-[]{}#&*!|>'\"%@` \n\t,?", max_size=60))
+def test_whatever_the_text_it_is_a_profile_or_refused(text: str) -> None:
+    for candidate in (text, f"command: a\n{text}"):
+        try:
+            assert read(candidate).command
+        except ConfigError:
+            pass
+
+
+def test_a_name_that_is_no_file_is_one_of_ours_or_refused_with_a_suggestion(tmp_path: Path) -> None:
+    assert find("claude-code").command[0] == "claude"
+    with pytest.raises(ConfigError, match=r"There is no profile `claude-cod`\. Did you mean `claude-code`\?"):
+        find("claude-cod")
+    with pytest.raises(ConfigError, match=r"There is no profile `zzz`\. See `trunkline agentproc hub list`"):
+        find("zzz")
+    with pytest.raises(ConfigError, match=r"none\.yaml`\. Check the path\."):
+        find(str(tmp_path / "none.yaml"))
+    with pytest.raises(ConfigError, match=r"is a directory\. Give the path of a profile in it\."):
+        find(str(tmp_path))
+
+
+def test_a_stream_that_nobody_reads_is_refused_with_a_suggestion() -> None:
+    from trunkline.wires.agentproc import streams
+
+    known = streams.names()[0]
+    assert read(f"command: a\nstream: {known}\nargs: ['{{{{MESSAGE}}}}']\n").stream == known
+    complaint = refusal(f"command: a\nstream: {known}x\n")
+    assert "line 2: `stream` must be one of " in complaint
+    assert f"Did you mean `{known}`?" in complaint
+    warnings = read(f"command: a\nstream: {known}\nprotocol: '0.4'\n").warnings
+    assert warnings == (f"p.yaml, line 3: `protocol` has no effect: the output is read as `stream: {known}`.",)
