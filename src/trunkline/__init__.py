@@ -10,6 +10,7 @@ from __future__ import annotations
 # Type checkers take it for true. Importing the one of `typing` would cost more than the rest of this module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trunkline.agents.external.agentproc import AgentProcAgent
     from trunkline.agents.external.jsonstream import JsonStreamAgent
     from trunkline.base.paths import sessions_dir
     from trunkline.core.agent import (
@@ -90,6 +91,7 @@ __all__ = [
     "Agent",
     "AgentBusy",
     "AgentFailed",
+    "AgentProcAgent",
     "AgentTimeout",
     "Approve",
     "Audio",
@@ -158,6 +160,7 @@ __all__ = [
 
 #: Where each name lives.
 _HOMES = {
+    "trunkline.agents.external.agentproc": "AgentProcAgent",
     "trunkline.agents.external.jsonstream": "JsonStreamAgent",
     "trunkline.base.paths": "sessions_dir",
     "trunkline.core.agent": (

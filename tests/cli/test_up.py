@@ -70,7 +70,7 @@ def test_without_a_terminal_it_shows_the_conversation_and_what_to_try_next() -> 
     assert '{"type":"tool_approve","call_id":"call-2-1","scope":"once"}' in done.stdout
     assert "== A refusal, with its reason ==" in done.stdout
     assert "\x1b" not in done.stdout
-    assert done.stdout.rstrip().endswith("schema jsonstream")
+    assert done.stdout.rstrip().endswith("agentproc hub doctor")
 
 
 def test_the_transcript_can_be_had_as_json_lines() -> None:

@@ -147,6 +147,15 @@ class Child:
         if fd is not None:
             os.close(fd)
 
+    def close_pipes(self) -> None:
+        """Close our ends of all pipes. May be called again."""
+        if self.stdin is not None:
+            self.close_pipe("stdin")
+        if self.stdout is not None:
+            self.close_pipe("stdout")
+        if self.stderr is not None:
+            self.close_pipe("stderr")
+
     def close(self) -> None:
         """Kill what is left of the tree, close our pipes, tell the watchdog. May be called again."""
         if self._closed:
@@ -154,9 +163,7 @@ class Child:
         self._closed = True
         if not self.finish_if_clear():
             self.kill_tree()
-        self.close_pipe("stdin")
-        self.close_pipe("stdout")
-        self.close_pipe("stderr")
+        self.close_pipes()
 
     def __enter__(self) -> Self:
         return self

@@ -69,7 +69,8 @@ class Pump:
             self._poller.register(self._waker[0], select.POLLIN)
         self._watch(child.stdout, "stdout")
         self._watch(child.stderr, "stderr")
-        self._pidfd = None if child.poll() is not None else open_pidfd(child.pid)
+        # Also of one that has ended, which is then told at once.
+        self._pidfd = None if child.gone else open_pidfd(child.pid)
         if self._pidfd is not None:
             self._poller.register(self._pidfd, select.POLLIN)
         self._is_writing = False
@@ -144,9 +145,7 @@ class Pump:
     def close(self) -> None:
         """Close the pipes. May be called again."""
         self._forget_pidfd()
-        self._child.close_pipe("stdin")
-        self._child.close_pipe("stdout")
-        self._child.close_pipe("stderr")
+        self._child.close_pipes()
         with self._lock:
             waker, self._waker = self._waker, None
             for fd in waker or ():

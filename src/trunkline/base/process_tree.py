@@ -14,7 +14,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from trunkline.base.process_guard import guard
 from trunkline.base.watchdog import (
@@ -184,8 +184,11 @@ class OwnTree:
                 return False
             if HAS_PROC:
                 young = self._young_pids()
-                found = find([self._tree], young) if young is not None else None
-                if found is None or found.members or found.unsure:
+                if young is None:
+                    return False
+                # Most often nobody is younger, and there is nobody to look at.
+                found = find([self._tree], young) if young else None
+                if found is not None and (found.members or found.unsure):
                     return False
             else:
                 self._signal_group(signal.SIGKILL)
@@ -243,7 +246,7 @@ class OwnTree:
     def _find(self) -> Found:
         return find([self._tree], self._young_pids())
 
-    def _young_pids(self) -> Iterable[int] | None:
+    def _young_pids(self) -> Sequence[int] | None:
         """The numbers given away since the leader's: no others can be in its tree. `None` if too many, or not known."""
         newest = _newest_pid()
         wrapped = (time.monotonic() - self._begun) * _MAX_FORKS_PER_SECOND >= _PID_MAX

@@ -46,6 +46,8 @@ TRIALS = (
         "trunkline conform jsonstream -- trunkline agent --json-stream --agent scripted --script conformance",
     ),
     Trial("every message of the protocol, as JSON Schema", "trunkline schema jsonstream"),
+    Trial("the chat bridge, with this terminal as its chat", "trunkline bridge run terminal --agent echo"),
+    Trial("the command-line agents that it could run, and which of them are here", "trunkline agentproc hub doctor"),
 )
 
 

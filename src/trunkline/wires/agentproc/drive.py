@@ -39,7 +39,7 @@ EXIT_NOT_RUNNABLE, EXIT_NOT_FOUND = 126, 127
 EXIT_INTERRUPTED = 130
 
 
-class Outcome(Value):
+class Outcome(Value, hot=True):
     """How a turn ended."""
 
     reply: str
