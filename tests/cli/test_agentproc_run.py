@@ -165,6 +165,39 @@ class TestProcess:
         process.stderr.close()
         assert not is_alive(int((tmp_path / "pid").read_text()))
 
+    def test_what_a_failed_agent_wrote_to_its_stderr_is_shown_without_secrets(self, profile: Write) -> None:
+        path = profile('echo "key $MY_API_KEY" >&2; exit 3')
+        done = run(path, env=os.environ | {"MY_API_KEY": "sk-very-secret-value"})
+        assert "Its standard error:\nkey " in done.stderr
+        assert "sk-very-secret-value" not in done.stderr
+        assert "Its standard error" not in run(profile("echo log >&2; echo fine")).stderr
+
+    def test_with_verbose_it_is_shown_as_it_comes(self, profile: Write) -> None:
+        done = run(profile("echo log >&2; echo fine"), "--verbose")
+        assert (done.stdout, done.stderr) == ("fine\n", "log\n")
+
+    def test_an_agent_that_said_nothing_is_mentioned(self, profile: Write) -> None:
+        done = run(profile("exit 0"))
+        assert (done.stdout, done.returncode) == ("", 0)
+        assert "said nothing" in done.stderr
+
+    def test_an_output_that_does_not_wait_gets_everything(self, profile: Write) -> None:
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        path = profile("seq 1 50000", max_reply_chars=10**7)
+        with subprocess.Popen([*COMMAND, "--profile", path, "--message", "x"], stdout=writing) as process:
+            os.close(writing)
+            with open(reading) as pipe:
+                lines = pipe.read().splitlines()
+        assert (len(lines), process.returncode) == (50_000, 0)
+
+    def test_an_output_that_is_full_is_said_so(self, profile: Write) -> None:
+        with open("/dev/full", "w") as full:
+            done = run(profile("echo hi"), capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        assert done.returncode == 1
+        assert "cannot be written" in done.stderr
+        assert "Traceback" not in done.stderr
+
     def test_a_permission_request_is_denied_at_once(self, tmp_path: Path) -> None:
         agent = tmp_path / "agent.py"
         agent.write_text(

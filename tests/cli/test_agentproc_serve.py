@@ -141,6 +141,36 @@ def test_without_streaming_the_answer_is_the_body_escaped_where_it_looks_like_pr
     assert done.lines[1:] == ["a", " AGENT_ERROR:b"]
 
 
+def test_an_answer_is_whole_however_late_it_is_read() -> None:
+    from trunkline.base import stdio
+
+    text = "word " * 20_000
+    with subprocess.Popen(
+        [sys.executable, "-m", "trunkline", "agentproc", "serve", "echo", "--no-session"],
+        stdout=subprocess.PIPE, env=os.environ | {"AGENT_MESSAGE": text, "AGENT_STREAMING": "0"},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        first = process.stdout.read(1)
+        # Longer than a peer that has left is waited for.
+        time.sleep(3 * stdio.LAST_WRITE_SECONDS)
+        whole = first + process.stdout.read()
+    assert whole.decode().strip() == text.strip()
+    assert process.returncode == 0
+
+
+def test_what_is_said_before_and_after_a_tool_are_paragraphs(script: str) -> None:
+    turns = [
+        {"steps": [{"text": "before"}, {"tool": {"name": "Read", "category": "info", "args": {}}}, {"text": "after"}]}
+    ]
+    Path(script).write_text(json.dumps({"name": "test", "turns": turns}))
+    done = subprocess.run(
+        [sys.executable, "-m", "trunkline", "agentproc", "serve", "--script", script, "--allow", "Read"],
+        capture_output=True, text=True, timeout=20, check=True,
+        env=os.environ | {"AGENT_MESSAGE": "x", "AGENT_STREAMING": "0"},
+    )  # fmt: skip
+    assert "before\n\nafter" in done.stdout
+
+
 def test_a_resumed_conversation_remembers_and_keeps_its_id(script: str) -> None:
     first = serve("--script", script)
     second = serve("--script", script, session=first.session)
@@ -329,7 +359,7 @@ def test_permission_is_asked_in_the_chat_and_the_tool_runs_after_it_was_given() 
         rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
         assert process.returncode == 0
     result = json.loads(rest.splitlines()[-1])
-    assert result["text"].endswith("let me mend that.The typo stays, then: User denied.")
+    assert result["text"].endswith("let me mend that.\n\nThe typo stays, then: User denied.")
     assert result["usage"] == {"input_tokens": 310, "output_tokens": 96}
 
 

@@ -220,6 +220,13 @@ class Writer:
         """Wait until it is not congested."""
         await self._room.wait()
 
+    async def emptied(self) -> None:
+        """Wait until everything is written, however long the reader takes, or nobody reads any more."""
+        self.flush()
+        if self._pending:
+            self._empty.clear()
+            await self._empty.wait()
+
     async def close(self) -> None:
         """Write the rest, but wait no longer than `LAST_WRITE_SECONDS` for a reader that does not read."""
         self.flush()

@@ -1,7 +1,8 @@
 """`trunkline agentproc run`: one message to one AgentProc agent. Bridges spawn it, so it starts fast: no event loop.
 
 Without `--json`, the answer appears on standard output as it comes, errors and the session's id on standard error. With
-it, the last line of standard output is one JSON object.
+it, the last line of standard output is one JSON object. What the agent writes to its own standard error is shown when
+it fails, and as it comes with `--verbose`.
 
 Exit codes: the turn's own (0, 1, 124 after a timeout, 126 and 127 when the agent cannot be started, 128 + n after
 signal n); 2 when the command line or the profile is wrong; 130 and 143 when this process was told to end by SIGINT or
@@ -17,6 +18,7 @@ from types import FrameType
 from typing import NoReturn
 
 from trunkline.base import jsontext
+from trunkline.base.writing import write_all
 from trunkline.cli.printable import printable
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import profile_cache
@@ -32,6 +34,7 @@ from trunkline.wires.agentproc.messages import (
     Turn,
 )
 
+EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREAD = 128 + signal.SIGPIPE
 
@@ -61,8 +64,8 @@ def main(arguments: list[str]) -> NoReturn:
         sys.exit(EXIT_USAGE)
     for warning in profile.warnings:
         _complain(f"warning: {warning}")
-    command = _Command(as_json=options.json)
-    run = Run(profile, turn, hear=command.hear)
+    command = _Command(as_json=options.json, verbose=options.verbose)
+    run = Run(profile, turn, hear=command.hear, log=command.log)
     command.run = run
     _end_on_signals(run)
     try:
@@ -71,15 +74,20 @@ def main(arguments: list[str]) -> NoReturn:
     except BrokenPipeError:
         _forget_stdout()
         sys.exit(EXIT_UNREAD)
+    except OSError as error:
+        _complain(f"standard output cannot be written: {error.strerror}")
+        _forget_stdout()
+        sys.exit(EXIT_FAILED)
     sys.exit(outcome.exit_code)
 
 
 class _Command:
     """What is shown of a turn."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, verbose: bool) -> None:
         self.run: Run | None = None
         self._as_json = as_json
+        self._verbose = verbose
         self._is_terminal = sys.stdout is not None and sys.stdout.isatty()
         self._last = "\n"
 
@@ -93,6 +101,11 @@ class _Command:
             _complain(f"denied: the agent wants to use `{said.tool_name}`, and there is nobody to ask")
             self.run.respond(PermissionResponse(said.request_id, "deny", "nobody can be asked"))
 
+    def log(self, data: bytes) -> None:
+        """What the agent writes to its standard error."""
+        if self._verbose:
+            _write_log(data.decode("utf-8", "replace"))
+
     def conclude(self, outcome: Outcome, turn: Turn) -> None:
         if self._as_json:
             _write(jsontext.dumps(_record(outcome)) + b"\n")
@@ -105,6 +118,10 @@ class _Command:
                 _complain(f"session: {outcome.session_id}")
         if outcome.failure:
             _complain(outcome.error or outcome.failure)
+            if outcome.stderr and not self._verbose and outcome.stderr not in outcome.error:
+                _write_log(f"Its standard error:\n{outcome.stderr}\n")
+        elif not outcome.reply and not outcome.partials:
+            _complain("the agent said nothing")
 
     def _show(self, text: str) -> None:
         self._last = text
@@ -125,20 +142,27 @@ def _record(outcome: Outcome) -> dict[str, object]:
 
 def _write(data: bytes) -> None:
     """All of it, at once. A standard output that was closed from the start takes nothing, and that is no error."""
-    if sys.stdout is None:
-        return
-    while data:
-        data = data[os.write(1, data) :]
+    if sys.stdout is not None:
+        write_all(1, data)
 
 
 def _complain(text: str) -> None:
-    if sys.stderr is not None:
-        data = f"trunkline agentproc: {printable(text)}\n".encode("utf-8", "backslashreplace")
-        try:
-            os.write(2, data)
-        except OSError:
-            # There is nowhere else to say it.
-            return
+    _write_log(f"trunkline agentproc: {text}\n")
+
+
+def _write_log(text: str) -> None:
+    """For people, without the secrets of the environment, and without what a terminal would obey."""
+    if sys.stderr is None:
+        return
+    from trunkline.base.escapes import without_escapes
+    from trunkline.base.redact import Redactor
+
+    clean = printable(Redactor.from_environ(os.environ).text(without_escapes(text.replace("\r\n", "\n"))))
+    try:
+        write_all(2, clean.encode("utf-8", "backslashreplace"))
+    except OSError:
+        # There is nowhere else to say it.
+        return
 
 
 def _forget_stdout() -> None:
@@ -184,6 +208,7 @@ class _Options:
         self.attachments: list[Attachment] = []
         self.no_stream = False
         self.json = False
+        self.verbose = False
 
 
 #: Where the value of an option goes.
@@ -194,7 +219,7 @@ _VALUES = {
     "--session-name": "session_name",
     "--from": "from_user",
 }
-_FLAGS = {"--no-stream": "no_stream", "--json": "json"}
+_FLAGS = {"--no-stream": "no_stream", "--json": "json", "--verbose": "verbose", "-v": "verbose"}
 
 
 def _parse(arguments: list[str]) -> _Options:

@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--no-stream", action="store_true", help="do not ask for pieces; the answer comes whole")
     add("--json", action="store_true", help="print one JSON object at the end, and nothing else")
+    add("-v", "--verbose", action="store_true", help="show what the agent writes to its standard error, as it comes")
     return parser
 
 

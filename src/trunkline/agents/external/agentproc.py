@@ -9,6 +9,7 @@ instructions and for what was said before the session: they go in front of the f
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 
 from trunkline.agents.external.agentproc_run import Running
 from trunkline.agents.telling import Telling
+from trunkline.base.escapes import without_escapes
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
 from trunkline.core.events import (
     Category,
@@ -44,6 +46,8 @@ from trunkline.wires.agentproc.messages import (
     Turn,
 )
 from trunkline.wires.agentproc.profile import Profile
+
+logger = logging.getLogger(__name__)
 
 #: The member of a record in our journal that holds the program's own session id.
 _JOURNAL_KEY = "agentproc_session"
@@ -173,6 +177,10 @@ class AgentProcConversation:
         tell.usage = _usage(outcome.usage)
         if outcome.exit_code == 0:
             return TurnEnded("success", tell.usage)
+        # The user gets what the profile allows; whoever runs this has a log.
+        logger.warning("`%s`: %s", self._profile.name or self._profile.command[0], outcome.failure)
+        if outcome.stderr:
+            logger.warning("its standard error: %s", without_escapes(outcome.stderr))
         if outcome.error:
             await tell.say(Failed("timeout" if outcome.timed_out else "agent", outcome.error))
         return TurnEnded("error", tell.usage)

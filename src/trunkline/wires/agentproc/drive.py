@@ -70,12 +70,17 @@ class Run:
         turn: Turn,
         *,
         hear: Callable[[Said], None] = lambda said: None,
+        log: Callable[[bytes], None] = lambda data: None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`hear` is told partials, the first error, permission requests and oddities. `environ`: ours unless given."""
+        """`hear` is told partials, the first error, permission requests and oddities. `environ`: ours unless given.
+
+        `log` gets what the agent writes to its standard error, as it comes.
+        """
         self._profile = profile
         self._turn = turn
         self._hear = hear
+        self._log = log
         self._environ = own_environ() if environ is None else environ
         self._reply = Reply(
             streaming=profile.streaming and turn.streaming,
@@ -164,6 +169,7 @@ class Run:
                 self._say(reader.feed(data))
             else:
                 self._stderr.feed(data)
+                self._log(data)
 
     def _say(self, sayings: list[Said]) -> None:
         for said in self._reply.take(sayings):

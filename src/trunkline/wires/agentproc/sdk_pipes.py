@@ -13,6 +13,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from types import FrameType
 
+from trunkline.base.writing import written
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import serve_input
 
@@ -48,12 +49,9 @@ class Output:
             Left: nobody reads us.
         """
         with self._lock:
-            rest = memoryview(b"\n" + data if self._torn else data)
             try:
-                while rest:
-                    written = os.write(self._fd, rest)
-                    self._torn = written < len(rest)
-                    rest = rest[written:]
+                for left in written(self._fd, b"\n" + data if self._torn else data):
+                    self._torn = left > 0
             except BrokenPipeError:
                 raise Left(EXIT_BROKEN_PIPE) from None
 

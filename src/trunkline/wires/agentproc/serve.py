@@ -53,6 +53,10 @@ class Output(Protocol):
         """Wait until it is not congested."""
 
 
+#: What keeps two paragraphs apart.
+_APART = "\n\n"
+
+
 class Server:
     """One turn, one bridge. `over` is the exit code, once the turn has ended."""
 
@@ -64,6 +68,10 @@ class Server:
         self.over: asyncio.Future[int] = self._loop.create_future()
         self._kind: type[Event] = core.TextDelta
         self._pieces: list[str] = []
+        self._last = ""
+        """The end of what was said of the answer."""
+        self._apart = False
+        """Whether something else happened since then: what comes is a paragraph of its own."""
         self._failed: core.Failed | None = None
         self._lines = LineSplitter(MAX_LINE)
         self._asked: dict[str, core.ToolRequested] = {}
@@ -159,11 +167,20 @@ class Server:
     def _say_pieces(self) -> None:
         text = "".join(self._pieces)
         self._pieces.clear()
-        if text:
-            say = self._voice.text if self._kind is core.TextDelta else self._voice.thinking
-            self._say(say(text))
+        if not text:
+            return
+        if self._kind is core.ThinkingDelta:
+            self._say(self._voice.thinking(text))
+            return
+        if self._apart and self._last:
+            # Elsewhere a tool's own lines keep them apart; here nothing else would.
+            text = _APART[len(self._last) - len(self._last.rstrip("\n")) :] + text
+        self._apart = False
+        self._last = text[-len(_APART) :]
+        self._say(self._voice.text(text))
 
     def _happened(self, event: Event) -> None:
+        self._apart = self._apart or isinstance(event, core.ToolStarted | core.ToolFinished | core.ToolCancelled)
         match event:
             case core.ToolRequested():
                 self._ask(event)

@@ -8,6 +8,7 @@ import select
 import signal
 import stat
 from contextlib import suppress
+from typing import Any
 
 from trunkline.base import stdio
 from trunkline.core.events import UserMessage
@@ -28,6 +29,8 @@ class StdioServer:
         self._writer = stdio.Writer(writing, self._deserted)
         self._server = Server(session, self._writer, voice)
         self._reader: stdio.Reader | None = None
+        self._told: asyncio.Future[int] = self._loop.create_future()
+        """The exit code of whatever ends this process from outside."""
 
     def listen(self, reading: int, so_far: bytes) -> None:
         """Read what the bridge answers; `so_far` is what was read of it before."""
@@ -38,19 +41,29 @@ class StdioServer:
     async def run(self, message: UserMessage) -> int:
         """Serve until the turn has ended (0, or by its fault), a signal comes (128 + its number), or nobody reads us.
 
-        However it ends, what the agent has said by then is written, and the session is closed in bounded time.
+        The whole answer is written, however long the bridge takes to read it: the time limit is the bridge's. After a
+        signal, what the agent has said by then is written, if it is read soon. The session is closed in bounded time.
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            self._loop.add_signal_handler(number, self._server.leave, 128 + number)
+            self._loop.add_signal_handler(number, self._leave, 128 + number)
         self._watch_the_bridge()
         self._server.begin(message)
         code = await self._server.over
         if self._reader is not None:
             self._reader.close()
         await self._session.close()
+        code = await self._written(code)
         self._loop.remove_reader(self._writing)
         await self._writer.close()
         return code
+
+    async def _written(self, code: int) -> int:
+        """Wait until the bridge has read everything, or does not matter any more; gives the exit code."""
+        writing = self._loop.create_task(self._writer.emptied(), name="wait for the bridge to read")
+        either: set[asyncio.Future[Any]] = {writing, self._told}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        writing.cancel()
+        return self._told.result() if self._told.done() else code
 
     def _watch_the_bridge(self) -> None:
         """Notice that nobody reads us any more also while there is nothing to write: a bridge may die."""
@@ -68,4 +81,9 @@ class StdioServer:
             self._deserted()
 
     def _deserted(self) -> None:
-        self._server.leave(EXIT_BROKEN_PIPE)
+        self._leave(EXIT_BROKEN_PIPE)
+
+    def _leave(self, code: int) -> None:
+        if not self._told.done():
+            self._told.set_result(code)
+        self._server.leave(code)
