@@ -74,6 +74,14 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    # A command that is run within a test may block signals for the rest of its life, which is longer here.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def pytest_sessionstart() -> None:
     # A run in the background, or under nohup, ignores these, and so would every program that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -198,6 +198,45 @@ class TestProcess:
         assert "cannot be written" in done.stderr
         assert "Traceback" not in done.stderr
 
+    @pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGINT])
+    def test_a_reader_that_does_not_read_keeps_neither_the_time_limit_nor_a_signal(
+        self, profile: Write, tmp_path: Path, number: signal.Signals | None
+    ) -> None:
+        script = f"""echo $$ > {tmp_path}/pid; while echo 'AGENT_PARTIAL:"xxxxxxxxxxxxxxxx"'; do :; done"""
+        limit = 1 if number is None else 60
+        path = profile(script, max_reply_chars=10**9, timeout_secs=limit, kill_grace_secs=0.2)
+        process = subprocess.Popen([*COMMAND, "--profile", path, "--message", "x"], stdout=subprocess.PIPE)
+        if number is not None:
+            until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+            process.send_signal(number)
+        assert process.wait(PATIENCE_SECONDS) == (124 if number is None else 128 + number)
+        assert process.stdout is not None
+        process.stdout.close()
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+
+    def test_warnings_have_an_end_and_nobody_waits_for_their_reader(self, profile: Write) -> None:
+        path = profile("for n in $(seq 1 3000); do echo 'AGENT_SESSION:no good'; done; echo answer")
+        reading, writing = os.pipe()
+        done = run(path, capture_output=False, stdout=subprocess.PIPE, stderr=writing)
+        os.close(writing)
+        with open(reading) as pipe:
+            lines = pipe.read().splitlines()
+        assert done.stdout == "answer\n"
+        assert len(lines) == 21
+        assert "left out" in lines[-1]
+
+    def test_without_a_standard_output_it_does_not_even_begin(self, profile: Write, tmp_path: Path) -> None:
+        path = profile(f"touch {tmp_path}/ran")
+        command = " ".join([*COMMAND, "--profile", path, "--message", "x", "--json", ">&-"])
+        done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, timeout=PATIENCE_SECONDS, check=False)
+        assert done.returncode == 2
+        assert b"closed" in done.stderr
+        assert not (tmp_path / "ran").exists()
+
+    def test_a_profile_that_is_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "fifo")
+        assert run(str(tmp_path / "fifo")).returncode == 2
+
     def test_a_permission_request_is_denied_at_once(self, tmp_path: Path) -> None:
         agent = tmp_path / "agent.py"
         agent.write_text(

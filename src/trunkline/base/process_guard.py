@@ -30,8 +30,8 @@ _LOWEST_FD = 3
 _STUCK_MS = 250
 #: How long a watchdog may take to end after its pipe was closed: it may have trees to end.
 _STOP_SECONDS = END_SECONDS + 1.0
-#: Trees that are gone and still known by their leader's number. It is not given away again before all others were.
-_REMEMBERED = 1024
+#: How long a tree that is gone is still known by its leader's number: no system gives it away again within that.
+_REMEMBERED_SECONDS = 0.25
 #: Between looks for its end, while it is being stopped.
 _STOP_LOOK_SECONDS = 0.005
 
@@ -56,7 +56,7 @@ class Guard:
         self._lock = threading.Lock()
         self._trees: dict[str, int | None] = {}
         self._leaders: set[int] = set()
-        self._released: deque[int] = deque()
+        self._released: deque[tuple[float, int]] = deque()
         self._pid: int | None = None
         self._fd: int | None = None
 
@@ -66,8 +66,15 @@ class Guard:
         return self._pid
 
     def is_leader(self, pid: int) -> bool:
-        """Whether it leads a registered tree, or led one of the last `_REMEMBERED`: it is in no other one then."""
+        """Whether it leads a registered tree, or led one a moment ago: it is in no other one then."""
         return pid in self._leaders
+
+    def forget_old(self) -> None:
+        """Forget leaders that ended a while ago: their numbers may be somebody else's by now."""
+        oldest = time.monotonic() - _REMEMBERED_SECONDS
+        with self._lock:
+            while self._released and self._released[0][0] < oldest:
+                self._leaders.discard(self._released.popleft()[1])
 
     def announce(self, cookie: str) -> None:
         """Register a tree that is about to be spawned.
@@ -103,7 +110,7 @@ class Guard:
                 pgid = self._trees.pop(cookie)
                 self._tell(f"-{cookie}\n")
                 if pgid is not None:
-                    self._remember(pgid)
+                    self._released.append((time.monotonic(), pgid))
 
     def stop(self) -> None:
         """End the watchdog, and with it whatever is still registered. The next spawn starts a new one."""
@@ -125,11 +132,6 @@ class Guard:
         self._released = deque()
         self._pid = None
         self._close_pipe()
-
-    def _remember(self, pgid: int) -> None:
-        self._released.append(pgid)
-        if len(self._released) > _REMEMBERED:
-            self._leaders.discard(self._released.popleft())
 
     def _restart(self) -> None:
         """A new watchdog that knows all that is registered."""

@@ -257,6 +257,7 @@ class OwnTree:
         if first > newest:
             return ()
         # Where many trees run at once, most of the young ones lead them.
+        guard.forget_old()
         young = [pid for pid in range(first, newest + 1) if pid == self.pid or not guard.is_leader(pid)]
         return young if len(young) <= _PROBE_LIMIT else None
 

@@ -1,40 +1,49 @@
-"""Write all of something to a descriptor, and wait for its reader, whatever mode the descriptor is in."""
+"""Write to somebody who may take their time, and know when to stop waiting for them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import select
+from collections.abc import Callable, Iterator
+
+#: What a pipe takes at once when it says that there is room: a larger piece might wait for its reader.
+_PIECE_BYTES = select.PIPE_BUF
+#: How often somebody who waits is asked whether that still makes sense.
+_LOOK_MS = 50
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Write everything. Where the descriptor does not wait by itself (`O_NONBLOCK`), this does.
+class Unread(OSError):
+    """The reader does not read, and it was not worth waiting any longer."""
+
+
+def write_all(fd: int, data: bytes, *, waits: Callable[[], bool] = lambda: True) -> None:
+    """Write everything, whatever mode the descriptor is in. `waits` says whether to go on waiting for the reader.
 
     Raises:
+        Unread: it was not read, and `waits` said no.
         OSError: it cannot be written; `BrokenPipeError` when nobody reads.
     """
-    for _ in written(fd, data):
+    for _ in written(fd, data, waits=waits):
         pass
 
 
-def written(fd: int, data: bytes) -> Iterator[int]:
+def written(fd: int, data: bytes, *, waits: Callable[[], bool] = lambda: True) -> Iterator[int]:
     """Write everything, piece by piece; gives how much is left after each piece.
 
     Raises:
         OSError: as `write_all`.
     """
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:
-            # Somebody who shares it has changed its mode, which is theirs to do.
-            _wait(fd)
-        yield len(rest)
-
-
-def _wait(fd: int) -> None:
-    import select
-
     poller = select.poll()
     poller.register(fd, select.POLLOUT)
-    poller.poll()
+    rest = memoryview(data)
+    while rest:
+        if not poller.poll(_LOOK_MS):
+            if not waits():
+                raise Unread(f"{len(rest)} bytes of output were not read")
+            continue
+        try:
+            rest = rest[os.write(fd, rest[:_PIECE_BYTES]) :]
+        except BlockingIOError:
+            # Somebody who shares it was quicker to fill it.
+            continue
+        yield len(rest)

@@ -14,15 +14,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from types import FrameType
 from typing import NoReturn
 
 from trunkline.base import jsontext
-from trunkline.base.writing import write_all
-from trunkline.cli.printable import printable
+from trunkline.base.writing import Unread, write_all
+from trunkline.base.printable import printable
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import profile_cache
-from trunkline.wires.agentproc.drive import Outcome, Run
+from trunkline.wires.agentproc.drive import EXIT_TIMED_OUT, Outcome, Run
 from trunkline.wires.agentproc.messages import (
     DEFAULT_SESSION_NAME,
     Attachment,
@@ -33,6 +34,7 @@ from trunkline.wires.agentproc.messages import (
     Said,
     Turn,
 )
+from trunkline.wires.agentproc.profile import Profile
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -41,6 +43,10 @@ EXIT_UNREAD = 128 + signal.SIGPIPE
 #: The longest message that is read from standard input: as long as the longest line of an answer.
 MAX_MESSAGE = 16 * 1024 * 1024
 
+#: Warnings about one turn. More of them say nothing new.
+MAX_WARNINGS = 20
+#: How long somebody who does not read our output is waited for when the agent is being ended.
+LAST_WRITE_SECONDS = 1.0
 #: A second signal does not wait for the profile's grace.
 _HURRY_SECONDS = 0.0
 
@@ -59,62 +65,90 @@ def main(arguments: list[str]) -> NoReturn:
             attachments=tuple(options.attachments),
             permission=profile.permission,
         )
+        if sys.stdout is None:
+            raise ConfigError("Standard output is closed.")
     except ConfigError as error:
         _complain(str(error))
         sys.exit(EXIT_USAGE)
     for warning in profile.warnings:
         _complain(f"warning: {warning}")
-    command = _Command(as_json=options.json, verbose=options.verbose)
-    run = Run(profile, turn, hear=command.hear, log=command.log)
-    command.run = run
-    _end_on_signals(run)
-    try:
-        outcome = run.perform()
-        command.conclude(outcome, turn)
-    except BrokenPipeError:
-        _forget_stdout()
-        sys.exit(EXIT_UNREAD)
-    except OSError as error:
-        _complain(f"standard output cannot be written: {error.strerror}")
-        _forget_stdout()
-        sys.exit(EXIT_FAILED)
-    sys.exit(outcome.exit_code)
+    sys.exit(_Command(profile, turn, as_json=options.json, verbose=options.verbose).run())
 
 
 class _Command:
-    """What is shown of a turn."""
+    """One turn, and what is shown of it.
 
-    def __init__(self, *, as_json: bool, verbose: bool) -> None:
-        self.run: Run | None = None
+    Whoever reads us may take their time, and the agent waits for them. But that keeps neither the time limit nor a
+    signal: when the agent is being ended, a reader that does not read is given up.
+    """
+
+    def __init__(self, profile: Profile, turn: Turn, *, as_json: bool, verbose: bool) -> None:
+        self._turn = turn
+        self._run = Run(profile, turn, hear=self._hear, log=self._log)
         self._as_json = as_json
         self._verbose = verbose
-        self._is_terminal = sys.stdout is not None and sys.stdout.isatty()
+        self._is_terminal = sys.stdout.isatty()
         self._last = "\n"
+        self._warnings = 0
+        self._signals: list[int] = []
+        self._given_up_at: float | None = None
 
-    def hear(self, said: Said) -> None:
+    def run(self) -> int:
+        """Run the turn; gives the exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._end)
+        code = EXIT_TIMED_OUT
+        try:
+            outcome = self._run.perform()
+            code = outcome.exit_code
+            self._conclude(outcome)
+        except BrokenPipeError:
+            _forget_stdout()
+            code = EXIT_UNREAD
+        except Unread:
+            _forget_stdout()
+        except OSError as error:
+            _complain(f"standard output cannot be written: {error.strerror}")
+            _forget_stdout()
+            code = EXIT_FAILED
+        return 128 + self._signals[0] if self._signals else code
+
+    def _end(self, number: int, _: FrameType | None) -> None:
+        """A signal takes the agent's tree with it."""
+        self._run.cancel(128 + number, _HURRY_SECONDS if self._signals else None)
+        self._signals.append(number)
+
+    def _hear(self, said: Said) -> None:
         if isinstance(said, Partial):
             if said.role == "output" and not self._as_json:
                 self._show(said.text)
         elif isinstance(said, Ignored):
-            _complain(f"warning: {said.why}")
-        elif isinstance(said, PermissionRequest) and self.run is not None:
-            _complain(f"denied: the agent wants to use `{said.tool_name}`, and there is nobody to ask")
-            self.run.respond(PermissionResponse(said.request_id, "deny", "nobody can be asked"))
+            self._warn(f"warning: {said.why}")
+        elif isinstance(said, PermissionRequest):
+            self._warn(f"denied: the agent wants to use `{said.tool_name}`, and there is nobody to ask")
+            self._run.respond(PermissionResponse(said.request_id, "deny", "nobody can be asked"))
 
-    def log(self, data: bytes) -> None:
+    def _warn(self, text: str) -> None:
+        self._warnings += 1
+        if self._warnings <= MAX_WARNINGS:
+            _complain(text)
+        elif self._warnings == MAX_WARNINGS + 1:
+            _complain("more warnings are left out")
+
+    def _log(self, data: bytes) -> None:
         """What the agent writes to its standard error."""
         if self._verbose:
             _write_log(data.decode("utf-8", "replace"))
 
-    def conclude(self, outcome: Outcome, turn: Turn) -> None:
+    def _conclude(self, outcome: Outcome) -> None:
         if self._as_json:
-            _write(jsontext.dumps(_record(outcome)) + b"\n")
+            self._write(jsontext.dumps(_record(outcome)) + b"\n")
         else:
             if not self._last.endswith("\n"):
                 self._show("\n")
             if outcome.reply:
                 self._show(outcome.reply if outcome.reply.endswith("\n") else f"{outcome.reply}\n")
-            if outcome.session_id and outcome.session_id != turn.session_id:
+            if outcome.session_id and outcome.session_id != self._turn.session_id:
                 _complain(f"session: {outcome.session_id}")
         if outcome.failure:
             _complain(outcome.error or outcome.failure)
@@ -125,7 +159,18 @@ class _Command:
 
     def _show(self, text: str) -> None:
         self._last = text
-        _write((printable(text) if self._is_terminal else text).encode("utf-8", "replace"))
+        self._write((printable(text) if self._is_terminal else text).encode("utf-8", "replace"))
+
+    def _write(self, data: bytes) -> None:
+        write_all(1, data, waits=self._waits)
+
+    def _waits(self) -> bool:
+        """Whether a reader that does not read is still waited for."""
+        if not self._run.ending:
+            return True
+        if self._given_up_at is None:
+            self._given_up_at = time.monotonic() + LAST_WRITE_SECONDS
+        return time.monotonic() < self._given_up_at
 
 
 def _record(outcome: Outcome) -> dict[str, object]:
@@ -138,12 +183,6 @@ def _record(outcome: Outcome) -> dict[str, object]:
         "timed_out": outcome.timed_out,
         "truncated": outcome.truncated,
     }
-
-
-def _write(data: bytes) -> None:
-    """All of it, at once. A standard output that was closed from the start takes nothing, and that is no error."""
-    if sys.stdout is not None:
-        write_all(1, data)
 
 
 def _complain(text: str) -> None:
@@ -159,7 +198,8 @@ def _write_log(text: str) -> None:
 
     clean = printable(Redactor.from_environ(os.environ).text(without_escapes(text.replace("\r\n", "\n"))))
     try:
-        write_all(2, clean.encode("utf-8", "backslashreplace"))
+        # Nobody waits for somebody who does not read logs.
+        write_all(2, clean.encode("utf-8", "backslashreplace"), waits=lambda: False)
     except OSError:
         # There is nowhere else to say it.
         return
@@ -169,18 +209,6 @@ def _forget_stdout() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
-
-
-def _end_on_signals(run: Run) -> None:
-    """A signal takes the agent's tree with it; the exit code tells which one it was."""
-    seen: list[int] = []
-
-    def end(number: int, _: FrameType | None) -> None:
-        run.cancel(128 + number, _HURRY_SECONDS if seen else None)
-        seen.append(number)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, end)
 
 
 def _message(text: str | None) -> str:

@@ -226,7 +226,7 @@ print(json.dumps({"type": "result", "text": " ".join(a["behavior"] + ":" + a.get
     assert events[-1] == core.TurnEnded("success", Usage(3, 4, 5))
 
 
-async def test_a_request_id_that_waits_already_is_denied(py: Script) -> None:
+async def test_a_request_id_that_waits_already_is_asked_and_answered_once(py: Script) -> None:
     script = (
         ASKING
         + """
@@ -236,9 +236,43 @@ print(json.dumps({"type": "result", "text": second["behavior"]}))
 """
     )
     conversation = await py(script, permission=True).open(request())
-    events = await play(conversation)
+    events = await play(conversation, decide=lambda asked: Approve())
     assert len([event for event in events if isinstance(event, core.ToolRequested)]) == 1
-    assert text_of(events) == "deny"
+    assert text_of(events) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("given", "outside"),
+    [
+        ({"file_path": "a.txt"}, False),
+        ({"pattern": "**/*.py"}, False),
+        ({"file_path": "/etc/shadow"}, True),
+        ({"file_path": "~/.ssh/id_rsa"}, True),
+        ({"path": "../elsewhere"}, True),
+        ({"edits": [{"path": "/etc/passwd"}]}, True),
+        ({"file_path": "WORKSPACE/b.txt"}, False),
+        ({"file_path": "x" * 5000}, True),
+    ],
+)
+async def test_a_request_that_names_a_file_elsewhere_reaches_outside(
+    py: Script, tmp_path: Path, given: dict[str, Any], outside: bool
+) -> None:
+    given = json.loads(json.dumps(given).replace("WORKSPACE", str(tmp_path)))
+    asked = {"type": "permission_request", "request_id": "r", "tool_name": "Read", "input": given}
+    script = f"print(json.dumps({asked!r}), flush=True)\nsys.stdin.readline()"
+    conversation = await py(script, permission=True).open(request(workspace=str(tmp_path)))
+    events = await play(conversation, decide=lambda event: Deny())
+    assert [event.outside for event in events if isinstance(event, core.ToolRequested)] == [outside]
+
+
+async def test_the_session_is_kept_as_soon_as_it_is_known(sh: Script) -> None:
+    journal = MemoryJournal()
+    script = """echo AGENT_SESSION:early; echo 'AGENT_PARTIAL:"x"'; trap 'sleep 0.1; exit 1' TERM; sleep 60 & wait"""
+    conversation = await sh(script).open(request(journal=journal))
+    turn = conversation.turn(UserMessage("go"))
+    assert await anext(turn) == core.TextDelta("x")
+    assert journal.records == [{"agentproc_session": "early"}]
+    await conversation.close()
 
 
 async def test_thinking_is_thinking_and_other_roles_are_signs_of_life(py: Script) -> None:

@@ -112,9 +112,9 @@ def test_a_malformed_request_that_can_be_answered_names_no_tool(broken: dict[str
 
 
 @pytest.mark.parametrize("request_id", [7, None, "", "a b", "a\nb", "x" * 1025])
-def test_a_request_that_cannot_be_answered_is_left_out(request_id: Any) -> None:
+def test_a_request_that_cannot_be_answered_has_no_id(request_id: Any) -> None:
     event = {"type": "permission_request", "request_id": request_id, "tool_name": "Write", "input": {}}
-    assert [type(said) for said in read(event)] == [Ignored]
+    assert read(event) == [PermissionRequest("", "", {})]
 
 
 def test_a_line_over_the_limit_is_left_out_and_the_next_one_is_read() -> None:
@@ -179,9 +179,27 @@ def test_plain_lines_alone_are_0_1() -> None:
     assert auto(b"one\ntwo") == [Body("one"), Body("two")]
 
 
+def test_blank_lines_take_room_too() -> None:
+    reader = AutoReader()
+    reader.feed(b"\n" * (MAX_HELD + 2))
+    assert reader._held == []
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1" * 5000, "1e999"])
+def test_bad_accounting_is_no_reason_to_miss_an_answer(number: str) -> None:
+    said = read(f'{{"type":"result","text":"x","usage":{{"cost":{number},"input_tokens":3}}}}'.encode())
+    assert [type(each) for each in said] == [Result]
+    assert isinstance(said[0], Result)
+    assert said[0].text == "x"
+
+
+def test_half_a_character_in_a_message_is_replaced() -> None:
+    assert json.loads(encode_turn(Turn("a\udcff\ud800")))["message"] == "a\ufffd\ufffd"
+
+
 def test_many_plain_lines_are_0_1_before_the_end() -> None:
     reader = AutoReader()
-    assert reader.feed(b"x" * MAX_HELD + b"\n") == []
+    assert reader.feed(b"x" * (MAX_HELD - 1) + b"\n") == []
     assert len(reader.feed(b"y\n")) == 2
 
 

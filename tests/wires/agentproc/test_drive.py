@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.base.processes import is_alive
+from tests.base.processes import is_alive, until
+from trunkline.wires.agentproc import drive
 from trunkline.wires.agentproc.drive import Outcome, Run, run
 from trunkline.wires.agentproc.messages import (
     Ignored,
@@ -21,6 +22,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     PermissionResponse,
     Said,
+    Session,
     Turn,
 )
 from trunkline.wires.agentproc.profile import Profile
@@ -68,7 +70,7 @@ def test_the_reply_the_partials_and_the_session_come_back(sh: Script) -> None:
     profile = sh("""printf 'AGENT_PARTIAL:"a "\\nline 1\\nAGENT_SESSION:s1\\nAGENT_PARTIAL:"b"\\nline 2'""")
     outcome = run(profile, Turn("hi"), hear=heard.append)
     assert outcome == Outcome("line 1\nline 2", ("a ", "b"), "s1", "", 0, timed_out=False, truncated=False)
-    assert heard == [Partial("a "), Partial("b")]
+    assert heard == [Partial("a "), Session("s1"), Partial("b")]
 
 
 def test_partials_are_heard_while_the_agent_runs(sh: Script) -> None:
@@ -218,6 +220,19 @@ def test_an_agent_that_does_not_read_cannot_defeat_the_time_limit(sh: Script) ->
     outcome, seconds = timed(profile, Turn("x" * 1_000_000))
     assert outcome.timed_out
     assert seconds < SOON
+
+
+def test_a_listener_that_does_not_come_back_cannot_defeat_the_time_limit(sh: Script, tmp_path: Path) -> None:
+    profile = sh(f"""echo $$ > {tmp_path}/pid; echo 'AGENT_PARTIAL:"x"'; sleep 60""", timeout_secs=0.5)
+    ended: list[bool] = []
+
+    def hear(_: Said) -> None:
+        pid = int((tmp_path / "pid").read_text())
+        until(lambda: not is_alive(pid))
+        ended.append(True)
+
+    assert run(profile, Turn("hi"), hear=hear).timed_out
+    assert ended
 
 
 def test_an_error_said_before_the_limit_is_the_users_text(sh: Script) -> None:
@@ -375,6 +390,8 @@ def test_a_permission_request_is_answered_from_any_thread_and_input_ends_with_th
     holder: list[Run] = []
 
     def hear(said: Said) -> None:
+        if not isinstance(said, PermissionRequest):
+            return
         assert said == PermissionRequest("r1", "Write", {"a": 1})
         response = PermissionResponse("r1", "allow", updated_input={"a": 2})
         threading.Thread(target=holder[0].respond, args=(response,)).start()
@@ -395,7 +412,7 @@ def test_a_malformed_request_is_denied_without_asking_anybody(py: Script) -> Non
     heard: list[Said] = []
     outcome = Run(asking(py, ""), Turn("hi", permission=True), hear=heard.append).perform()
     assert "malformed permission request" in outcome.reply
-    assert heard == []
+    assert heard == [Session("s4")]
 
 
 def test_a_request_that_waits_when_time_is_over_is_denied(py: Script) -> None:
@@ -407,6 +424,36 @@ def test_a_request_that_waits_when_time_is_over_is_denied(py: Script) -> None:
     outcome = Run(profile, Turn("hi", permission=True)).perform()
     assert outcome.exit_code == 124
     assert '"deny"' in outcome.partials[0]
+
+
+def test_a_request_that_cannot_be_answered_ends_the_input(py: Script) -> None:
+    script = """
+import json, sys
+sys.stdin.readline()
+print('{"type":"permission_request","tool_name":"Write","input":{}}', flush=True)
+print(json.dumps({"type": "result", "text": repr(sys.stdin.readline())}))
+"""
+    heard: list[Said] = []
+    profile = py(script, protocol="0.4", permission=True, timeout_secs=10.0)
+    outcome = Run(profile, Turn("hi", permission=True), hear=heard.append).perform()
+    assert outcome.reply == "''"
+    assert isinstance(heard[0], Ignored)
+
+
+def test_requests_without_end_are_not_answered_without_end(py: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive, "MAX_REQUESTS", 5)
+    script = """
+import json, sys
+for n in range(50):
+    print(json.dumps({"type": "permission_request", "request_id": str(n), "tool_name": "Write", "input": {}}))
+print(json.dumps({"type": "result", "text": ""}), flush=True)
+print(json.dumps({"type": "partial", "text": str(len(sys.stdin.read().splitlines()))}))
+"""
+    heard: list[Said] = []
+    outcome = run(py(script, protocol="0.4", permission=True), Turn("hi", permission=True), hear=heard.append)
+    # The turn, and five answers.
+    assert outcome.partials == ("6",)
+    assert len([said for said in heard if isinstance(said, Ignored)]) == 1
 
 
 def test_an_agent_of_the_other_dialect_is_not_silently_empty(sh: Script) -> None:

@@ -6,6 +6,7 @@ from trunkline.wires.agentproc.messages import (
     Body,
     Error,
     Ignored,
+    Lost,
     Partial,
     PermissionRequest,
     Result,
@@ -52,6 +53,16 @@ def test_the_first_error_counts_and_silences_everything_but_sessions() -> None:
     assert taken.error == "first"
     assert heard == [Error("first")]
     assert taken.partials == []
+
+
+def test_a_session_id_is_heard_at_once() -> None:
+    assert reply(Session("one"), Session("two"))[1] == [Session("one"), Session("two")]
+
+
+def test_a_line_that_was_too_long_leaves_the_reply_incomplete() -> None:
+    taken, heard = reply(Body("a"), Lost("too long"))
+    assert (taken.text(), taken.truncated, heard) == ("a", True, [Lost("too long")])
+    assert not reply(Body("a"), Ignored("odd"))[0].truncated
 
 
 def test_an_error_without_a_text_is_an_error_all_the_same() -> None:

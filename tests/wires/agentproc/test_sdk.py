@@ -214,7 +214,7 @@ def test_hostile_variables_are_texts_that_can_be_said_again() -> None:
     echo = agent(lambda turn: turn.message)
     environ = {"AGENT_MESSAGE": os.fsdecode(b"a\xffb"), "AGENT_ATTACHMENTS": '[{"type":', "AGENT_SESSION_ID": "\udcff"}
     assert echo.run(environ) == (["a\ufffdb"], 0)
-    assert partials("\ud83d").run(HELLO) == (['AGENT_PARTIAL:"\\ud83d"'], 0)
+    assert partials("\ud83d").run(HELLO) == (['AGENT_PARTIAL:"\ufffd"'], 0)
 
 
 def test_a_message_too_long_for_a_variable_comes_by_standard_input() -> None:

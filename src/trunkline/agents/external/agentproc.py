@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     PermissionResponse,
     Said,
+    Session,
     Turn,
 )
 from trunkline.wires.agentproc.profile import Profile
@@ -61,6 +62,9 @@ _CATEGORIES: dict[str, Category] = {
     "read": "info", "grep": "info", "glob": "info", "ls": "info", "websearch": "info",
     "write": "edit", "edit": "edit", "multiedit": "edit", "notebookedit": "edit",
 }  # fmt: skip
+#: Deeper and longer than any path in a tool's arguments. What is beyond is not looked into, and counts as outside.
+_DEEPEST = 5
+_LONGEST_PATH = 4096
 _SILENT_TOOL = "It was allowed. What came of it, this agent does not report."
 
 
@@ -131,11 +135,11 @@ class AgentProcConversation:
             self._telling.cancel()
 
     async def close(self) -> None:
-        self._closed = True
         await self.cancel()
         if self._running is not None:
             self._running.leave(_CLOSE_GRACE_SECONDS)
             await self._running.over.wait()
+        self._closed = True
 
     async def _work(self, message: UserMessage, tell: Telling) -> TurnEnded:
         if self._running is not None:
@@ -143,7 +147,7 @@ class AgentProcConversation:
             await self._running.over.wait()
         known = self._session_id
         self._calls = _Calls()
-        running = self._running = Running(self._profile, self._turn(message), self._environ, self._keep)
+        running = self._running = Running(self._profile, self._turn(message), self._environ, self._ended)
         try:
             async for said in running:
                 await self._pass_on(said, running, tell)
@@ -157,15 +161,20 @@ class AgentProcConversation:
         match said:
             case Partial(role="output"):
                 await tell.say(TextDelta(said.text))
+            case Session():
+                # At once: the program may be killed at any moment, and knows its session all the same.
+                self._keep(said.session_id)
             case Partial(role="thinking"):
                 await tell.say(ThinkingDelta(said.text))
             case Partial():
                 await tell.say(Progress(said.text))
             case PermissionRequest() if self._calls.is_new(said):
-                category = _CATEGORIES.get(said.tool_name.lower(), "exec")
-                await tell.say(ToolRequested(said.request_id, said.tool_name, category, said.input, said.description))
-            case PermissionRequest():
+                await tell.say(self._requested(said))
+            case PermissionRequest() if said.request_id not in self._calls.asked:
                 running.respond(PermissionResponse(said.request_id, "deny", "this `request_id` was used before"))
+            case PermissionRequest():
+                # An answer now would be taken for that to the first request, which still waits.
+                await tell.say(Notice(f"the agent asks twice as `{said.request_id}`; the second request was left out"))
             case Ignored() if self._calls.complain():
                 await tell.say(Notice(said.why))
 
@@ -195,12 +204,22 @@ class AgentProcConversation:
             permission=self._profile.permission,
         )
 
-    def _keep(self, outcome: Outcome) -> None:
+    def _requested(self, said: PermissionRequest) -> ToolRequested:
+        """A request as an approval. Whether it stays in the workspace, only the paths that it names can tell."""
+        category = _CATEGORIES.get(said.tool_name.lower(), "exec")
+        place = os.path.join(self._request.workspace, os.path.expanduser(self._profile.cwd or ""))
+        outside = any(not _is_inside(path, place, self._request.workspace) for path in _texts(said.input))
+        return ToolRequested(said.request_id, said.tool_name, category, said.input, said.description, outside)
+
+    def _ended(self, outcome: Outcome) -> None:
+        self._keep(outcome.session_id)
+
+    def _keep(self, session_id: str) -> None:
         """Remember what the program calls the session, for its next turn, and for the day when ours is resumed."""
-        if outcome.session_id and outcome.session_id != self._session_id:
-            self._session_id = outcome.session_id
+        if session_id and session_id != self._session_id:
+            self._session_id = session_id
             if not self._closed:
-                self._request.journal.append({_JOURNAL_KEY: outcome.session_id})
+                self._request.journal.append({_JOURNAL_KEY: session_id})
 
 
 class _Calls:
@@ -236,6 +255,26 @@ def _attachment(file: str, workspace: str) -> Attachment:
     if file.startswith(("http://", "https://", "file://", "data:")):
         return Attachment(type, file, name if not file.startswith("data:") else "")
     return Attachment(type, Path(os.path.abspath(os.path.join(workspace, file))).as_uri(), name)
+
+
+def _texts(data: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in what a tool is given that could name a file, as deep as anybody nests such things."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping | list) and depth < _DEEPEST:
+        for member in data.values() if isinstance(data, Mapping) else data:
+            yield from _texts(member, depth + 1)
+
+
+def _is_inside(text: str, place: str, workspace: str) -> bool:
+    """Whether a text, if it names a file, names one in the workspace. What is no path is no way out."""
+    if "\0" in text or len(text) > _LONGEST_PATH:
+        return False
+    if not text.startswith(("/", "~")) and os.pardir not in text.split("/"):
+        return True
+    root = os.path.realpath(workspace)
+    path = os.path.realpath(os.path.join(place, os.path.expanduser(text)))
+    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 def _usage(said: Mapping[str, Any] | None) -> Usage | None:

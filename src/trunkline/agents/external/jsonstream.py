@@ -12,6 +12,7 @@ new session under the same id, and the user is told; it must not happen silently
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,6 +61,20 @@ class JsonStreamAgent:
     def capabilities(self) -> Capabilities:
         """What the program last said of itself; before it was ever started, what the protocol allows."""
         return self._capabilities
+
+    def problem(self) -> str | None:
+        """Why it cannot answer here, if that can be told without trying: there is no such program."""
+        from shutil import which
+
+        program = self._argv[0]
+        if os.path.dirname(program) and not os.path.isabs(program):
+            # It is relative to a workspace that is not known yet.
+            return None
+        if which(program, path=child_env(extra=self._env).get("PATH")) is not None:
+            return None
+        if os.path.isabs(program):
+            return f"There is no program `{program}` that could be run. Check the path."
+        return f"There is no program `{program}` on `PATH`. Install it, or give its full path."
 
     async def open(self, request: OpenRequest) -> DrivenConversation:
         """Start the program.

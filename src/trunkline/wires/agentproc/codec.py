@@ -18,7 +18,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # public by n
 from typing import Any, Protocol
 
 from trunkline.base import jsontext
-from trunkline.base.jsontext import quote, quote_ascii
+from trunkline.base.jsontext import quote
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.core.faults import LocalProtocolError
 from trunkline.wires.agentproc.messages import (
@@ -27,6 +27,7 @@ from trunkline.wires.agentproc.messages import (
     Body,
     Error,
     Ignored,
+    Lost,
     Partial,
     Said,
     Session,
@@ -108,9 +109,9 @@ class LineReader:
         return Body(_text(line))
 
 
-def too_long(line: TooLong) -> Ignored:
+def too_long(line: TooLong) -> Lost:
     """What is said of a line over the limit."""
-    return Ignored(f"a line of more than {MAX_LINE} bytes was left out ({line.size} bytes)")
+    return Lost(f"a line of more than {MAX_LINE} bytes was left out ({line.size} bytes)")
 
 
 def payload(text: str) -> str:
@@ -218,12 +219,12 @@ def _attachment(item: Any) -> Attachment | None:
 
 def encode_partial(text: str) -> bytes:
     """The line of a piece of the answer."""
-    return _quoted(PARTIAL, text)
+    return f"{PARTIAL}{quote(whole(text))}\n".encode()
 
 
 def encode_error(message: str) -> bytes:
     """The line of a failure."""
-    return _quoted(ERROR, message)
+    return f"{ERROR}{quote(whole(message))}\n".encode()
 
 
 def encode_session(session_id: str) -> bytes:
@@ -239,9 +240,9 @@ def encode_session(session_id: str) -> bytes:
 
 def encode_body(text: str) -> bytes:
     """The lines of a reply, with a space in front of those that would be taken for protocol."""
-    lines = (f" {line}" if line.startswith(PREFIXES) else line for line in text.split("\n"))
+    lines = (f" {line}" if line.startswith(PREFIXES) else line for line in whole(text).split("\n"))
     body = "\n".join(lines)
-    return (body if body.endswith("\n") else f"{body}\n").encode("utf-8", "replace")
+    return (body if body.endswith("\n") else f"{body}\n").encode()
 
 
 def portable_id(own: str) -> str:
@@ -262,10 +263,3 @@ def own_id(portable: str) -> str:
     except UnicodeDecodeError:
         return portable
     return own if portable_id(own) == portable else portable
-
-
-def _quoted(prefix: str, text: str) -> bytes:
-    try:
-        return f"{prefix}{quote(text)}\n".encode()
-    except UnicodeEncodeError:
-        return f"{prefix}{quote_ascii(text)}\n".encode("ascii")

@@ -41,7 +41,8 @@ class AutoReader:
         if self._chosen is not None:
             return self._said(line)
         self._held.append(line)
-        self._held_bytes += len(line) if isinstance(line, bytes) else MAX_HELD
+        # Even an empty line takes room.
+        self._held_bytes += len(line) + 1 if isinstance(line, bytes) else MAX_HELD
         if isinstance(line, bytes) and event_of(line) is not None:
             return self._choose(self._events)
         if self._held_bytes > MAX_HELD or not isinstance(self._plain.read(line), Body):

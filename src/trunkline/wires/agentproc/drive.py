@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.base.environ import environ as own_environ
 from trunkline.base.process import Child, StderrTail, spawn
 from trunkline.base.process_errors import SpawnError
@@ -31,6 +32,9 @@ from trunkline.wires.agentproc.launch import launch
 from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn
 from trunkline.wires.agentproc.profile import Profile
 from trunkline.wires.agentproc.reply import Reply
+
+#: An agent that asks more often than this in one turn does not wait for answers, which would pile up.
+MAX_REQUESTS = 1000
 
 EXIT_ERROR = 1
 EXIT_TIMED_OUT = 124
@@ -94,6 +98,8 @@ class Run:
         self._child: Child | None = None
         self._pump: Pump | None = None
         self._endings: list[threading.Thread] = []
+        self._limit: Deadline | None = None
+        self._requests = 0
         self._timed_out = False
         self._cancelled: int | None = None
 
@@ -115,15 +121,19 @@ class Run:
         except SpawnError as error:
             code = EXIT_NOT_FOUND if error.reason in ("not-found", "bad-interpreter") else EXIT_NOT_RUNNABLE
             return self._outcome(code, f"The agent could not be started: {error}.")
-        deadline = None if self._profile.timeout_secs is None else time.monotonic() + self._profile.timeout_secs
         with child, Pump(child, prepared.stdin or b"", open_input=prepared.interactive) as pump:
             try:
                 self._begin(child, pump)
-                self._listen(pump, deadline)
+                self._listen(pump)
                 code = child.wait()
             finally:
                 self._settle()
         return self._outcome(code)
+
+    @property
+    def ending(self) -> bool:
+        """Whether the agent is being ended, by its time limit or by `cancel`."""
+        return self._timed_out or self._cancelled is not None
 
     def cancel(self, code: int = EXIT_INTERRUPTED, grace: float | None = None) -> None:
         """End the agent, from any thread or a signal handler. The outcome's exit code is this one.
@@ -148,18 +158,25 @@ class Run:
 
     def _begin(self, child: Child, pump: Pump) -> None:
         self._child, self._pump = child, pump
+        if self._profile.timeout_secs is not None:
+            # Not a matter of this thread: whoever hears the agent may keep it waiting.
+            self._limit = deadlines.at(time.monotonic() + self._profile.timeout_secs, self._expire)
         if self._cancelled is not None:
             # It was cancelled while there was nothing to end.
             self._end()
 
-    def _listen(self, pump: Pump, deadline: float | None) -> None:
+    def _expire(self) -> None:
+        """Its time is over."""
+        with self._lock:
+            if self._child is None:
+                return
+            self._timed_out = self._cancelled is None
+            self._end()
+
+    def _listen(self, pump: Pump) -> None:
         reader = make_reader(self._profile)
         while not pump.finished:
-            if deadline is not None and not self._timed_out and time.monotonic() >= deadline:
-                self._timed_out = self._cancelled is None
-                deadline = None
-                self._end()
-            self._take(reader, pump.step(deadline))
+            self._take(reader, pump.step())
         self._take(reader, pump.last_look())
         self._say(reader.finish())
 
@@ -181,6 +198,14 @@ class Run:
             self._pump.close_input()
 
     def _ask(self, request: PermissionRequest) -> None:
+        self._requests += 1
+        if self._requests > MAX_REQUESTS:
+            if self._requests == MAX_REQUESTS + 1:
+                self._hear(Ignored(f"more than {MAX_REQUESTS} permission requests in one turn are not answered"))
+            return
+        if not request.request_id:
+            self._refuse_all()
+            return
         with self._lock:
             self._waiting.add(request.request_id)
         if not request.tool_name:
@@ -189,6 +214,12 @@ class Run:
             self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
         else:
             self._hear(request)
+
+    def _refuse_all(self) -> None:
+        """A request without a usable id cannot be answered: the end of its input tells the agent that nobody will."""
+        self._hear(Ignored("a permission request without a usable `request_id` was left out: nobody can answer it"))
+        if not self._waiting and self._pump is not None:
+            self._pump.close_input()
 
     def _end(self, grace: float | None = None) -> None:
         """End the tree in a thread of its own, so that what the agent says meanwhile is heard."""
@@ -204,7 +235,10 @@ class Run:
 
     def _settle(self) -> None:
         """Nobody may reach the child from here on; who is ending it is waited for, which is bounded."""
-        self._child = self._pump = None
+        with self._lock:
+            self._child = self._pump = None
+        if self._limit is not None:
+            self._limit.cancel()
         for ending in self._endings:
             ending.join()
 

@@ -92,6 +92,10 @@ class Ignored(Said):
     why: str
 
 
+class Lost(Ignored):
+    """A line that was left out because it is too long: what it said is missing."""
+
+
 class PermissionResponse(Value):
     """0.4: the bridge's answer to a `PermissionRequest`."""
 

@@ -17,6 +17,7 @@ from trunkline.wires.agentproc.messages import (
     Body,
     Error,
     Ignored,
+    Lost,
     Partial,
     PermissionRequest,
     Result,
@@ -52,7 +53,7 @@ class Reply:
     def take(self, sayings: Sequence[Said]) -> list[Said]:
         """Take what the agent said and give what is to be heard of it at once.
 
-        That is partials, the first error, permission requests and what was ignored.
+        That is partials, session ids, the first error, permission requests and what was ignored.
         """
         heard: list[Said] = []
         for said in sayings:
@@ -107,6 +108,7 @@ class Reply:
         match said:
             case Session():
                 self.session_id = said.session_id
+                heard.append(said)
             case Error():
                 self.concluded = True
                 self.usage = said.usage or self.usage
@@ -121,6 +123,7 @@ class Reply:
                 else:
                     heard.append(Ignored("a second result was left out"))
             case PermissionRequest() | Ignored():
+                self.truncated = self.truncated or isinstance(said, Lost)
                 heard.append(said)
 
     def _cut(self, text: str) -> str:

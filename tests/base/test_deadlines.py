@@ -1,0 +1,66 @@
+"""What is to be done at a time is done then, unless it is cancelled."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from trunkline.base.deadlines import Deadlines
+
+PATIENCE_SECONDS = 10
+
+
+def test_it_is_done_at_its_time_in_order() -> None:
+    keeper, done, order = Deadlines(), threading.Event(), []
+    now = time.monotonic()
+
+    def last() -> None:
+        order.append("late")
+        done.set()
+
+    keeper.at(now + 0.1, last)
+    keeper.at(now + 0.05, lambda: order.append("early"))
+    assert done.wait(PATIENCE_SECONDS)
+    assert order == ["early", "late"]
+    assert time.monotonic() >= now + 0.1
+
+
+def test_what_is_cancelled_is_not_done() -> None:
+    keeper, done, order = Deadlines(), threading.Event(), []
+    now = time.monotonic()
+    never = keeper.at(now + 0.05, lambda: order.append("never"))
+    keeper.at(now + 0.1, done.set)
+    never.cancel()
+    never.cancel()
+    assert done.wait(PATIENCE_SECONDS)
+    assert order == []
+
+
+def test_an_earlier_one_that_comes_later_is_done_first() -> None:
+    keeper, done = Deadlines(), threading.Event()
+    far = keeper.at(time.monotonic() + 3600, lambda: None)
+    keeper.at(time.monotonic() + 0.05, done.set)
+    assert done.wait(PATIENCE_SECONDS)
+    far.cancel()
+
+
+def test_cancelled_ones_do_not_pile_up() -> None:
+    keeper = Deadlines()
+    kept = keeper.at(time.monotonic() + 3600, lambda: None)
+    for _ in range(1000):
+        keeper.at(time.monotonic() + 3600, lambda: None).cancel()
+    assert len(keeper._heap) < 200
+    assert any(entry[2] is kept for entry in keeper._heap)
+
+
+def test_a_forked_child_has_a_keeper_of_its_own() -> None:
+    from trunkline.base.deadlines import deadlines
+
+    deadlines.at(time.monotonic() + 3600, lambda: None).cancel()
+    pid = os.fork()
+    if pid == 0:
+        done = threading.Event()
+        deadlines.at(time.monotonic() + 0.01, done.set)
+        os._exit(0 if done.wait(PATIENCE_SECONDS) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
