@@ -15,6 +15,7 @@ from tests.agents.helpers import play, request, text_of
 from tests.packaging.commands import ECHO_TEXT, echo_turn
 from tests.support.agent_process import AgentProcess
 from trunkline.agents import registry
+from trunkline.agents.external.jsonstream import JsonStreamAgent
 from trunkline.core.faults import ConfigError, ProviderError
 
 #: The installed program, not `python -m`: that one has the current directory on its path by itself.
@@ -106,13 +107,27 @@ async def test_every_agent_can_be_made_by_name_and_answers(name: str, options: d
 def test_an_unknown_agent_is_refused_with_a_suggestion_and_the_list() -> None:
     assert refusal("ecco") == (
         "There is no agent `ecco`. Did you mean `echo`? The agents are `coder`, `echo`, `scripted`; "
-        "`MODULE:NAME`, `jsonstream:COMMAND`, `agentproc:PROFILE` name yours."
+        "`MODULE:NAME`, `jsonstream:COMMAND`, `agentproc:PROFILE`, `scripted:SCRIPT` name yours."
     )
 
 
 def test_the_scripted_agent_asks_for_its_script() -> None:
     with pytest.raises(ConfigError, match=r"Add `--script FILE`, or `--script NAME` with one of .*`tour`"):
         registry.make("scripted", {})
+
+
+async def test_a_script_can_be_named_wherever_an_agent_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = await registry.make("scripted:tour", {}).open(request())
+    assert "hello" in text_of(await play(conversation, "well, hello"))
+    await conversation.close()
+    (tmp_path / "mine.yaml").write_text("turns:\n- steps:\n  - text: hi\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert (
+        registry.make("scripted:~/mine.yaml", {}).capabilities
+        == registry.make(f"scripted:{tmp_path}/mine.yaml", {}).capabilities
+    )
+    assert "`scripted:` needs a script. A file, or one of " in refusal("scripted:")
+    assert "Did you mean `tour`?" in refusal("scripted:tuor")
 
 
 def test_the_echo_agent_costs_no_import_of_the_others() -> None:
@@ -275,6 +290,22 @@ async def test_a_program_that_is_not_there_is_told_when_it_is_opened() -> None:
     agent = registry.make("jsonstream:no-such-program --json-stream", {})
     with pytest.raises(ConfigError, match="no-such-program"):
         await agent.open(request())
+
+
+def test_a_program_can_tell_that_it_is_not_there() -> None:
+    def problem(name: str) -> str | None:
+        agent = registry.make(name, {})
+        assert isinstance(agent, JsonStreamAgent)
+        return agent.problem()
+
+    assert problem("jsonstream:no-such-program --json-stream") == (
+        "There is no program `no-such-program` on `PATH`. Install it, or give its full path."
+    )
+    assert problem("jsonstream:/no/such/program") == (
+        "There is no program `/no/such/program` that could be run. Check the path."
+    )
+    assert problem("jsonstream:sh") is None
+    assert problem("jsonstream:./relative/to/the/workspace") is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +12,8 @@ import pytest
 
 from tests.support.loop import run, until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform
-from trunkline.chat.delivery.answer import FINISH_SECONDS, FIRST_SECONDS, MOST_NEW_CHARS
+from trunkline.chat.delivery import answer as answer_module
+from trunkline.chat.delivery.answer import FINISH_SECONDS, FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.splitting import closed, split
 from trunkline.chat.delivery.states import State
@@ -230,24 +230,64 @@ def test_a_lot_of_text_is_not_held_back_until_the_next_look(store: ChatStore) ->
 
 
 @pytest.mark.parametrize("limits", [LIMITS.replace(text_chars=4096), NO_EDITS.replace(text_chars=4096)])
-def test_feeding_costs_the_same_for_the_first_word_and_the_last(store: ChatStore, limits: Limits) -> None:
-    async def seconds(words: int) -> float:
-        platform = ScriptedPlatform(limits)
+def test_feeding_costs_the_same_for_the_first_word_and_the_last(
+    store: ChatStore, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_module, "MOST_CHARS", 10_000_000)
+
+    async def measured(words: int) -> int:
+        """How many characters were looked at on the way."""
+        platform = Counting(limits)
         answer = outbox(platform, store).answer("c")
-        begin = time.process_time()
         for number in range(words):
             answer.feed("word ")
             if number % 1000 == 0:
                 await asyncio.sleep(0.1)
         answer.complete()
-        spent = time.process_time() - begin
         await answer.settled()
-        return spent
+        return platform.counted
 
     async def main() -> None:
-        await seconds(5_000)
-        small, large = await seconds(12_500), await seconds(200_000)
-        # Sixteen times the words: a square would be 256.
-        assert large < max(100 * small, 0.5)
+        # Sixteen times the words: a square would be 256 times the work.
+        assert await measured(100_000) <= 20 * await measured(6_250)
+
+    run(main())
+
+
+class Counting(ScriptedPlatform):
+    """Counts what it measures."""
+
+    counted = 0
+
+    def measure(self, text: str) -> int:
+        self.counted += len(text)
+        return super().measure(text)
+
+
+def test_an_answer_without_end_is_cut_and_says_so(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform(LIMITS.replace(text_chars=4096))
+        answer = outbox(platform, store).answer("c")
+        answer.feed("```\n")
+        for _ in range(3 * MOST_CHARS // 1000):
+            answer.feed("x" * 999 + "\n")
+        answer.cut()
+        answer.feed("this, too")
+        await answer.finish("(1 tool used)")
+        shown = platform.shown()
+        assert MOST_CHARS - 1000 < sum(text.count("x") for text in shown) <= MOST_CHARS
+        assert shown[-1].endswith(f"{LEFT_OUT}\n\n(1 tool used)")
+        assert "this, too" not in "".join(shown)
+
+    run(main())
+
+
+def test_an_answer_of_just_the_longest_size_is_whole(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform(LIMITS.replace(text_chars=4096))
+        answer = outbox(platform, store).answer("c")
+        answer.feed("x" * MOST_CHARS)
+        await answer.finish()
+        assert "".join(platform.shown()) == "x" * MOST_CHARS
 
     run(main())

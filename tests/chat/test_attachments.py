@@ -61,8 +61,17 @@ async def test_a_file_that_came_is_kept_for_this_user_alone(tmp_path: Path) -> N
     path = await folder.fetch(platform, File("file", "ref", "../notes.txt"), 7)
     assert contents(path) == b"data"
     assert path.startswith(str(tmp_path / "files" / "memory"))
-    assert path.endswith("-notes.txt")
     assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+
+
+async def test_a_file_keeps_its_own_name_beside_others_of_that_name(tmp_path: Path) -> None:
+    platform = MemoryPlatform()
+    platform.files["ref"] = b"data"
+    folder = Folder(str(tmp_path), "memory", "c")
+    wanted = [("a.txt", 1), ("a.txt", 1), ("a.txt", 2), ("b", 1), ("b", 1)]
+    found = [await folder.fetch(platform, File("file", "ref", name), number) for name, number in wanted]
+    assert [os.path.basename(path) for path in found] == ["a.txt", "a-2.txt", "a.txt", "b", "b-2"]
+    assert len(set(found)) == 5
 
 
 async def test_a_file_that_is_too_large_is_refused_by_what_is_said_and_by_what_comes(tmp_path: Path) -> None:
@@ -119,8 +128,19 @@ def test_what_goes_is_a_copy(tmp_path: Path) -> None:
     source.write_bytes(b"changed")
     assert Path(copy.path).read_bytes() == PNG
     assert (copy.type, copy.name) == ("image", "a.png")
-    assert folder.copy(str(source), 1, 3) is None
     assert folder.copy(str(tmp_path), 1, 1000) is None
+
+
+def test_a_file_that_is_too_large_to_go_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "a.png"
+    source.write_bytes(PNG)
+    folder = Folder(str(tmp_path / "files"), "memory", "c")
+    with pytest.raises(SendFailed, match="it has 38 bytes, and 3 is the limit"):
+        folder.copy(str(source), 1, 3)
+    # Files of the kernel's say that they are empty, and are not.
+    with pytest.raises(SendFailed, match="more than 3 bytes"):
+        folder.copy("/proc/self/status", 1, 3)
+    assert kept(tmp_path / "files") == []
 
 
 def test_a_picture_of_a_tool_is_kept_if_it_is_one(tmp_path: Path) -> None:
@@ -140,4 +160,4 @@ def test_old_files_are_removed(tmp_path: Path) -> None:
     folder.prune(written + 1)
     assert os.path.exists(picture.path)
     folder.prune(written + (KEPT_DAYS + 1) * 24 * 3600)
-    assert not os.path.exists(picture.path)
+    assert not os.path.exists(os.path.dirname(picture.path))

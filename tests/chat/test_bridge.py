@@ -10,11 +10,12 @@ import pytest
 from tests.support.chat_bridge import DONE, Stage
 from tests.support.chat_platform import LIMITS, MemoryPlatform
 from tests.support.loop import run
-from trunkline.chat.platform import File, Limits
+from trunkline.chat import conversation
+from trunkline.chat.delivery import answer
+from trunkline.chat.platform import Limits
 from trunkline.core.events import (
     Failed,
     Notice,
-    SessionIdentified,
     TextDelta,
     ThinkingDelta,
     ToolFinished,
@@ -99,7 +100,7 @@ def test_a_full_queue_refuses_with_a_word(tmp_path: Path) -> None:
         async with stage.bridge():
             for text in ("one", "two", "three"):
                 stage.platform.says(text)
-            await stage.sees("1 messages are waiting already; this was not taken.")
+            await stage.sees("1 message is waiting already; this was not taken.")
             await stage.answers("first")
             await stage.asked(2)
             await stage.answers("second")
@@ -146,6 +147,20 @@ def test_every_turn_ends_with_a_word(stage: Stage, events: tuple[object, ...], s
             stage.agent.say(*events)  # type: ignore[arg-type]
             await stage.sees(shown)
             assert stage.platform.last().text.strip() == shown
+
+    run(main())
+
+
+def test_how_an_answer_ended_is_told_however_long_it_is(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "MOST_CHARS", 10)
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("hello")
+            await stage.asked()
+            stage.agent.say(TextDelta("x" * 50), Failed("agent", "Gone."), TurnEnded("error"))
+            await stage.sees("**Error**: Gone.")
+            assert stage.platform.last().text.startswith("xxxxxxxxxx\n\n(the rest")
 
     run(main())
 
@@ -210,204 +225,6 @@ def test_tools_are_named_below_the_answer_unless_it_is_to_be_quiet(tmp_path: Pat
     assert "_`Read` failed_" in shown["verbose"]
 
 
-# Commands.
-
-
-def test_stop_ends_the_answer_drops_the_queue_and_the_session_lives_on(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            for text in ("one", "two", "three"):
-                stage.platform.says(text)
-            await stage.asked()
-            stage.agent.say(TextDelta("half"))
-            await stage.sees("half")
-            await stage.sees("2 messages are waiting")
-            stage.platform.says("/stop")
-            await stage.sees("Stopped. 2 waiting messages were dropped.")
-            await stage.sees("half\n\n(stopped)")
-            stage.platform.says("four")
-            await stage.asked(2)
-            await stage.answers("ok")
-            assert [message.text for message in stage.agent.heard] == ["one", "four"]
-            assert len(stage.dolls) == 1
-
-    run(main())
-
-
-def test_stop_says_when_there_is_nothing_to_stop(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("/stop")
-            await stage.sees("Nothing is being answered.")
-
-    run(main())
-
-
-def test_stop_is_obeyed_while_files_are_fetched(stage: Stage) -> None:
-    stage.platform.files["r"] = b"x"
-
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.delay = 1000.0
-            stage.platform.says("look", files=(File("image", "r"),))
-            await asyncio.sleep(1)
-            stage.platform.delay = 0.0
-            stage.platform.says("/stop")
-            await stage.sees("(stopped)")
-            assert not stage.dolls
-
-    run(main())
-
-
-def test_new_begins_a_fresh_session_also_in_the_middle_of_an_answer(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("one")
-            await stage.asked()
-            stage.platform.says("/new")
-            await stage.sees("Stopped. A new session begins with your next message.")
-            stage.platform.says("two")
-            await stage.asked(2)
-            await stage.answers("fresh")
-            first, second = stage.dolls
-            assert first.closed
-            assert not second.requests[0].resumed
-            assert first.requests[0].session_id != second.requests[0].session_id
-
-    run(main())
-
-
-def test_status_tells_what_is_going_on(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("/status")
-            await stage.sees("session: none yet")
-            stage.platform.says("one")
-            await stage.asked()
-            stage.agent.say(SessionIdentified("theirs"))
-            stage.platform.says("two")
-            stage.platform.says("/status")
-            await stage.sees("state: answering")
-            status = stage.platform.last().text
-            assert "agent: `puppet`" in status
-            assert f"session: `{stage.agent.requests[0].session_id}`" in status
-            assert "waiting messages: 1" in status
-            await stage.answers("ok")
-            await stage.asked(2)
-            await stage.answers("done")
-            stage.platform.says("/status")
-            await stage.sees("the agent calls it: `theirs`")
-
-    run(main())
-
-
-def test_people_change_between_the_agents_that_are_configured(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"})
-
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("/agent")
-            await stage.sees("- `puppet` (answers here)\n- `other`")
-            stage.platform.says("/agent nobody")
-            await stage.sees("There is no agent `nobody`")
-            stage.platform.says("one")
-            await stage.asked()
-            stage.platform.says("/agent other")
-            await stage.sees("An answer is in progress")
-            await stage.answers("ok")
-            stage.platform.says("/agent other")
-            await stage.sees("`other` answers from now on, in a new session.")
-            stage.platform.says("two")
-            await stage.asked(2)
-            await stage.answers("I am another")
-        async with stage.bridge():
-            stage.platform.says("three")
-            await stage.asked(3)
-            assert [doll.spec for doll in stage.dolls] == ["puppet", "doll", "doll"]
-            assert stage.dolls[2].requests[0].resumed
-
-    run(main())
-
-
-def test_an_agent_that_is_not_configured_any_more_gives_way(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"})
-
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("/agent other")
-            stage.platform.says("one")
-            await stage.asked()
-            await stage.answers("ok")
-        stage.settings = stage.settings.replace(agents={"puppet": "puppet"})
-        async with stage.bridge():
-            stage.platform.says("two")
-            await stage.sees("The agent here was `other`. From now on `puppet` answers, in a new session.")
-            await stage.asked(2)
-            assert not stage.agent.requests[0].resumed
-
-    run(main())
-
-
-def test_an_owner_who_insists_on_an_agent_gets_it_until_somebody_chooses_another(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"}, idle_seconds=100.0)
-
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("one")
-            await stage.asked()
-            await stage.answers("ok")
-        stage.settings = stage.settings.replace(agent="other", insist=True)
-        async with stage.bridge():
-            stage.platform.says("two")
-            await stage.sees("From now on `other` answers, in a new session.")
-            await stage.asked(2)
-            await stage.answers("I answer")
-            stage.platform.says("/agent puppet")
-            await stage.sees("`puppet` answers from now on")
-            await asyncio.sleep(200)
-            stage.platform.says("three")
-            await stage.asked(3)
-            assert [doll.spec for doll in stage.dolls] == ["puppet", "doll", "puppet"]
-
-    run(main())
-
-
-def test_commands_of_the_agents_own_reach_it(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("/compact now")
-            await stage.asked()
-            await stage.answers("ok")
-            stage.platform.says("//status")
-            await stage.asked(2)
-            assert [message.text for message in stage.agent.heard] == ["/compact now", "/status"]
-            stage.platform.says("/help")
-            await stage.sees("`/retry` asks again")
-
-    run(main())
-
-
-def test_retry_asks_again_what_failed_and_only_once(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("/retry")
-            await stage.sees("There is nothing to ask again.")
-            stage.platform.says("one")
-            await stage.asked()
-            stage.agent.say(Failed("agent", "No."), TurnEnded("error"))
-            await stage.sees("**Error**: No.")
-            stage.platform.says("/retry")
-            await stage.asked(2)
-            await stage.answers("yes")
-            assert [message.text for message in stage.agent.heard] == ["one", "one"]
-            before = len(stage.platform.shown())
-            stage.platform.says("/retry")
-            await stage.passes(lambda: len(stage.platform.shown()) > before)
-            assert stage.platform.last().text == "There is nothing to ask again."
-
-    run(main())
-
-
 # Senders.
 
 
@@ -452,6 +269,163 @@ def test_who_writes_too_fast_is_told_and_what_is_too_long_is_refused(tmp_path: P
             await stage.asked()
             await stage.answers("ok")
             assert [message.text for message in stage.agent.heard] == ["one"]
+
+    run(main())
+
+
+def test_who_is_too_fast_can_still_stop_and_ask_what_is_going_on(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, rate=1)
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            stage.platform.says("two")
+            await stage.sees("too fast")
+            for command, said in (("/status", "state: answering"), ("/help", "`/stop` ends"), ("/stop", "(stopped)")):
+                stage.platform.says(command)
+                await stage.sees(said)
+            before = len(stage.platform.shown())
+            stage.platform.says("/new")
+            stage.platform.says("/status")
+            await stage.passes(lambda: len(stage.platform.shown()) > before)
+            assert not stage.platform.sees("A new session")
+
+    run(main())
+
+
+def test_of_whoever_started_the_bridge_every_line_is_answered(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, queue=2, rate=3)
+    stage.unlimited = ("memory:1",)
+    lines = [f"line {number}" for number in range(40)]
+
+    async def main() -> None:
+        bridge = await stage.started()
+        for line in lines:
+            stage.platform.says(line)
+        stage.platform.leaves()
+        serving = asyncio.ensure_future(bridge.serve())
+        for number in range(1, 41):
+            await stage.asked(number)
+            stage.agent.say(TextDelta(f"answer {number}"), DONE)
+        await asyncio.wait_for(serving, 60)
+        await stage.end(bridge, serving)
+        assert [message.text for message in stage.agent.heard] == lines
+        assert stage.platform.shown() == [f"answer {number}" for number in range(1, 41)]
+
+    run(main())
+
+
+def test_no_more_is_read_than_can_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "MOST_PATIENT", 3)
+    stage = Stage(tmp_path)
+    stage.unlimited = ("memory:1",)
+
+    async def main() -> None:
+        async with stage.bridge():
+            for number in range(10):
+                stage.platform.says(str(number))
+            await stage.asked()
+            await asyncio.sleep(10)
+            assert stage.platform.confirmed == 4
+            for number in range(1, 11):
+                await stage.asked(number)
+                stage.agent.say(TextDelta("ok"), DONE)
+            await stage.passes(lambda: len(stage.platform.shown()) == 10)
+
+    run(main())
+
+
+def test_what_waited_at_a_restart_is_not_refused(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, queue=5)
+
+    async def main() -> None:
+        async with stage.bridge():
+            for number in range(6):
+                stage.platform.says(str(number))
+            await stage.sees("5 messages are waiting")
+        stage.settings = stage.settings.replace(queue=1)
+        async with stage.bridge():
+            for number in range(2, 7):
+                await stage.asked(number)
+                stage.agent.say(TextDelta("ok"), DONE)
+            assert not stage.platform.sees("not taken")
+
+    run(main())
+
+
+def test_only_so_many_turns_run_at_once_and_the_others_are_told_that_they_wait(stage: Stage) -> None:
+    stage.seats = 2
+
+    async def main() -> None:
+        async with stage.bridge():
+            for chat in "abcd":
+                stage.platform.says(f"from {chat}", chat=chat)
+            await stage.asked(2)
+            for chat in "cd":
+                await stage.sees("2 answers are being written in other chats; this one waits for its turn.", chat)
+            stage.platform.says("/stop", chat="c")
+            await stage.sees("(stopped)", "c")
+            assert len(stage.dolls) == 2
+            stage.dolls[0].say(TextDelta("a is done"), DONE)
+            await stage.sees("a is done", "a")
+            await stage.asked(3)
+            assert stage.agent.heard[0].text == "from d"
+
+    run(main())
+
+
+def test_what_waits_for_a_turn_when_the_bridge_ends_is_answered_after_the_restart(stage: Stage) -> None:
+    stage.seats = 1
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one", chat="a")
+            await stage.asked()
+            stage.platform.says("two", chat="b")
+            await stage.sees("waits for its turn", "b")
+        async with stage.bridge():
+            await stage.asked(2)
+            assert stage.agent.heard[0].text == "two"
+            await stage.passes(lambda: stage.platform.sees("(stopped: the bridge was stopped", "a"))
+
+    run(main())
+
+
+# What must not be shown, and what must.
+
+
+def test_no_secret_is_in_anything_that_the_bridge_itself_says(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, platforms={"telegram": {"token": "123:very-secret", "token_env": "TG"}})
+    stage.environ = {"TG": "another-one", "MATRIX_PASSWORD": "shorty"}
+    stage.refuses = ConfigError("Wrong: 123:very-secret, another-one, shorty.")
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("hello")
+            await stage.sees("**Error**: Wrong: [redacted], [redacted], [redacted].")
+            stage.platform.says("/agent 123:very-secret")
+            await stage.sees("There is no agent `[redacted]`")
+            stage.refuses = None
+            stage.platform.says("say it")
+            await stage.asked()
+            await stage.answers("it is another-one".replace("another-one", "[redacted]"), TextDelta("another-one "))
+            assert not stage.platform.sees("another-one")
+
+    run(main())
+
+
+def test_the_sign_of_typing_is_renewed_as_long_as_it_takes_and_no_longer(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("hello")
+            await stage.asked()
+            await asyncio.sleep(60)
+            assert len(stage.platform.typed) >= 60 / LIMITS.typing_seconds
+            await stage.answers("hi")
+            typed = len(stage.platform.typed)
+            await asyncio.sleep(60)
+            assert len(stage.platform.typed) == typed
 
     run(main())
 

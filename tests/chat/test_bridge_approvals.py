@@ -10,6 +10,7 @@ import pytest
 from tests.support.chat_bridge import DONE, Stage
 from tests.support.chat_platform import MemoryPlatform
 from tests.support.loop import run
+from trunkline.chat import approvals
 from trunkline.chat.platform import Limits
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import TextDelta, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
@@ -75,6 +76,7 @@ def test_where_there_are_no_buttons_the_answer_is_typed(typing: Stage) -> None:
             await ask(typing)
             number = number_of(typing)
             assert f"`/approve {number}` or `/deny {number}`" in typing.platform.last().text
+            await asyncio.sleep(2)
             typing.platform.says("/approve", name="Ann `x`")
             await typing.sees("Approved by Ann 'x' (`1`).")
             assert typing.agent.decisions == [("c1", Approve())]
@@ -132,12 +134,12 @@ def test_nobody_answers_and_it_is_denied_with_a_visible_note(tmp_path: Path) -> 
     async def main() -> None:
         async with stage.bridge():
             await ask(stage)
-            assert "denied in 0.5 minutes" in stage.platform.last().text
+            assert "denied in 30 seconds" in stage.platform.last().text
             await asyncio.sleep(29)
             assert stage.agent.decisions == []
             await asyncio.sleep(2)
-            assert stage.agent.decisions == [("c1", Deny("Nobody answered within 0.5 minutes"))]
-            await stage.sees("Denied: nobody answered within 0.5 minutes.")
+            assert stage.agent.decisions == [("c1", Deny("Nobody answered within 30 seconds"))]
+            await stage.sees("Denied: nobody answered within 30 seconds.")
             await stage.answers("so be it")
 
     run(main())
@@ -194,6 +196,109 @@ def test_neither_strangers_nor_those_who_are_not_approvers_may_answer(stage: Sta
     run(main())
 
 
+def test_a_yes_that_was_written_before_the_question_approves_nothing(typing: Stage) -> None:
+    async def main() -> None:
+        async with typing.bridge():
+            await ask(typing)
+            number = number_of(typing)
+            now = asyncio.get_running_loop().time()
+            for written in (now - 60, now, None):
+                before = len(typing.platform.shown())
+                typing.platform.says("/approve", at=written)
+                await typing.shows(before + 1)
+                assert f"Write `/approve {number}`" in typing.platform.last().text
+            assert typing.agent.decisions == []
+            typing.platform.says(f"/approve {number}", at=None)
+            await typing.sees("Approved by")
+            assert typing.agent.decisions == [("c1", Approve())]
+
+    run(main())
+
+
+def test_a_denial_needs_neither_a_number_nor_a_time_nor_patience(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, rate=1)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            stage.platform.says("and this?")
+            await stage.sees("too fast")
+            stage.platform.says("/deny", at=None)
+            await stage.sees("Denied by `1`.")
+            stage.platform.says("/approve")
+            stage.platform.says("/stop")
+            await stage.sees("(stopped)")
+            assert [type(decision) for _, decision in stage.agent.decisions] == [Deny]
+
+    run(main())
+
+
+def test_a_button_and_a_command_name_whoever_decided_in_the_same_way(stage: Stage) -> None:
+    name = "Ada [x](https://evil.example) *b* _i_ <a> `c` @all \u202e"
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("build it", name=name)
+            await stage.asked()
+            stage.agent.say(ASK)
+            await stage.sees("**Approval")
+            stage.platform.presses("Approve")
+            await stage.sees("Approved by Ada x https evil example b i a 'c' all (`1`).")
+            stage.agent.say(ToolRequested("c2", "Bash", "exec", {"command": "ls"}))
+            await stage.passes(lambda: len(stage.platform.shown()) == 2)
+            await asyncio.sleep(5)
+            stage.platform.says("/deny", name=name)
+            await stage.sees("Denied by Ada x https evil example b i a 'c' all (`1`).")
+
+    run(main())
+
+
+def test_presses_in_vain_do_not_fill_the_chat(stage: Stage) -> None:
+    stage.allow = ("memory:1", "memory:2")
+    stage.approvers = ("memory:2",)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            question = stage.platform.last()
+            data = question.buttons[0].data
+            for _ in range(300):
+                stage.platform.presses_data(data, question.id, sender="1")
+            stage.platform.presses_data(data, question.id, sender="2")
+            await stage.sees("Approved by `2`.")
+            for _ in range(300):
+                stage.platform.presses_data(data, question.id, sender="2")
+            await stage.sees("This question is over.")
+            assert len(stage.platform.shown()) == 3
+
+    run(main())
+
+
+def test_more_questions_than_there_are_numbers_are_denied_at_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approvals, "HIGHEST_NUMBER", approvals.LOWEST_NUMBER + 1)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, *(ASK.replace(call_id=f"c{number}") for number in range(3)))
+            await stage.passes(lambda: stage.agent.decisions == [("c2", Deny("Too many questions wait for an answer"))])
+            assert len(stage.platform.shown()) == 2
+
+    run(main())
+
+
+def test_when_the_bridge_is_stopped_the_question_says_so(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+        assert "No answer needed: the bridge was stopped." in stage.platform.shown()[0]
+        assert stage.platform.chats["c"][0].buttons == ()
+        assert not any("by user" in text for text in stage.platform.shown())
+
+    run(main())
+
+
 def test_a_question_is_asked_in_its_chat_and_answered_there_only(stage: Stage) -> None:
     async def main() -> None:
         async with stage.bridge():
@@ -229,7 +334,7 @@ def test_a_stop_ends_the_question_too(stage: Stage) -> None:
         async with stage.bridge():
             await ask(stage)
             stage.platform.says("/stop")
-            await stage.sees("No answer needed: Stopped by user.")
+            await stage.sees("No answer needed: stopped by user.")
             await stage.sees("(stopped)")
 
     run(main())

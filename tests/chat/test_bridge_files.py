@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from tests.support.chat_bridge import DONE, Stage
+from tests.support.chat_platform import LIMITS, MemoryPlatform
 from tests.support.loop import run
 from trunkline.chat.attachments import MOST_FILES
+from trunkline.chat.bridge import Bridge
+from trunkline.chat.delivery.store import ChatStore
+from trunkline.chat.opening import Opener
 from trunkline.chat.platform import File
+from trunkline.chat.senders import Senders
+from trunkline.chat.settings import BridgeSettings
 from trunkline.core.events import TextDelta, ToolFinished, ToolStarted
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
@@ -118,3 +125,39 @@ def test_an_answer_that_is_only_a_picture_is_an_answer(stage: Stage) -> None:
             assert stage.platform.shown() == ["[image] picture.png"]
 
     run(main())
+
+
+def test_a_file_that_came_has_its_own_name_for_the_agent(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("look", files=(File("file", "ref", "My report.pdf"), File("file", "ref", "a.txt")))
+            await stage.asked()
+            assert [Path(path).name for path in stage.agent.heard[0].files] == ["My_report.pdf", "a.txt"]
+
+    run(main())
+
+
+def test_a_file_that_is_too_large_to_go_is_named(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, MemoryPlatform(LIMITS.replace(file_bytes=100)))
+    (tmp_path / "big.png").write_bytes(bytes(101))
+    (tmp_path / "small.png").write_bytes(PNG)
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("plot it")
+            await stage.asked()
+            stage.agent.say(TextDelta("![](big.png) ![](small.png)"), DONE)
+            await stage.sees("The file `big.png` was not sent: it has 101 bytes, and 100 is the limit.")
+            await stage.sees("[image] small.png")
+
+    run(main())
+
+
+async def test_files_are_copied_where_they_hold_up_nobody(tmp_path: Path) -> None:
+    """In a thread, unless a test says otherwise."""
+    bridge = Bridge(
+        MemoryPlatform(), ChatStore(str(tmp_path / "db")), Opener(BridgeSettings(), environ={}), Senders(())
+    )
+    bridge._store.close()
+    here = threading.get_ident()
+    assert await bridge._desk.aside(threading.get_ident) != here

@@ -12,24 +12,22 @@ from tests.support.chat_platform import LIMITS, MemoryPlatform
 from tests.support.loop import run
 from trunkline.chat import bridge as bridge_module
 from trunkline.chat import control, turn
-from trunkline.chat.bridge import Bridge
 from trunkline.chat.platform import NotNow, SendFailed
-from trunkline.core.events import Failed, TextDelta, TurnEnded
+from trunkline.core.events import (
+    Event,
+    Failed,
+    SessionIdentified,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
 from trunkline.core.faults import ConfigError
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
-
-
-async def vanish(stage: Stage, bridge: Bridge) -> None:
-    """As after `kill -9`: nothing is ended, and nobody writes to the disk any more. Its locks are free."""
-    assert stage.store is not None
-    stage.store.close()
-    for log in stage.sessions.logs.values():
-        log.held = False
-    await bridge.outbox.close()
 
 
 def test_a_session_goes_on_after_a_restart(stage: Stage) -> None:
@@ -136,6 +134,83 @@ def test_an_agent_that_forgot_its_session_gets_a_new_one_once(stage: Stage, monk
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        ((TextDelta("I sent it."),), "something was said"),
+        ((ToolStarted("1", "Mail"), ToolFinished("1", "Mail", "success", "ok")), "something was done"),
+    ],
+)
+def test_an_agent_that_has_begun_is_not_asked_again_whatever_it_says_of_its_session(
+    stage: Stage, before: tuple[Event, ...], why: str
+) -> None:
+    dead = (Failed("agent", "No conversation found with session ID: 1"), TurnEnded("error"))
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+            stage.platform.says("send it")
+            await stage.asked(2)
+            stage.agent.say(*before, *dead)
+            await stage.sees("**Error**: No conversation found")
+            assert len(stage.dolls) == 1, why
+            assert [message.text for message in stage.agent.heard] == ["one", "send it"]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("text", "is_dead"),
+    [
+        ("chat abc-1 does not exist", True),
+        ("Unknown thread: abc-1.", True),
+        ("The session `abc-1` has expired", True),
+        ("chat abc-12 does not exist", False),
+        ("chat xabc-1 was not found", False),
+        ("the file a.txt was not found", False),
+        ("abc-1: the model is overloaded", False),
+    ],
+)
+def test_an_agent_that_names_its_session_and_says_it_is_gone_gets_a_new_one(
+    stage: Stage, text: str, is_dead: bool
+) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("one")
+            await stage.asked()
+            stage.agent.say(SessionIdentified("abc-1"))
+            await stage.answers("first")
+            stage.platform.says("two")
+            await stage.asked(2)
+            stage.agent.say(Failed("agent", text), TurnEnded("error"))
+            if is_dead:
+                await stage.asked(3)
+                await stage.answers("anew")
+                assert stage.platform.sees("The agent does not know the earlier session any more.")
+            else:
+                await stage.sees("**Error**")
+            assert len(stage.dolls) == 1 + is_dead
+
+    run(main())
+
+
+def test_a_failure_that_comes_back_ends_with_what_may_help(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            for number, text in enumerate(("Exit 1 after 3 s.", "Exit 1 after 4 s.", "Other.", "Exit 1 after 3 s."), 1):
+                stage.platform.says("go")
+                await stage.asked(number)
+                stage.agent.say(Failed("agent", text), TurnEnded("error"))
+                await stage.shows(number)
+            assert ["`/new` begins a new session" in text for text in stage.platform.shown()] == [
+                False, True, False, False,
+            ]  # fmt: skip
+
+    run(main())
+
+
 def test_another_failure_does_not_cost_the_session(stage: Stage) -> None:
     async def main() -> None:
         async with stage.bridge():
@@ -162,13 +237,15 @@ def test_what_waited_is_answered_after_the_restart_and_what_ran_is_told(stage: S
             stage.agent.say(TextDelta("half"))
             await stage.sees("half")
             await stage.sees("2 messages are waiting")
-        assert stage.platform.sees("half\n\n(stopped: the bridge is restarting; `/retry` asks again)")
+        assert stage.platform.sees("half\n\n(stopped: the bridge was stopped; `/retry 1` asks again)")
         async with stage.bridge():
             await stage.asked(2)
             await stage.answers("second")
             await stage.asked(3)
             await stage.answers("third")
             stage.platform.says("/retry")
+            await stage.sees("There is nothing to ask again.")
+            stage.platform.says("/retry 1")
             await stage.asked(4)
             assert [message.text for doll in stage.dolls for message in doll.heard] == ["one", "two", "three", "one"]
 
@@ -183,8 +260,7 @@ def test_a_turn_that_a_crash_cut_off_is_told_once_and_never_run_again_unasked(st
         await stage.asked()
         stage.platform.says("/status")
         await stage.sees("state: answering")
-        serving.cancel()
-        await vanish(stage, bridge)
+        await stage.vanishes(bridge, serving)
         for _ in range(2):
             async with stage.bridge():
                 await stage.sees("The bridge was interrupted before this was answered: `one one")
@@ -195,8 +271,6 @@ def test_a_turn_that_a_crash_cut_off_is_told_once_and_never_run_again_unasked(st
             stage.platform.presses("Ask again")
             await stage.asked(2)
             await stage.answers("at last")
-            stage.platform.presses("Ask again")
-            await stage.sees("There is nothing to ask again.")
 
     run(main())
 
@@ -209,7 +283,7 @@ def test_the_end_of_the_bridge_is_bounded_although_the_agent_is_deaf(stage: Stag
             stage.agent.obedient = False
             began = asyncio.get_running_loop().time()
         assert asyncio.get_running_loop().time() - began < 15
-        assert stage.platform.sees("(stopped: the bridge is restarting")
+        assert stage.platform.sees("(stopped: the bridge was stopped")
         assert stage.platform.closed
 
     run(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trunkline.chat.commands import HELP, NAMES, Choice, Command, choice, for_agent, parse
+from trunkline.chat.commands import HELP, NAMES, Choice, Command, choice, for_agent, number, parse
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,10 @@ def test_only_a_clear_yes_is_a_yes(command: Command, chosen: Choice | None) -> N
 
 def test_the_help_names_every_command() -> None:
     assert all(f"`/{name}" in HELP for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("argument", "meant"), [("17", 17), ("", None), ("x", None), ("1 2", None), ("٣", None), ("9" * 5000, None)]
+)
+def test_a_number_is_a_number(argument: str, meant: int | None) -> None:
+    assert number(Command("retry", argument)) == meant

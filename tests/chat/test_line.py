@@ -50,3 +50,11 @@ def test_two_are_never_answered_at_once() -> None:
     line.begin()
     with pytest.raises(RuntimeError):
         line.begin()
+
+
+def test_one_who_may_pass_the_limit_stands_behind_the_others() -> None:
+    line: Line[int] = Line(1)
+    assert [line.join(each) for each in (1, 2, 3)] == [True, True, False]
+    assert line.is_full
+    assert line.join(4, passing=True)
+    assert line.waiting == (1, 2, 4)

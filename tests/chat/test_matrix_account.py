@@ -60,7 +60,9 @@ def test_what_is_wrong_with_a_table_is_said() -> None:
     assert "`bridge.matrix.tokn` is not known. Did you mean `token`" in refused({"tokn": "x"})
     assert "`bridge.matrix.user` must be a text" in refused({"user": 3})
     assert "`MY_TOKEN`, which is not set" in refused({"token_env": "MY_TOKEN"})
-    assert "`bridge.matrix.homeserver` is missing" in refused({"homeserver": ""})
+    missing = refused({"homeserver": ""})
+    assert "`bridge.matrix.homeserver` is missing" in missing
+    assert "into the section `[bridge.matrix]` of `/home/ada/.config/trunkline/config.toml`" in missing
 
 
 def test_credentials_are_not_shown() -> None:

@@ -95,8 +95,27 @@ def test_a_file_comes_with_its_name_size_and_caption() -> None:
 @pytest.mark.parametrize(
     "ref", ["http://here/abc", "mxc://here/../../x", "mxc://here/a/b", "mxc://he%2Fre/a", "mxc://here/", 7]
 )
-def test_a_file_that_is_elsewhere_is_none(ref: Any) -> None:
-    assert heard(event({"msgtype": "m.file", "url": ref, "body": "x"})) == []
+def test_a_file_that_is_elsewhere_comes_as_one_that_cannot_be_had(ref: Any) -> None:
+    message = said({"msgtype": "m.file", "url": ref, "body": "x"})
+    assert message == Message("$1", ROOM, ANN, "", (File("file", "", "x"),))
+    assert media("") is None
+
+
+@pytest.mark.parametrize(
+    ("stamp", "at"),
+    [
+        (1700000000500, 1700000000.5),
+        (None, None),
+        ("1", None),
+        (True, None),
+        (-1, None),
+        (0, None),
+        pytest.param(10**400, None, id="huge"),
+    ],
+)
+def test_a_message_says_when_it_was_written_if_that_is_a_time(stamp: Any, at: float | None) -> None:
+    (message,) = heard({**text("hello"), "origin_server_ts": stamp})
+    assert message.at == at
 
 
 def test_the_address_of_a_file_has_two_parts() -> None:

@@ -11,6 +11,7 @@ import pytest
 from trunkline.chat.matrix.buttons import MOST_REMEMBERED, Signs
 from trunkline.chat.matrix.state import FILE, MOST_TOLD, Keeper, MatrixState, load, save
 from trunkline.chat.platform import Button
+from trunkline.store import durable
 
 YES, NO = Button("Yes", "y"), Button("No", "n")
 
@@ -25,6 +26,26 @@ def test_what_is_kept_is_there_again_and_for_this_user_alone(tmp_path: Path) -> 
     assert stat.S_IMODE(os.stat(directory / FILE).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(directory).st_mode) == 0o700
     assert os.listdir(directory) == [FILE]
+
+
+def test_what_is_kept_is_safe_before_it_takes_the_place_of_the_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    replace = os.replace
+
+    def synced(fd: int) -> None:
+        done.append(f"{os.fstat(fd).st_size > 0}")
+
+    def renamed(old: str, new: str) -> None:
+        done.append("renamed")
+        replace(old, new)
+
+    monkeypatch.setattr(durable, "sync_data", synced)
+    monkeypatch.setattr(durable, "sync_directory", lambda path: done.append(path))
+    monkeypatch.setattr(os, "replace", renamed)
+    save(str(tmp_path), MatrixState(since="s1"))
+    assert done == ["True", "renamed", str(tmp_path)]
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"since": 3, "told": 4}', b"\xff"])

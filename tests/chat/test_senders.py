@@ -7,6 +7,8 @@ from trunkline.chat.senders import (
     REFUSAL_SECONDS,
     REFUSALS_A_MINUTE,
     SLOW_DOWN_SECONDS,
+    TOLD_SECONDS,
+    URGENT_A_MINUTE,
     Senders,
     Verdict,
 )
@@ -89,3 +91,28 @@ def test_all_who_are_let_in_may_approve_unless_some_are_named() -> None:
 
 def test_an_approver_who_is_not_let_in_may_not_approve() -> None:
     assert not Senders((ME,), approvers=("*",)).may_approve(STRANGER)
+
+
+def test_what_is_urgent_is_taken_from_somebody_who_is_too_fast_and_has_a_bound_of_its_own() -> None:
+    senders = Senders((ME,), rate=1)
+    assert senders.judge(ME, 0.0) is Verdict.TAKE
+    assert senders.judge(ME, 0.0) is Verdict.SLOW_DOWN
+    verdicts = [senders.judge(ME, 0.0, urgent=True) for _ in range(URGENT_A_MINUTE + 5)]
+    assert verdicts == [Verdict.TAKE] * URGENT_A_MINUTE + [Verdict.IGNORE] * 5
+    assert senders.judge(STRANGER, 0.0, urgent=True) is Verdict.REFUSE
+
+
+def test_whoever_started_the_bridge_has_no_limit_and_nobody_else_has_none() -> None:
+    senders = Senders((ME, STRANGER), rate=1, unlimited=(ME,))
+    assert {senders.judge(ME, 0.0) for _ in range(1000)} == {Verdict.TAKE}
+    assert senders.unlimited(ME)
+    assert not senders.unlimited(STRANGER)
+    assert not Senders((), unlimited=(ME,)).unlimited(ME)
+    assert Senders((), unlimited=(ME,)).judge(ME, 0.0) is Verdict.REFUSE
+
+
+def test_somebody_who_presses_in_vain_is_told_once_in_a_while() -> None:
+    senders = Senders((ME, STRANGER))
+    assert [senders.may_be_told(ME, 0.0) for _ in range(3)] == [True, False, False]
+    assert senders.may_be_told(STRANGER, 0.0)
+    assert senders.may_be_told(ME, TOLD_SECONDS)

@@ -83,6 +83,16 @@ def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:
     [
         ('[bridge]\nallow = ["12345"]', "`bridge.allow` must be a list of senders"),
         ('[bridge]\nallow = "telegram:1"', "must be a list of senders"),
+        (
+            '[bridge]\nallow = ["telegram:@me"]',
+            "line 2: `bridge.allow` holds `telegram:@me`, which is nobody: Telegram's",
+        ),
+        (
+            '[bridge]\napprovers = ["matrix:me"]',
+            "`bridge.approvers` holds `matrix:me`, which is nobody: Matrix ids look",
+        ),
+        ('[bridge]\nallow = ["matrix:@me"]', "as in `matrix:@me:example.org`"),
+        ('[bridge]\nallow = ["terminal:me"]', "at the terminal there is only `terminal:you`"),
         ("[bridge]\nrate = 0", "`bridge.rate` must be a whole number from 1 on"),
         ("[bridge]\napproval_minutes = 0", "must be a number of minutes above 0"),
         ('[bridge]\nagent = "ech"', "Did you mean `echo`?"),
@@ -114,7 +124,44 @@ def test_a_flag_may_name_any_agent_and_only_what_is_named_can_be_chosen(workspac
         settings.load(str(workspace), "nobody")
 
 
+def test_a_profile_is_relative_to_the_file_that_names_it(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(workspace))
+    own(
+        """
+        [bridge]
+        agent = "scripted:talk.yaml"
+        [bridge.agents]
+        mine = "agentproc:my-agent.yaml"
+        deep = "agentproc:../deep/x"
+        home = "agentproc:~/x.yaml"
+        bundled = "agentproc:claude-code"
+        program = "jsonstream:./agent.yaml"
+        """
+    )
+    beside = Path(user_file()).parent
+    assert dict(settings.load(str(workspace)).agents) == {
+        "scripted:talk.yaml": f"scripted:{beside}/talk.yaml",
+        "mine": f"agentproc:{beside}/my-agent.yaml",
+        "deep": f"agentproc:{beside.parent}/deep/x",
+        "home": f"agentproc:{workspace}/x.yaml",
+        "bundled": "agentproc:claude-code",
+        "program": "jsonstream:./agent.yaml",
+    }
+    # What a flag names lies where the flag was typed.
+    chosen = settings.load(str(workspace), "agentproc:other.yaml")
+    assert chosen.agents["agentproc:other.yaml"] == "agentproc:other.yaml"
+
+
+def test_a_workspace_that_nobody_trusts_cannot_choose_a_program(workspace: Path) -> None:
+    (workspace / "trunkline.toml").write_text('[bridge]\nagent = "jsonstream:evil"\n')
+    found = settings.load(str(workspace))
+    assert dict(found.agents) == {"coder": "coder"}
+    assert "not followed: `bridge.agent`" in found.warnings[0]
+
+
 def test_a_sender_without_a_platform_is_refused() -> None:
     assert settings.check_senders(["telegram:1", "*"]) == ("telegram:1", "*")
+    with pytest.raises(ConfigError, match="Telegram's ids are numbers"):
+        settings.check_senders(["telegram:@me"])
     with pytest.raises(ConfigError, match="names no sender"):
         settings.check_senders(["12345"])

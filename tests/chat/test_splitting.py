@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trunkline.chat.delivery.splitting import advance, closed, resumed, split
+from trunkline.chat.delivery.splitting import LONGEST_FENCE, advance, closed, resumed, split
 
-FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+FENCE = re.compile(rf"^[ \t]*(`{{3,{LONGEST_FENCE}}}(?!`)|~{{3,{LONGEST_FENCE}}}(?!~))([^\n]*)$", re.MULTILINE)
 
 
 def utf16(text: str) -> int:
@@ -64,6 +64,39 @@ def test_no_part_is_blank_or_over_the_limit(text: str, limit: int, measure: Call
     for part in split(text, limit, measure):
         assert part.strip()
         assert measure(part) <= limit or len(part) == 1
+
+
+RUNS = st.builds(
+    lambda before, char, size, after: before + char * size + after,
+    st.sampled_from(["", "> ", "x", "\n", " " * 70, "word ", "```py\n", "```py\nx", "~~~\n", "\U0001f600" * 300]),
+    st.sampled_from("`~"),
+    st.integers(1, 3000),
+    st.sampled_from(["", "\n", "x", "\ncode\n```\n", "\n\nword word"]),
+)
+
+
+@given(st.lists(RUNS, min_size=1, max_size=4).map("".join), st.integers(400, 1200), st.sampled_from([len, utf16]))
+def test_long_runs_of_backticks_and_tildes_are_cut_at_the_limit_like_anything_else(
+    text: str, limit: int, measure: Callable[[str], int]
+) -> None:
+    parts = split(text, limit, measure)
+    # As it is sent, whatever part it is.
+    assert all(measure(closed(part)) <= limit for part in parts)
+    # A cut may come early, at a fence's line, say; but never so early that a character stands alone.
+    assert len(parts) <= 4 * measure(text) / limit + 4 * text.count("\n") + 4
+
+
+@pytest.mark.parametrize("text", ["`" * 5000, "~" * 5000, "see " + "`" * 5000, "```py\nx" + "`" * 5000])
+def test_a_run_that_is_longer_than_a_message_fills_one_and_goes_on_in_the_next(text: str) -> None:
+    parts = split(text, 4096, utf16)
+    assert len(parts) == 2
+    assert utf16(parts[0]) == 4096
+
+
+def test_a_fence_whose_line_is_longer_than_a_message_is_closed_in_each() -> None:
+    for part in split("```" + "x" * 10_000 + "\ncode", 4096):
+        assert part == closed(part)
+        assert len(part) <= 4096
 
 
 @given(TEXTS, st.integers(60, 200), st.sampled_from([len, utf16]))

@@ -24,6 +24,14 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "state" / "chat.db")
 
 
+def test_a_database_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = str(tmp_path / "file" / "chat.db")
+    with pytest.raises(ConfigError, match="cannot be opened") as caught:
+        ChatStore(path)
+    assert f"`{path}`" in str(caught.value)
+
+
 @pytest.fixture
 def store(path: str) -> Iterator[ChatStore]:
     store = ChatStore(path)

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.telegram_server import TelegramServer
@@ -62,6 +63,19 @@ async def test_a_server_that_is_not_there_was_never_reached(server: TelegramServ
     error = await failure(bot)
     assert isinstance(error, NotNow)
     assert "cannot be reached" in str(error)
+    assert str(error).endswith(".")
+
+
+async def test_what_the_system_says_comes_without_its_number_and_before_a_full_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nobody(self: object, *args: object, **more: object) -> None:
+        raise httpx.ConnectError("[Errno -2] Name or service not known")
+
+    monkeypatch.setattr(httpx.AsyncClient, "stream", nobody)
+    with pytest.raises(ConfigError) as caught:
+        await TelegramPlatform("4200:x", api_url="http://127.0.0.1:9").open()
+    assert caught.value.message == "Telegram cannot be reached: Name or service not known."
 
 
 @pytest.mark.parametrize("handled", [True, False])
@@ -89,6 +103,16 @@ async def test_a_change_whose_answer_is_lost_may_be_made_again(server: TelegramS
         await bot.edit("7", message, "y")
     await bot.edit("7", message, "y")
     assert [(shown.text, shown.edits) for shown in server.world.said(7)] == [("y", 1)]
+
+
+async def test_a_token_that_was_revoked_is_not_the_messages_fault(
+    server: TelegramServer, bot: TelegramPlatform
+) -> None:
+    server.fail("sendMessage", 401, "Unauthorized")
+    error = await failure(bot)
+    assert isinstance(error, NotNow)
+    assert str(error) == "Telegram does not accept the bot token: Unauthorized."
+    await bot.send("7", "hello", key="k")
 
 
 async def test_a_bot_that_was_blocked_cannot_write_there(server: TelegramServer, bot: TelegramPlatform) -> None:

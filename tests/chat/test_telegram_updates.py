@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import logging
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trunkline.chat.platform import File, Inbound, Pressed
 from trunkline.chat.telegram import updates
@@ -13,6 +17,7 @@ ME = updates.Me(4200, "trunk_bot")
 PRIVATE = {"id": 7, "type": "private"}
 GROUP = {"id": -10050, "type": "supergroup"}
 ADA = {"id": 7, "is_bot": False, "first_name": "Ada", "last_name": "L"}
+PHOTO = {"file_id": "p", "width": 90, "height": 90}
 BOT = {"id": 4200, "is_bot": True, "first_name": "Trunk"}
 
 
@@ -171,3 +176,97 @@ def test_updates_without_a_number_are_left_out_and_the_others_put_in_order() -> 
     found = [{"update_id": 9}, {"update_id": "x"}, None, {"update_id": 3}]
     assert [update["update_id"] for update in updates.in_order(found)] == [3, 9]
     assert updates.in_order({"no": "list"}) == []
+
+
+@pytest.mark.parametrize(
+    ("date", "at"), [(1700000000, 1700000000.0), (0, None), ("x", None), pytest.param(10**400, None, id="huge")]
+)
+def test_a_message_says_when_it_was_written(date: Any, at: float | None) -> None:
+    item = heard(message(text="Hi", date=date))
+    assert item is not None
+    assert item.at == at
+
+
+@pytest.mark.parametrize("chat", [PRIVATE, GROUP])
+@pytest.mark.parametrize("field", ["text", "caption"])
+def test_a_command_for_another_bot_is_not_heard_anywhere(chat: dict[str, Any], field: str) -> None:
+    assert heard(message(chat, **{field: "/stop@other_bot now", "media_group_id": "a"})) is None
+    assert text_of(message(PRIVATE, text="/stop@other_bot's are no commands")) is not None
+
+
+def test_an_odd_picture_of_an_album_is_passed_over_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    odd = [{"type": "text_mention", "offset": 0, "length": 2}]
+    album = [
+        message(GROUP, media_group_id="a", caption="hi", caption_entities=odd),
+        message(GROUP, media_group_id="a", caption="@trunk_bot look", photo=[PHOTO]),
+    ]
+    with caplog.at_level(logging.WARNING):
+        found = updates.joined(updates.heard(album, ME))
+    assert [update.item.text for update in found if isinstance(update.item, Inbound)] == ["look"]
+    assert "cannot be read: KeyError: 'user'" in caplog.text
+
+
+#: One of everything that is read.
+EVERYTHING: list[dict[str, Any]] = [
+    message(
+        GROUP,
+        text="@trunk_bot hi",
+        entities=[
+            {"type": "mention", "offset": 0, "length": 10},
+            {"type": "text_mention", "offset": 1, "length": 2, "user": BOT},
+        ],
+        quote={"text": "this"},
+        reply_to_message={"message_id": 2, "chat": GROUP, "from": BOT, "text": "that"},
+        is_topic_message=True,
+        message_thread_id=3,
+    ),
+    message(
+        media_group_id="a",
+        caption="what is this?",
+        caption_entities=[{"type": "text_mention", "offset": 0, "length": 2, "user": BOT}],
+        photo=[PHOTO],
+        sticker={"file_id": "s", "is_animated": False},
+        document={"file_id": "d", "file_name": "x.txt", "mime_type": "text/plain", "file_size": 3},
+        voice={"file_id": "v"},
+    ),
+    {
+        "update_id": 2,
+        "callback_query": {
+            "id": "q",
+            "from": ADA,
+            "data": "yes",
+            "message": {"message_id": 4, "date": 0, "chat": GROUP},
+        },
+    },
+]
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
+    # Copied: what is put into an update may be changed there.
+    st.sampled_from([[], {}, [None], [[]], {"id": None}, [{}], "\ud800", 10**400, -1]).map(copy.deepcopy),
+)  # fmt: skip
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every member within, as what it is in and its name there."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for name, member in members for place in [(value, name), *places(member)]]
+
+
+@given(st.data())
+def test_whatever_an_update_holds_or_lacks_nothing_is_raised_and_the_others_are_heard(data: st.DataObject) -> None:
+    batch = copy.deepcopy(EVERYTHING)
+    for _ in range(data.draw(st.integers(1, 3))):
+        found = places(batch)
+        holder, name = found[data.draw(st.integers(0, len(found) - 1))]
+        if data.draw(st.booleans()):
+            del holder[name]
+        else:
+            holder[name] = data.draw(ODD)
+    whole = message(text="still here") | {"update_id": 99}
+    heard = updates.joined(updates.heard([*updates.in_order(batch), whole], ME))
+    assert heard[-1].item.text == "still here"  # type: ignore[union-attr]  # it is an `Inbound`
+    for update in heard:
+        for file in update.item.files if isinstance(update.item, Inbound) else ():
+            assert isinstance(file.ref, str)
+            assert file.size is None or isinstance(file.size, int)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from trunkline.chat.platform import Inbound, SendFailed
-from trunkline.chat.terminal import LONGEST_LINE, MOST_LINES, TerminalPlatform
+from trunkline.chat.terminal.platform import LONGEST_LINE, MOST_LINES, TerminalPlatform
 
 
 class Pipes:
@@ -104,18 +104,59 @@ async def test_answers_and_files_are_written_as_lines(pipes: Pipes) -> None:
         await pipes.platform.send("terminal", "late", key="m")
 
 
-async def test_a_screen_obeys_nothing_that_an_agent_says() -> None:
+@pytest.mark.parametrize(("term", "shown"), [("xterm", b"  a \x1b[1mb\x1b[0m"), ("dumb", b"a **b**")])
+async def test_a_screen_obeys_nothing_that_an_agent_says(
+    term: str, shown: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("NO_COLOR", raising=False)
     ours, theirs = pty.openpty()
     reading, typed = os.pipe()
     try:
         platform = TerminalPlatform(reading, theirs)
+        assert platform.limits.edits is (term != "dumb")
         await platform.open()
-        await platform.send("terminal", "a\x1b]0;title\x07b", key="k")
-        assert os.read(ours, 100).rstrip() == b"a]0;titleb"
+        await platform.send("terminal", "a\x1b]0;title\x07 **b**\x9b", key="k")
+        assert os.read(ours, 100).rstrip() == shown
         await platform.close()
     finally:
         for fd in (ours, theirs, reading, typed):
             os.close(fd)
+
+
+async def test_a_terminal_shows_an_answer_as_it_comes_and_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = pty.openpty()
+    try:
+        platform = TerminalPlatform(theirs, theirs)
+        await platform.open()
+        os.write(ours, b"hello\n")
+        assert [item.text for item in await received(platform, 1)] == ["hello"]
+        await platform.typing("terminal")
+        message = await platform.send("terminal", "one", key="k")
+        await platform.edit("terminal", message, "one two")
+        shown = b""
+        async with asyncio.timeout(10):
+            while not shown.endswith(b"\n> "):
+                shown += await asyncio.to_thread(os.read, ours, 1000)
+        greeting, _, answer = shown.partition(b"hello\r\n")
+        assert b"/help" in greeting
+        assert answer.startswith(b"  one\r\n\x1b[1A\r\x1b[J  one two\r\n")
+        await platform.close()
+    finally:
+        for fd in (ours, theirs):
+            os.close(fd)
+
+
+async def test_a_pipe_gets_whole_messages_and_nothing_else(pipes: Pipes) -> None:
+    assert not pipes.platform.limits.edits
+    await pipes.platform.open()
+    await pipes.platform.typing("terminal")
+    await pipes.platform.send("terminal", "**bold** \x1b[1m", key="k")
+    assert os.read(pipes.screen, 1000) == b"**bold** \x1b[1m\n"
+    with pytest.raises(SendFailed, match="cannot be changed"):
+        await pipes.platform.edit("terminal", "k", "other")
+    await pipes.platform.close()
 
 
 async def test_nobody_reads_any_more(pipes: Pipes) -> None:

@@ -111,6 +111,22 @@ def test_a_profile_that_cannot_be_loaded_is_a_problem_with_its_line(profile: Pat
     assert result.stdout == f"problem    {problem}\n"
 
 
+def test_a_key_that_nobody_knows_is_named_where_another_one_is_missing(profile: Path) -> None:
+    (problem,) = problems(profile, "comand: echo hi\n")
+    assert problem == (
+        f"{profile}: `command` is missing. "
+        f"{profile}, line 1: `comand` is not a key of a profile. Did you mean `command`?"
+    )
+
+
+def test_a_program_at_home_is_found_there_and_a_script_is_not(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(profile.parent))
+    (profile.parent / "agent.py").write_text("#!/bin/sh\n")
+    (profile.parent / "agent.py").chmod(0o755)
+    assert problems(profile, "command: ~/agent.py\n") == []
+    assert "`~` is the home directory only where" in problems(profile, "command: sh ~/agent.py\n")[0]
+
+
 def test_a_program_that_is_not_there_is_a_problem(profile: Path) -> None:
     assert problems(profile, "command: no-such-agent-here\n") == [
         "There is no program `no-such-agent-here` on `PATH`. Install it, or give its full path."
@@ -126,6 +142,8 @@ def test_a_file_beside_the_profile_is_found_and_its_right_name_told(
     monkeypatch.chdir("/")
     expected = 'It lies beside the profile: write "{{PROFILE_DIR}}/agent.py", or `cwd: .`.'
     assert problems(profile, "command: ./agent.py\n") == [f"There is no program `./agent.py`. {expected}"]
+    bare = 'There is no program `agent.py` on `PATH`. It lies beside the profile: write "{{PROFILE_DIR}}/agent.py".'
+    assert problems(profile, "command: agent.py\n") == [bare]
     assert problems(profile, "command: sh agent.py\n") == [f"There is no file `agent.py` for `sh` to run. {expected}"]
     assert problems(profile, "command: sh agent.py\ncwd: .\n") == []
 

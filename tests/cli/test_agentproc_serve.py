@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.agent_process import gone
+from trunkline.cli import agent_options, agentproc_serve, opening
 
 pytestmark = pytest.mark.process
 
@@ -368,6 +370,20 @@ def test_0_4_is_not_interactive_unless_the_bridge_says_that_it_answers() -> None
     assert code == 0
     assert {event["type"] for event in said} == {"partial", "result"}
     assert "nobody can be asked" in said[-1]["text"]
+
+
+def test_the_coding_agent_looks_for_a_model_as_it_does_in_a_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    options = agentproc_serve.make_parser().parse_args(["coder"])
+    given = agent_options.model_options(options)
+    agent = asyncio.run(agentproc_serve._agent(options, str(tmp_path), given))
+    settings = opening.settings_of(agent)
+    assert settings is not None
+    assert settings.model.base_url == given["base_url"] == "http://127.0.0.1:9/v1"
+    said = capfd.readouterr().err
+    assert said == f"The model is `{settings.model.model}`: `OPENAI_BASE_URL` is set.\n"
 
 
 def test_its_help_is_for_people_and_on_standard_output() -> None:

@@ -60,7 +60,7 @@ def test_a_signal_ends_the_turn_with_a_notice(tmp_path: Path, number: signal.Sig
         finally:
             process.kill()
     assert process.returncode == 128 + number
-    assert b"(stopped: the bridge is restarting; `/retry` asks again)" in said
+    assert b"(stopped: the bridge " in said
 
 
 def test_without_a_platform_it_says_which_there_are() -> None:
@@ -75,13 +75,40 @@ def test_without_a_platform_it_says_which_there_are() -> None:
         (("terminal", "--agent", "ech"), "Did you mean `echo`?"),
         (("terminal", "--allow", "12345"), "names no sender"),
         (("terminal", "--workspace", "/nowhere/at/all"), "is not a directory"),
-        (("telegram",), "There is no token"),
+        (("telegram", "--agent", "echo"), "There is no token"),
+        (("matrix", "--agent", "echo"), "`bridge.matrix.homeserver` is missing."),
+        (("terminal", "--allow", "telegram:@me"), "Telegram's ids are numbers"),
+        (
+            ("terminal", "--agent", "agentproc:nope"),
+            "The agent `agentproc:nope` cannot answer. There is no profile `nope`",
+        ),
+        (("terminal", "--agent", "agentproc:codex"), "There is no program `codex` on `PATH`. Install it (npm install"),
+        (("terminal", "--agent", "jsonstream:nope"), "There is no program `nope` on `PATH`."),
     ],
 )
-def test_what_cannot_work_is_said_before_anything_begins(arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_work_is_said_before_anything_begins(
+    arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
     result = bridge("run", *arguments)
     assert result.exit_code == 1
     assert said in result.output
+
+
+def test_a_key_that_is_missing_is_told_with_the_file_to_write_it_in() -> None:
+    own("[bridge.telegram]\napi_url = 5\n")
+    for platform in ("telegram", "matrix"):
+        for what in ("run", "check"):
+            assert f"`{user_file()}`." in bridge(what, platform, "--agent", "echo", "--allow", "*").output
+
+
+@pytest.mark.process
+def test_an_agent_that_cannot_answer_is_warned_about_if_another_one_answers_first(tmp_path: Path) -> None:
+    own('[bridge.agents]\necho = "echo"\nbroken = "agentproc:broken.yaml"\n')
+    done = subprocess.run(RUN, input=b"hello\n", capture_output=True, cwd=tmp_path, timeout=20, check=False)
+    assert (done.returncode, done.stdout) == (0, b"hello\n"), done.stderr
+    path = Path(user_file()).with_name("broken.yaml")
+    assert f"warning: the agent `broken` cannot answer. There is no profile `{path}`." in done.stderr.decode()
 
 
 def test_a_platform_that_does_not_exist_is_wrong_usage() -> None:
@@ -99,7 +126,7 @@ def test_check_tells_who_is_let_in_and_who_answers(tmp_path: Path) -> None:
         f"workspace: {tmp_path}",
         "allowed: telegram:1, you, at this terminal",
         "approvers: telegram:1",
-        "agent echo: echo: ok (answers first)",
+        "agent echo: ok (answers first)",
         "platform terminal: ok",
     ):
         assert line in result.output.splitlines()
@@ -121,9 +148,49 @@ def test_check_finds_what_is_missing_and_shows_no_secret(tmp_path: Path) -> None
     assert result.exit_code == 1
     assert "allowed: nobody" in result.output
     assert "nobody on telegram: write to it" in result.output
-    assert "agent broken: jsonstream:'[redacted]: The command in" in result.output
+    assert f'Then write `allow = ["telegram:12345"]` below `[bridge]` in `{user_file()}`' in result.output
+    assert "agent broken (jsonstream:'[redacted]): The command in" in result.output
     assert "platform telegram: `bridge.telegram.api_url` must be a text." in result.output
     assert "very-secret" not in result.output
+
+
+def test_check_finds_agents_that_cannot_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    own(
+        f"""
+        [bridge]
+        agent = "echo"
+        workspace = "{tmp_path}"
+        [bridge.agents]
+        claude = "agentproc:claude-code"
+        program = "jsonstream:nope"
+        script = "scripted:tour"
+        mine = "agentproc:mine.yaml"
+        """
+    )
+    Path(user_file()).with_name("mine.yaml").write_text("command: /bin/sh agent.sh\n")
+    result = bridge("check", "terminal")
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert "agent echo: ok (answers first)" in lines
+    assert "agent script (scripted:tour): ok" in lines
+    install = "npm install -g @anthropic-ai/claude-code"
+    assert (
+        "agent claude (agentproc:claude-code): There is no program `claude` on `PATH`. "
+        f"Install it ({install}), or give its full path." in lines
+    )
+    assert "agent program (jsonstream:nope): There is no program `nope` on `PATH`. Install it, or give" in result.output
+    assert "There is no file `agent.sh` for `/bin/sh` to run." in result.output
+    (tmp_path / "agent.sh").touch()
+    assert "There is no file `agent.sh`" not in bridge("check", "terminal").output
+
+
+def test_check_names_an_agent_once_and_says_where_to_write_a_platform() -> None:
+    result = bridge("check", "--agent", "agentproc:nope")
+    assert result.exit_code == 1
+    assert "agent agentproc:nope: There is no profile `nope`." in result.output
+    assert "platforms: none. Name one: `trunkline bridge run terminal`" in result.output
+    assert f"`[bridge.matrix]` into `{user_file()}`." in result.output
 
 
 def test_check_warns_of_a_door_that_is_wide_open(tmp_path: Path) -> None:

@@ -57,3 +57,14 @@ def test_session_ids_are_completed() -> None:
     FileStore(paths.sessions_dir()).create("my-conv-123", "/").close()
     assert completed("trunkline sessions show my") == ["my-conv-123"]
     assert completed("trunkline sessions export l") == ["latest"]
+
+
+def test_what_agentproc_runs_by_itself_is_completed_too() -> None:
+    assert completed("trunkline agentproc run --m") == ["--message"]
+    assert "codex" in completed("trunkline agentproc run --json --profile c")
+    assert "codex" not in completed("trunkline agentproc run --message c")
+    assert completed("trunkline agentproc serve e") == ["echo"]
+    assert "agentproc:codex" in completed("trunkline agentproc serve ")
+    assert completed("trunkline agentproc serve --p") == ["--provider", "--profile", "--protocol"]
+    assert completed("trunkline agentproc serve echo --protocol 0") == ["0.1", "0.4"]
+    assert "claude-code" in completed("trunkline agentproc check cl")

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
+from trunkline.base.printable import printable
 from trunkline.cli import transcript
-from trunkline.cli.printable import printable
 from trunkline.cli.transcript import Block, as_markdown, as_text, blocks
 from trunkline.core import events
 from trunkline.core.events import Envelope, Event, Gap

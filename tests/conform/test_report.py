@@ -63,6 +63,7 @@ def test_the_json_report_holds_results_and_conversations() -> None:
     assert [(each["id"], each["result"]) for each in data["results"]] == [("t.good", "passed"), ("t.bad", "failed")]
     (conversation,) = data["conversations"]
     assert [line["from"] for line in conversation["lines"]] == ["host", "agent", "kit"]
+    assert conversation["roles"] == ["host", "agent"]
     assert (conversation["exit_code"], data["conforms"]) == (3, False)
 
 
@@ -72,6 +73,18 @@ def test_the_markdown_report_shows_every_line_with_its_time() -> None:
     assert ' > {"type":"stop"}\n' in text
     assert " # standard input closed\n" in text
     assert "exit status 3" in text
+
+
+def test_a_report_calls_both_sides_what_they_are() -> None:
+    record = Record("br.run", ("my-bridge",), ("user", "bridge"))
+    record.add("host", b"asked")
+    record.add("agent", b"said")
+    made = report(GOOD).replace(records=(record,))
+    assert [line["from"] for line in made.as_data()["conversations"][0]["lines"]] == ["user", "bridge"]
+    text = made.as_markdown()
+    assert "`>` is the user, `<` the bridge, `#` the kit." in text
+    assert " > asked\n" in text
+    assert " < said\n" in text
 
 
 def test_no_form_of_a_report_tells_a_secret() -> None:

@@ -17,6 +17,7 @@ import click
 from tests.docs.examples import DOCUMENTS
 from trunkline.agents.coder import commands as coder_commands
 from trunkline.cli import agent as agent_cli
+from trunkline.cli.agentproc import Program
 from trunkline.cli.app import COMMANDS, app
 from trunkline.cli.terminal import commands as chat_commands
 from trunkline.core import events, faults
@@ -167,8 +168,9 @@ def _variable(action: argparse.Action) -> str:
 
 
 def _help(action: argparse.Action) -> str:
-    default = "" if action.default in (None, False) else f" (default: {action.default})"
-    return (action.help or "") + default
+    told = action.help or ""
+    is_told = action.default in (None, False, "") or action.default == [] or "default" in told
+    return told if is_told else f"{told} (default: {action.default})"
 
 
 def command_options() -> str:
@@ -182,6 +184,8 @@ def _command(command: click.Command | None, path: str) -> str:
     """Not from `click`'s own help texts, whose form differs from version to version."""
     if command is None:
         raise LookupError(path)
+    if isinstance(command, Program):
+        return _program(command.parser(), path)
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
     usage = [path, *(["[OPTIONS]"] if options else []), *map(_placeholder, arguments)]
@@ -196,6 +200,27 @@ def _command(command: click.Command | None, path: str) -> str:
             ("option", "meaning"), ((f"`{_spelling(option)}`", _meaning(option)) for option in options)
         )
     return text + "".join("\n" + _command(child, f"{path} {child.name}") for child in inner if child is not None)
+
+
+def _program(parser: argparse.ArgumentParser, path: str) -> str:
+    """A command that bypasses `click`, in the same form."""
+    actions = [action for action in parser._actions if action.dest != "help"]
+    options = [action for action in actions if action.option_strings]
+    arguments = [action for action in actions if not action.option_strings]
+    required = [_written(action) for action in options if action.required]
+    usage = [path, *required, "[OPTIONS]", *(_optional(action) for action in arguments)]
+    rows = [(f"`{_optional(action)}`", _help(action)) for action in arguments]
+    rows += [(f"`{_written(action)}`", _help(action)) for action in options]
+    text = f"### `{path}`\n\n`{' '.join(usage)}`\n\n{parser.description}\n"
+    return text + "\n" + table(("option", "meaning"), rows)
+
+
+def _written(action: argparse.Action) -> str:
+    return " ".join(filter(None, (", ".join(action.option_strings), _metavar(action))))
+
+
+def _optional(action: argparse.Action) -> str:
+    return f"[{action.metavar}]" if action.nargs == "?" else str(action.metavar)
 
 
 def _purpose(command: click.Command) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.support.chat_platform import CHAT, ME, MemoryPlatform
 from tests.support.loop import until
@@ -14,6 +14,7 @@ from tests.support.puppet import Puppet
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
+from trunkline.chat.seats import Seats
 from trunkline.chat.senders import Senders
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.agent import Agent, OpenRequest
@@ -23,6 +24,14 @@ from trunkline.core.log import EventLog, MemoryLog, SessionInfo
 from trunkline.core.usage import NOTHING_USED
 
 DONE = TurnEnded("success", NOTHING_USED)
+
+
+T = TypeVar("T")
+
+
+async def at_once(work: Callable[[], T], /) -> T:
+    """In no thread: the tests' clock does not wait for threads."""
+    return work()
 
 
 class _HeldLog(MemoryLog):
@@ -88,6 +97,10 @@ class Stage:
         self.settings = BridgeSettings(**settings)
         self.allow: tuple[str, ...] = (f"memory:{ME}",)
         self.approvers: tuple[str, ...] = ()
+        self.unlimited: tuple[str, ...] = ()
+        self.environ: dict[str, str] = {}
+        self.seats: int | None = None
+        """How many turns may run at once, if not the usual number."""
         self.sessions = MemorySessions()
         self.dolls: list[Doll] = []
         self.refuses: Exception | None = None
@@ -119,11 +132,15 @@ class Stage:
 
     async def started(self) -> Bridge:
         self.store = ChatStore(str(self.directory / "chat.db"))
-        opener = Opener(self.settings, make=self.make, sessions=self.sessions, environ={})
-        senders = Senders(self.allow, self.approvers, rate=self.settings.rate)
+        opener = Opener(self.settings, make=self.make, sessions=self.sessions, environ=self.environ)
+        if self.seats is not None:
+            opener.seats = Seats(self.seats)
+        senders = Senders(self.allow, self.approvers, rate=self.settings.rate, unlimited=self.unlimited)
         loop = asyncio.get_running_loop()
         files = str(self.directory / "files")
-        bridge = Bridge(self.platform, self.store, opener, senders, files=files, clock=loop.time)
+        bridge = Bridge(
+            self.platform, self.store, opener, senders, files=files, clock=loop.time, wall=loop.time, aside=at_once
+        )
         self.made = bridge
         await bridge.start()
         return bridge
@@ -136,9 +153,24 @@ class Stage:
         assert self.store is not None
         self.store.close()
 
+    async def vanishes(self, bridge: Bridge, serving: asyncio.Task[None]) -> None:
+        """As after `kill -9`: nothing is ended, and nobody writes to the disk any more. Its locks are free."""
+        assert self.store is not None
+        serving.cancel()
+        self.store.close()
+        for log in self.sessions.logs.values():
+            log.held = False
+        await bridge.outbox.close()
+
     async def sees(self, text: str, chat: str = CHAT) -> None:
         """Wait until a message holds this. Time passes meanwhile."""
         await self.passes(lambda: self.platform.sees(text, chat), f"`{text}` in {self.platform.shown(chat)}")
+
+    async def shows(self, number: int, text: str = "", chat: str = CHAT) -> None:
+        """Wait until so many messages hold this."""
+        await self.passes(
+            lambda: sum(text in each for each in self.platform.shown(chat)) >= number, f"{number} `{text}`"
+        )
 
     async def asked(self, number: int = 1) -> None:
         """Wait until the agent has got its message of that number, all agents together."""

@@ -16,6 +16,8 @@ from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pre
 #: Fast enough for tests on a real clock, slow enough that editing at a rate is something to see.
 LIMITS = Limits(text_chars=1000, edits=True, edit_seconds=0.01, buttons=True, typing_seconds=5.0, idempotent=True)
 
+#: No time: the one at which it is written.
+NOW = -1.0
 ME = "1"
 CHAT = "c"
 
@@ -67,10 +69,12 @@ class MemoryPlatform:
         files: tuple[File, ...] = (),
         private: bool = True,
         name: str = "",
+        at: float | None = NOW,
     ) -> str:
-        """Write a message; gives its id."""
+        """Write a message; gives its id. It is dated by the loop's clock."""
         id = id or f"in-{next(self._numbers)}"
-        self._inbox.put_nowait(Inbound(id, chat, sender, text, files, name, private))
+        written = asyncio.get_running_loop().time() if at == NOW else at
+        self._inbox.put_nowait(Inbound(id, chat, sender, text, files, name, private, written))
         return id
 
     def presses(self, button: str, *, sender: str = ME, chat: str = CHAT, id: str | None = None) -> None:

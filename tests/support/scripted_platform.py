@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
+from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pressed, SendFailed
 
 LIMITS = Limits(text_chars=100, edits=True, edit_seconds=1.0, buttons=True)
@@ -50,6 +51,9 @@ class ScriptedPlatform:
         self.messages: list[Shown] = []
         self.outcomes: defaultdict[str, deque[Exception | After | None]] = defaultdict(deque)
         """What becomes of the next requests of a chat; nothing special when there is none left."""
+        self.notices: list[Call] = []
+        """The lines about lost messages. They are not among the messages, and have outcomes of their own."""
+        self.notice_outcomes: deque[Exception] = deque()
         self.gate = asyncio.Event()
         """Requests wait here."""
         self.gate.set()
@@ -70,6 +74,12 @@ class ScriptedPlatform:
     ) -> str:
         assert self.measure(text) <= self.limits.text_chars
         assert text.strip()
+        if text == LOST:
+            self.notices.append(Call(self._now(), "send", chat, text, key))
+            await self.gate.wait()
+            if self.notice_outcomes:
+                raise self.notice_outcomes.popleft()
+            return f"n{len(self.notices)}"
         after = await self._asked(Call(self._now(), "send", chat, text, key, reply_to))
         message = self._keys.get(key) if self.limits.idempotent else None
         if message is None:

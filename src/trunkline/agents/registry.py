@@ -6,7 +6,10 @@ A name is one of
 - `PACKAGE.MODULE:NAME`: an agent of yours, or a class or function that makes one and needs no arguments. A module that
   is not installed is looked for in the current directory;
 - `jsonstream:COMMAND ARGS...`: any program that speaks the JSON stream. Quotes work as in a shell, nothing else does;
-- `agentproc:PROFILE`: any program that an AgentProc profile describes: a file, or the name of a bundled one.
+- `agentproc:PROFILE`: any program that an AgentProc profile describes: a file, or the name of a bundled one;
+- `scripted:SCRIPT`: what a script plays: a file, or the name of a bundled one.
+
+An agent may have a method `problem() -> str | None`: why it cannot answer here, if that can be told without trying.
 """
 
 from __future__ import annotations
@@ -22,10 +25,13 @@ from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.faults import ConfigError, Fault
 
 #: What a name can be besides those of `names`.
-FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE")
+FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE", "scripted:SCRIPT")
+#: Those of them that name a file, or one of ours.
+FILE_FORMS = ("agentproc", "scripted")
 
 _PROGRAM = "jsonstream"
 _PROFILE = "agentproc"
+_SCRIPT = "scripted"
 #: Exit codes above it mean a signal, which `trunkline agent` turns into `SystemExit` while it starts.
 _SIGNALLED = 128
 
@@ -74,7 +80,6 @@ def _coder(options: Mapping[str, Any]) -> Agent:
 def _scripted(options: Mapping[str, Any]) -> Agent:
     from trunkline.agents import script
     from trunkline.agents.script_source import listed
-    from trunkline.agents.scripted import ScriptedAgent
 
     spec = options.get("script")
     if not spec:
@@ -82,13 +87,13 @@ def _scripted(options: Mapping[str, Any]) -> Agent:
             "The agent `scripted` needs a script.",
             hint=f"Add `--script FILE`, or `--script NAME` with one of {listed(script.bundled())}.",
         )
-    return ScriptedAgent(script.load(str(spec)))
+    return _playing(str(spec))
 
 
 _FACTORIES: dict[str, Callable[[Mapping[str, Any]], Agent]] = {"coder": _coder, "echo": _echo, "scripted": _scripted}
 
 
-# Programs
+# Programs and files
 
 
 def _program(command: str) -> Agent:
@@ -118,7 +123,18 @@ def _profiled(profile: str) -> Agent:
     return AgentProcAgent(profile_file.find(profile))
 
 
-_FORMS: dict[str, Callable[[str], Agent]] = {_PROGRAM: _program, _PROFILE: _profiled}
+def _playing(spec: str) -> Agent:
+    from trunkline.agents import script
+    from trunkline.agents.scripted import ScriptedAgent
+
+    if not spec:
+        from trunkline.agents.script_source import listed
+
+        raise ConfigError(f"`{_SCRIPT}:` needs a script.", hint=f"A file, or one of {listed(script.bundled())}.")
+    return ScriptedAgent(script.load(os.path.expanduser(spec)))
+
+
+_FORMS: dict[str, Callable[[str], Agent]] = {_PROGRAM: _program, _PROFILE: _profiled, _SCRIPT: _playing}
 
 
 # Agents in a module

@@ -12,13 +12,20 @@ import secrets
 from collections import OrderedDict
 
 from trunkline.base.values import Value
+from trunkline.chat.plain import block, inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.events import ToolRequested
 
 #: Answered questions that are remembered, so that a late answer can be told about them.
 MOST_REMEMBERED = 100
-#: As much of what a tool is to do as somebody reads before saying yes. Cut at the end, and said to be.
-SHOWN_CHARS = 1500
+#: As much of what a tool is to do as somebody reads before saying yes: the beginning, and the end, where a command that
+#: means harm would hide it.
+HEAD_CHARS = 1000
+TAIL_CHARS = 500
+#: What the agent says about it is a sentence or two.
+DESCRIPTION_CHARS = 500
+#: Nobody reads a question and writes an answer in less: a bare `/approve` is not for one that came so shortly before.
+READING_SECONDS = 1.0
 #: Three digits: a number of an earlier run, still on somebody's screen, is then unlikely to be one of this run.
 LOWEST_NUMBER = 100
 HIGHEST_NUMBER = 999
@@ -35,6 +42,8 @@ class Asked(Value):
     token: str
     request: ToolRequested
     deadline: float
+    at: float
+    """When it was asked: seconds since 1970."""
 
 
 class Press(Value):
@@ -62,13 +71,20 @@ class Approvals:
         """Those that nobody has answered, oldest first."""
         return tuple(self._waiting.values())
 
-    def ask(self, request: ToolRequested, deadline: float) -> Asked:
-        """Enter one more."""
-        asked = Asked(self._next, secrets.token_hex(_TOKEN_BYTES), request, deadline)
-        self._next = LOWEST_NUMBER if self._next >= HIGHEST_NUMBER else self._next + 1
+    def ask(self, request: ToolRequested, deadline: float, at: float) -> Asked | None:
+        """Enter one more. None: as many wait as there are numbers."""
+        if len(self._waiting) > HIGHEST_NUMBER - LOWEST_NUMBER:
+            return None
+        while self._next in self._waiting:
+            self._next = self._following()
+        asked = Asked(self._next, secrets.token_hex(_TOKEN_BYTES), request, deadline, at)
+        self._next = self._following()
         self._over.pop(asked.number, None)
         self._waiting[asked.number] = asked
         return asked
+
+    def _following(self) -> int:
+        return LOWEST_NUMBER if self._next >= HIGHEST_NUMBER else self._next + 1
 
     def find(self, number: int | None, token: str | None = None) -> Asked:
         """The question that an answer is for. It goes on waiting.
@@ -86,6 +102,19 @@ class Approvals:
         if token is not None:
             raise Mistaken("This question is over.")
         raise Mistaken(f"There is no question `{number}`.{self._listed()}")
+
+    def find_read(self, written: float | None) -> Asked:
+        """The question that a yes without a number is for: the only one, and only if its author can have read it.
+
+        `written` is when the answer was written, in seconds since 1970; None: nobody knows, and a number is needed.
+
+        Raises:
+            Mistaken: there is none, there are several, or it is too new.
+        """
+        asked = self._only()
+        if written is None or asked.at + READING_SECONDS > written:
+            raise Mistaken(f"Which one is meant? Write `/approve {asked.number}` for the question above.")
+        return asked
 
     def close(self, asked: Asked, how: str) -> bool:
         """It is over; `how` is told to whoever answers late. False if it was over already."""
@@ -136,44 +165,31 @@ def pressed(data: str) -> Press | None:
             return None
 
 
-def question(asked: Asked, minutes: float) -> str:
+def question(asked: Asked, seconds: float) -> str:
     """The text that asks. It says what to type, also where there are buttons: not every client shows them."""
-    lines = [f"**Approval {asked.number}**: the agent wants to use `{inline(asked.request.name)}`", what(asked.request)]
+    number = asked.number
+    lines = [f"**Approval {number}**: the agent wants to use `{inline(asked.request.name)}`", what(asked.request)]
     if asked.request.outside:
         lines.append("It reaches outside the workspace.")
-    lines.append(
-        f"`/approve {asked.number}` or `/deny {asked.number}`; without an answer it is denied in {minutes:g} minutes."
-    )
+    lines.append(f"`/approve {number}` or `/deny {number}`; without an answer it is denied in {span(seconds)}.")
     return "\n".join(line for line in lines if line)
 
 
 def settled(asked: Asked, how: str) -> str:
     """The text that stands there when it is over."""
-    return f"**Approval {asked.number}**: `{inline(asked.request.name)}`\n{what(asked.request)}\n{how}."
+    lines = [f"**Approval {asked.number}**: `{inline(asked.request.name)}`", what(asked.request), f"{how}."]
+    return "\n".join(line for line in lines if line)
 
 
 def what(request: ToolRequested) -> str:
-    """What the tool is to do: its description and its arguments, cut where nobody would read on."""
-    parts: list[str] = [request.description] if request.description else []
-    args = request.args
-    command = args.get("command")
-    if isinstance(command, str):
-        parts.append(_block(command, "sh"))
-    elif args:
-        parts.append(_block(json.dumps(dict(args), ensure_ascii=False, indent=1, default=str), "json"))
+    """What the tool is to do: all of its arguments, and what the agent says about it, which need not be true."""
+    parts: list[str] = []
+    if request.description.strip():
+        parts.append(f"It says: `{inline(request.description, DESCRIPTION_CHARS)}`")
+    others = dict(request.args)
+    if isinstance(others.get("command"), str):
+        parts.append(block(others.pop("command"), "sh", HEAD_CHARS, TAIL_CHARS))
+    if others:
+        shown = json.dumps(others, ensure_ascii=False, indent=1, default=str)
+        parts.append(block(shown, "json", HEAD_CHARS, TAIL_CHARS))
     return "\n".join(parts)
-
-
-def inline(text: str) -> str:
-    """A word of somebody else's between backticks: it cannot end them."""
-    return " ".join(text.replace("`", "'").split())
-
-
-def _block(text: str, language: str) -> str:
-    """A code block that its own text cannot end."""
-    if len(text) > SHOWN_CHARS:
-        text = f"{text[:SHOWN_CHARS]}\n... ({len(text) - SHOWN_CHARS} more characters)"
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}{language}\n{text}\n{fence}"

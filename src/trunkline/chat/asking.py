@@ -7,18 +7,24 @@ nobody answers in time is denied, and says so.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons, question, settled
 from trunkline.chat.commands import Choice
+from trunkline.chat.keeping import lasting, lasting_async
+from trunkline.chat.plain import inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
-from trunkline.core.faults import UnknownCall
+from trunkline.core.faults import ConfigError, UnknownCall
 
-#: What stands between what a user wrote and who they are; more of it would be an advertisement.
-LONGEST_NAME = 64
+logger = logging.getLogger(__name__)
+
+NOBODY_LEFT = "Nobody is left to answer"
+TOO_MANY = "Too many questions wait for an answer"
 
 
 class Posted(Protocol):
@@ -37,7 +43,7 @@ class Asking:
     """The open questions of one conversation.
 
     `post` puts a message into the chat; `answer` tells the session a decision and may raise `UnknownCall`; `spawn` runs
-    something that takes a while and whose end nobody waits for.
+    something that takes a while and whose end nobody waits for. `wall` is the clock that messages are dated by.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class Asking:
         has_buttons: bool,
         seconds: float,
         book: Approvals | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._post = post
         self._answer = answer
@@ -56,8 +63,10 @@ class Asking:
         self._has_buttons = has_buttons
         self._seconds = seconds
         self._book = book or Approvals()
+        self._wall = wall
         self._posted: dict[int, Posted] = {}
-        self._nobody = False
+        self._nobody = ""
+        """Why nobody can answer, if nobody can."""
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -69,24 +78,37 @@ class Asking:
     def ask(self, request: ToolRequested) -> None:
         """Put a question into the chat."""
         if self._nobody:
-            self._loop.call_soon(self._deny, request.call_id)
+            self._loop.call_soon(self._deny, request.call_id, self._nobody)
             return
-        asked = self._book.ask(request, self._loop.time() + self._seconds)
-        text = question(asked, self._seconds / 60)
-        self._posted[asked.number] = self._post(text, buttons(asked) if self._has_buttons else ())
+        asked = self._book.ask(request, self._loop.time() + self._seconds, self._wall())
+        if asked is None:
+            self._loop.call_soon(self._deny, request.call_id, TOO_MANY)
+            return
         self._look_later()
+        try:
+            self._show(asked)
+        except ConfigError as error:
+            logger.error("a question could not be kept, and is asked as soon as it can be: %s", error)
+            self._spawn(self._show_later(asked), f"ask {asked.number}")
 
-    def typed(self, choice: Choice, *, yes: bool, who: str) -> None:
-        """`/approve` or `/deny`. What came of it is said where the question is.
+    def _show(self, asked: Asked) -> None:
+        text = question(asked, self._seconds)
+        self._posted[asked.number] = self._post(text, buttons(asked) if self._has_buttons else ())
+
+    async def _show_later(self, asked: Asked) -> None:
+        await lasting(lambda: self._show(asked) if asked in self._book.waiting else None)
+
+    def typed(self, choice: Choice, *, yes: bool, who: str, written: float | None = None) -> None:
+        """`/approve` or `/deny`, and when that was written. What came of it is said where the question is.
 
         Raises:
             Mistaken: it fits no question.
         """
-        asked = self._book.find(choice.number)
         if not yes:
-            self._decide(asked, Deny(choice.reason), f"Denied by {who}")
-        else:
-            self._decide(asked, *_yes(choice.always and not asked.request.outside, asked, who))
+            self._decide(self._book.find(choice.number), Deny(choice.reason), f"Denied by {who}")
+            return
+        asked = self._book.find_read(written) if choice.number is None else self._book.find(choice.number)
+        self._decide(asked, *_yes(choice.always and not asked.request.outside, asked, who))
 
     def press(self, press: Press, who: str) -> None:
         """A button.
@@ -104,10 +126,11 @@ class Asking:
         """A call goes on, or is over: whoever was asked about it need not answer any more."""
         asked = self._book.of_call(call_id)
         if asked is not None:
-            self._close(asked, f"No answer needed: {how}")
+            self._close(asked, f"No answer needed: {_begun_small(inline(how))}")
 
     def close(self, why: str) -> None:
-        """No question is open any more."""
+        """No question is open any more, and none will be."""
+        self._nobody = self._nobody or why
         if self._timer is not None:
             self._timer.cancel()
         for asked in self._book.waiting:
@@ -115,14 +138,14 @@ class Asking:
 
     def nobody_left(self) -> None:
         """Nobody can answer any more: what waits is denied, and so is what comes."""
-        self._nobody = True
+        self._nobody = NOBODY_LEFT
         for asked in self._book.waiting:
-            self._close(asked, "Denied: nobody is left to answer")
-            self._deny(asked.request.call_id)
+            self._close(asked, f"Denied: {_begun_small(NOBODY_LEFT)}")
+            self._deny(asked.request.call_id, NOBODY_LEFT)
 
-    def _deny(self, call_id: str) -> None:
+    def _deny(self, call_id: str, why: str) -> None:
         try:
-            self._answer(call_id, Deny("Nobody is left to answer"))
+            self._answer(call_id, Deny(why))
         except UnknownCall:
             # It ended by itself in the meantime.
             return
@@ -136,11 +159,12 @@ class Asking:
         self._close(asked, how)
 
     def _close(self, asked: Asked, how: str) -> None:
-        if not self._book.close(asked, how[:1].lower() + how[1:]):
+        if not self._book.close(asked, _begun_small(how)):
             return
         posted = self._posted.pop(asked.number, None)
         if posted is not None:
-            self._spawn(posted.edit(settled(asked, how)), f"settle approval {asked.number}")
+            text = settled(asked, how)
+            self._spawn(lasting_async(lambda: posted.edit(text)), f"settle approval {asked.number}")
 
     def _look_later(self) -> None:
         if self._timer is not None:
@@ -150,12 +174,10 @@ class Asking:
 
     def _look(self) -> None:
         """Deny those whose time is over."""
-        minutes = f"{self._seconds / 60:g} minutes"
+        nobody = f"nobody answered within {span(self._seconds)}"
         for asked in self._book.expired(self._loop.time()):
             try:
-                self._decide(
-                    asked, Deny(f"Nobody answered within {minutes}"), f"Denied: nobody answered within {minutes}"
-                )
+                self._decide(asked, Deny(nobody.capitalize()), f"Denied: {nobody}")
             except Mistaken:
                 # It ended by itself in the same moment.
                 continue
@@ -168,7 +190,6 @@ def _yes(always: bool, asked: Asked, who: str) -> tuple[Decision, str]:
     return Approve(), f"Approved by {who}"
 
 
-def shown_name(sender: str, name: str = "") -> str:
-    """Who it was, for people. The id is what counts; a name can be anybody's, and can hold anything."""
-    clean = " ".join(name.replace("`", "'").replace("*", "").replace("_", " ").split())[:LONGEST_NAME]
-    return f"{clean} (`{sender}`)" if clean else f"`{sender}`"
+def _begun_small(text: str) -> str:
+    """A sentence as a part of another."""
+    return text[:1].lower() + text[1:]

@@ -1,7 +1,7 @@
 """Files that come with messages, and files that go out with answers.
 
-In: each conversation has a folder of its own in the state directory, for this user alone. A file's name there is ours,
-with what is harmless of the sender's name behind it; its size is limited; old ones are removed.
+In: each conversation has a folder of its own in the state directory, for this user alone, with one for each message. A
+file there has what is harmless of its sender's name for it; its size is limited; old ones are removed.
 
 Out: a file goes with an answer when the answer shows it as Markdown shows a picture, `![caption](path)`, and it lies in
 the workspace. Nothing outside of it goes, nothing hidden (`.env`, `.git/`), no link that leads there, and no more than
@@ -11,6 +11,7 @@ the workspace. Nothing outside of it goes, nothing hidden (`.env`, `.git/`), no 
 from __future__ import annotations
 
 import binascii
+import errno
 import hashlib
 import logging
 import os
@@ -18,11 +19,10 @@ import re
 import stat
 import time
 from base64 import b64decode
-from typing import Literal
+from typing import BinaryIO, Literal
 from urllib.parse import unquote
 
 from trunkline.base import paths
-from trunkline.base.regular import NotRegular, read_regular
 from trunkline.base.values import Value
 from trunkline.chat.platform import File, FileType, Platform, SendFailed
 
@@ -36,6 +36,8 @@ LONGEST_NAME = 80
 KEPT_DAYS = 14
 
 _DAY = 24 * 3600.0
+#: A file is copied in pieces: it may be as large as a platform takes.
+_CHUNK = 1024 * 1024
 _PRIVATE_FILE = 0o600
 _UNSAFE = re.compile(r"[^\w.-]+")
 # A title behind the path is allowed, as in Markdown; spaces in a path are not, unless it is in angle brackets.
@@ -66,7 +68,7 @@ class Folder:
         self.path = os.path.join(root, platform, digest)
 
     async def fetch(self, platform: Platform, file: File, number: int) -> str:
-        """Save a file that came; gives its path. `number` tells those of one conversation apart.
+        """Save a file that came; gives its path. `number` is that of its message.
 
         Raises:
             SendFailed: it could not be had, is too large, or cannot be kept. The text is for people.
@@ -100,43 +102,90 @@ class Folder:
         return Outgoing(self._write("out", number, name, raw), "image", name)
 
     def copy(self, source: str, number: int, most: int) -> Outgoing | None:
-        """Keep a copy of a file to send; None if it cannot be read, is no regular file, or is too large."""
+        """Keep a copy of a file to send; None if it cannot be read, or is no regular file. May take a while.
+
+        Raises:
+            SendFailed: it is too large, or cannot be kept. The text is for people.
+        """
         try:
-            contents = read_regular(source, most)
-        except (OSError, NotRegular):
-            return None
-        if contents.cut:
+            # Opening must not wait for a pipe's other end, nor make a terminal ours.
+            handle = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except (OSError, ValueError):
             return None
         name = os.path.basename(source)
-        return Outgoing(self._write("out", number, name, contents.data), file_type(name), name)
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(handle)
+            return None
+        with open(handle, "rb") as reading:
+            if found.st_size > most:
+                raise SendFailed(f"it has {found.st_size} bytes, and {most} is the limit")
+            try:
+                path = self._place("out", number, name)
+                _pour(reading, path, most)
+            except OSError as error:
+                raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
+        return Outgoing(path, file_type(name), name)
 
     def prune(self, now: float | None = None) -> None:
         """Remove what came or went long ago."""
         oldest = (time.time() if now is None else now) - KEPT_DAYS * _DAY
         for side in ("in", "out"):
-            directory = os.path.join(self.path, side)
-            try:
-                entries = list(os.scandir(directory))
-            except OSError:
-                continue
-            for entry in entries:
+            for directory, _, names in os.walk(os.path.join(self.path, side), topdown=False):
                 try:
-                    found = entry.stat(follow_symlinks=False)
-                    if stat.S_ISREG(found.st_mode) and found.st_mtime < oldest:
-                        os.unlink(entry.path)
+                    _remove_old(directory, names, oldest)
                 except OSError as error:
                     logger.warning("an old file cannot be removed: %s", error)
 
     def _place(self, side: Literal["in", "out"], number: int, name: str) -> str:
-        directory = os.path.join(self.path, side)
+        """Where a file of a message goes: a place that is free."""
+        directory = os.path.join(self.path, side, str(number))
         paths.ensure_dir(directory)
-        return os.path.join(directory, f"{number}-{time.time_ns():x}-{safe_name(name)}")
+        clean = safe_name(name)
+        stem, dot, ending = clean.rpartition(".")
+        path, count = os.path.join(directory, clean), 1
+        while os.path.lexists(path):
+            count += 1
+            path = os.path.join(directory, f"{stem}-{count}.{ending}" if dot else f"{clean}-{count}")
+        return path
 
     def _write(self, side: Literal["in", "out"], number: int, name: str, data: bytes) -> str:
         path = self._place(side, number, name)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE), "wb") as file:
+        with _private(path) as file:
             file.write(data)
         return path
+
+
+def _private(path: str) -> BinaryIO:
+    """A new file, for this user alone."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE), "wb")
+
+
+def _pour(reading: BinaryIO, path: str, most: int) -> None:
+    """Copy a file piece by piece. One that grows meanwhile, or says that it is empty and is not, has its limit, too."""
+    copied = 0
+    with _private(path) as writing:
+        while piece := reading.read(_CHUNK):
+            copied += len(piece)
+            if copied > most:
+                os.unlink(path)
+                raise SendFailed(f"it has more than {most} bytes, which is the limit")
+            writing.write(piece)
+
+
+def _remove_old(directory: str, names: list[str], oldest: float) -> None:
+    """Remove the old files of a directory, and the directory of a message when nothing is left in it."""
+    for name in names:
+        path = os.path.join(directory, name)
+        found = os.stat(path, follow_symlinks=False)
+        if stat.S_ISREG(found.st_mode) and found.st_mtime < oldest:
+            os.unlink(path)
+    if os.path.basename(directory).isdecimal():
+        try:
+            os.rmdir(directory)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
 
 
 def safe_name(name: str) -> str:

@@ -9,7 +9,7 @@ waited is answered after the restart, and what was being answered is not run aga
     try:
         await bridge.serve()
     finally:
-        await bridge.close("the bridge is restarting")
+        await bridge.close()
 """
 
 from __future__ import annotations
@@ -20,29 +20,40 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from trunkline.base import paths
-from trunkline.chat import approvals
-from trunkline.chat.approvals import Mistaken
-from trunkline.chat.asking import shown_name
-from trunkline.chat.commands import parse
+from trunkline.chat import again, approvals
+from trunkline.chat.again import FOR_THE_BRIDGE, Meant, NotAgain
+from trunkline.chat.approvals import Mistaken, Press
+from trunkline.chat.commands import URGENT, Command, parse
 from trunkline.chat.control import NOT_AN_APPROVER, Control
-from trunkline.chat.conversation import RETRY, Conversation, Desk
+from trunkline.chat.conversation import Conversation
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.store import ChatStore, Note
+from trunkline.chat.desk import Aside, Desk
+from trunkline.chat.keeping import lasting
 from trunkline.chat.opening import Opener
+from trunkline.chat.plain import inline, shown_name
 from trunkline.chat.platform import Inbound, Platform, Pressed
 from trunkline.chat.senders import Senders, Verdict
 from trunkline.core.faults import Fault
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 #: How long the last messages may take to be delivered when the bridge ends; what remains goes out after the next start.
 DRAIN_SECONDS = 5.0
 #: Buttons whose press is delivered again are recognised among that many.
 MOST_PRESSES = 1000
+#: People whose names are remembered: a press comes without one.
+MOST_NAMES = 1000
+#: How long a disk may refuse what came, before the bridge gives up: a supervisor, or a person, has to do something.
+DISK_MINUTES = 5.0
 
-RESTARTING = "the bridge is restarting"
+STOPPED = "the bridge was stopped"
 
 
 class Bridge:
@@ -57,7 +68,10 @@ class Bridge:
         *,
         files: str | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        aside: Aside = asyncio.to_thread,
     ) -> None:
+        """`clock` measures how fast people are, `wall` is the one that messages are dated by."""
         self.platform = platform
         self.outbox = Outbox(platform, store)
         self._store = store
@@ -65,12 +79,13 @@ class Bridge:
         self._senders = senders
         self._clock = clock
         directory = files or os.path.join(paths.state_dir(), "chat-files")
-        self._desk = Desk(platform, store, self.outbox, opener, directory)
+        self._desk = Desk(platform, store, self.outbox, opener, directory, aside, wall)
         self._control = Control(platform.name, senders)
         self._conversations: dict[str, Conversation] = {}
         self._met: set[str] = set()
         """The chats that were used since the start; as many as there are people who are let in."""
         self._presses: OrderedDict[str, None] = OrderedDict()
+        self._names: OrderedDict[str, str] = OrderedDict()
 
     async def start(self) -> None:
         """Connect, and take up what an earlier run left: deliveries, interrupted turns, messages that wait.
@@ -81,23 +96,21 @@ class Bridge:
         await self.platform.open()
         await self.outbox.start()
         for note in self._store.interrupted(self.platform.name):
-            if self._is_command(note.inbound):
-                self._store.end(note, "success")
-            else:
-                self._conversation(note.inbound.chat).interrupted(note)
+            self._conversation(note.inbound.chat).interrupted(note)
         for note in self._store.waiting(self.platform.name):
-            self._hand_over(note)
+            # It was taken before, and is not refused now.
+            self._hand_over(note, patient=True)
 
     async def serve(self) -> None:
         """Take what people write, until the platform has nothing more to give, and answer all of it."""
         async for item in self.platform.receive():
             try:
                 if isinstance(item, Pressed):
-                    self._pressed(item)
+                    await self._kept(partial(self._pressed, item))
                 else:
-                    self._inbound(item)
+                    await self._inbound(item)
             except Fault:
-                # The disk, say. What cannot be noted must not be confirmed: it comes again after a restart.
+                # The disk, for minutes. What cannot be noted must not be confirmed: it comes again after a restart.
                 raise
             except Exception:
                 # A defect of ours. One odd message must not end the bridge for everybody.
@@ -106,7 +119,7 @@ class Bridge:
             conversation.asking.nobody_left()
             await conversation.at_rest()
 
-    async def close(self, why: str = RESTARTING) -> None:
+    async def close(self, why: str = STOPPED) -> None:
         """End all answers with a notice, deliver what can be delivered, and let go. Bounded in time."""
         conversations = tuple(self._conversations.values())
         await asyncio.gather(*(conversation.close(why) for conversation in conversations))
@@ -117,79 +130,129 @@ class Bridge:
 
     # What comes in.
 
-    def _inbound(self, item: Inbound) -> None:
-        sender = f"{self.platform.name}:{item.sender}"
+    async def _kept(self, write: Callable[[], T]) -> T:
+        """Handle something that came. Nothing else is asked for, and nothing confirmed, before the disk has it."""
+        return await lasting(write, DISK_MINUTES * 60)
+
+    async def _inbound(self, item: Inbound) -> None:
+        sender = self._sender(item)
         if not self._senders.allowed(sender):
-            # Nothing of a stranger's is kept.
-            if self._senders.judge(sender, self._clock()) is Verdict.REFUSE:
-                text = f"This bridge does not know you. Your id is `{sender}`; its owner can let you in."
-                self.outbox.post(item.chat, text)
+            self._refuse(sender, item)
             return
+        self._remember(item)
+        command = self._command(item)
+        if command is None and self._senders.unlimited(sender):
+            await self._conversation(item.chat).room()
         too_long = len(item.text) > self._opener.settings.max_chars
-        note = self._store.note(self.platform.name, item.replace(text="", files=()) if too_long else item)
+        kept = item.replace(text="", files=()) if too_long else item
+        note = await self._kept(lambda: self._store.note(self.platform.name, kept))
         if note is None:
             return
-        verdict = self._senders.judge(sender, self._clock())
-        conversation = self._conversation(item.chat)
+        urgent = command is not None and command.name in URGENT
+        verdict = self._senders.judge(sender, self._clock(), urgent=urgent)
+        await self._kept(lambda: self._noted(note, verdict, too_long=too_long))
+
+    def _refuse(self, sender: str, item: Inbound) -> None:
+        """Tell a stranger, now and then. Nothing of theirs is kept, and nothing waits for them."""
+        if self._senders.judge(sender, self._clock()) is not Verdict.REFUSE:
+            return
+        text = f"This bridge does not know you. Your id is `{inline(sender)}`; its owner can let you in."
+        try:
+            self.outbox.post(item.chat, text)
+        except Fault as fault:
+            logger.error("a stranger could not be refused: %s", fault)
+
+    def _noted(self, note: Note, verdict: Verdict, *, too_long: bool) -> None:
+        """Do what is to be done with a message of somebody who is let in."""
         if verdict is Verdict.SLOW_DOWN:
-            conversation.conclude(note, "refused", "That is too fast: this message was not taken. Wait a minute.")
+            text = "That is too fast: this message was not taken. Wait a minute."
+            self._conversation(note.inbound.chat).conclude(note, "refused", text)
         elif verdict is not Verdict.TAKE:
             self._store.end(note, "refused")
         elif too_long:
-            most = self._opener.settings.max_chars
-            conversation.conclude(note, "refused", f"This message is longer than {most} characters, and was not taken.")
+            text = f"This message is longer than {self._opener.settings.max_chars} characters, and was not taken."
+            self._conversation(note.inbound.chat).conclude(note, "refused", text)
         else:
-            self._hand_over(note)
+            self._hand_over(note, patient=self._senders.unlimited(self._sender(note.inbound)))
 
-    def _hand_over(self, note: Note) -> None:
+    def _hand_over(self, note: Note, *, patient: bool) -> None:
         conversation = self._conversation(note.inbound.chat)
-        command = None if note.inbound.files else parse(note.inbound.text)
+        command = self._command(note.inbound)
         if command is None:
-            conversation.take(note)
+            conversation.take(note, patient=patient)
             return
         try:
             with self._store.together():
                 text = self._control.perform(conversation, command, note.inbound)
                 if text:
                     conversation.say(text)
-                self._store.end(note, "success")
+                self._store.end(note, FOR_THE_BRIDGE)
         except Fault:
             raise
         except Exception:
             logger.exception("`/%s` could not be carried out", command.name)
-            conversation.conclude(note, "error", "**Error**: the bridge could not do this; its log says why.")
+            text = "**Error**: the bridge could not do this; its log says why."
+            conversation.conclude(note, FOR_THE_BRIDGE, text)
 
     def _pressed(self, item: Pressed) -> None:
-        sender = f"{self.platform.name}:{item.sender}"
-        if not self._senders.allowed(sender) or not self._is_new(item):
+        if not self._senders.allowed(self._sender(item)) or item.id in self._presses:
             return
-        conversation = self._conversation(item.chat)
-        if item.data == RETRY:
-            if not conversation.retry(item.id):
-                conversation.say("There is nothing to ask again.")
-            return
-        press = approvals.pressed(item.data)
-        if press is None:
-            return
-        if not self._senders.may_approve(sender):
-            conversation.say(NOT_AN_APPROVER)
-            return
-        try:
-            conversation.asking.press(press, shown_name(item.sender))
-        except Mistaken as mistake:
-            conversation.say(str(mistake))
-
-    def _is_new(self, item: Pressed) -> bool:
-        if item.id in self._presses:
-            return False
+        meant, press = again.pressed(item.data), approvals.pressed(item.data)
+        if meant is not None:
+            self._ask_again(item, meant)
+        elif press is not None:
+            self._answer(item, press)
         self._presses[item.id] = None
         if len(self._presses) > MOST_PRESSES:
             self._presses.popitem(last=False)
-        return True
+
+    def _ask_again(self, item: Pressed, meant: Meant) -> None:
+        """Once for each press, also if it is delivered again after a crash."""
+        conversation = self._conversation(item.chat)
+        inbound = Inbound(f"press/{item.id}", item.chat, item.sender, item.data)
+        try:
+            with self._store.together():
+                note = self._store.note(self.platform.name, inbound)
+                if note is None:
+                    return
+                self._store.end(note, FOR_THE_BRIDGE)
+                old = conversation.retry(meant)
+        except NotAgain as not_again:
+            self._tell_presser(item, str(not_again))
+            return
+        conversation.asked_again(old, item.message, self._who(item))
+
+    def _answer(self, item: Pressed, press: Press) -> None:
+        if not self._senders.may_approve(self._sender(item)):
+            self._tell_presser(item, NOT_AN_APPROVER)
+            return
+        try:
+            self._conversation(item.chat).asking.press(press, self._who(item))
+        except Mistaken as mistake:
+            self._tell_presser(item, str(mistake))
+
+    def _tell_presser(self, item: Pressed, text: str) -> None:
+        """A button can be pressed all day, and the chat is not to be filled with that."""
+        if self._senders.may_be_told(self._sender(item), self._clock()):
+            self._conversation(item.chat).say(text)
+
+    # Who it is.
+
+    def _sender(self, item: Inbound | Pressed) -> str:
+        return f"{self.platform.name}:{item.sender}"
+
+    def _remember(self, item: Inbound) -> None:
+        self._names[item.sender] = item.sender_name
+        self._names.move_to_end(item.sender)
+        if len(self._names) > MOST_NAMES:
+            self._names.popitem(last=False)
+
+    def _who(self, item: Pressed) -> str:
+        return shown_name(item.sender, self._names.get(item.sender, ""))
 
     @staticmethod
-    def _is_command(inbound: Inbound) -> bool:
-        return not inbound.files and parse(inbound.text) is not None
+    def _command(inbound: Inbound) -> Command | None:
+        return None if inbound.files else parse(inbound.text)
 
     def _conversation(self, chat: str) -> Conversation:
         if chat not in self._conversations:

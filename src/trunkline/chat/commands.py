@@ -16,6 +16,9 @@ Name = Literal["stop", "new", "status", "agent", "approve", "deny", "retry", "he
 
 NAMES: tuple[Name, ...] = get_args(Name)
 
+#: Those that somebody needs at once, and that cost next to nothing: they are not counted among the messages.
+URGENT: frozenset[Name] = frozenset(("stop", "deny", "status", "help"))
+
 HELP = """\
 `/stop` ends the answer and drops what waits
 `/new` begins a new session
@@ -23,7 +26,7 @@ HELP = """\
 `/agent [NAME]` lists the agents, or changes to one
 `/approve [ID] [always]` lets the agent do what it asks
 `/deny [ID] [REASON]` does not
-`/retry` asks again what failed or was interrupted
+`/retry` asks again what failed or was interrupted last; `/retry ID` a certain one
 `/help` shows this
 
 Other commands go to the agent; `//stop` does, too, as `/stop`."""
@@ -67,6 +70,12 @@ def for_agent(text: str) -> str:
     """What the agent gets to read of a message that is no command."""
     stripped = text.lstrip()
     return stripped[1:] if stripped.startswith("//") and parse(stripped[1:]) else text
+
+
+def number(command: Command) -> int | None:
+    """The argument of a command that takes a number; None if it is none."""
+    word = command.argument
+    return int(word) if word.isascii() and word.isdecimal() and len(word) <= _LONGEST_NUMBER else None
 
 
 def choice(command: Command) -> Choice | None:

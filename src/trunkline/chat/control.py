@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trunkline.chat.approvals import Mistaken, inline
-from trunkline.chat.asking import shown_name
-from trunkline.chat.commands import HELP, Command, choice
+from trunkline.chat.again import NotAgain
+from trunkline.chat.approvals import Mistaken
+from trunkline.chat.commands import HELP, Command, choice, number
 from trunkline.chat.conversation import Conversation
+from trunkline.chat.delivery.store import Kept
+from trunkline.chat.plain import excerpt, inline, shown_name
 from trunkline.chat.platform import Inbound
 from trunkline.chat.senders import Senders
 
@@ -36,15 +38,20 @@ class Control:
         return self._commands[command.name](conversation, command, inbound)
 
     def _stop(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
-        return _told(*conversation.stop()) or "Nothing is being answered."
+        stopped, dropped = conversation.stop()
+        # The answer itself says that it was stopped.
+        return _told(dropped) if stopped or dropped else "Nothing is being answered."
 
     def _new(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
-        told = _told(*conversation.stop())
+        _, dropped = conversation.stop()
         conversation.renew()
-        return f"{told} A new session begins with your next message.".strip()
+        return f"{_told(dropped)} A new session begins with your next message.".strip()
 
     def _status(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
         kept = conversation.kept
+        if kept.agent != conversation.agent:
+            # Another agent's, which the next message leaves.
+            kept = Kept()
         lines = [
             f"agent: `{inline(conversation.agent)}`",
             f"session: `{kept.session_id}`" if kept.session_id else "session: none yet",
@@ -56,7 +63,7 @@ class Control:
         asked = ", ".join(f"`{each.number}` ({inline(each.request.name)})" for each in conversation.asking.waiting)
         if asked:
             lines.append(f"waiting approvals: {asked}")
-        unsettled = [row for row in conversation.desk.outbox.unsettled() if row.chat == conversation.chat]
+        unsettled = conversation.desk.outbox.unsettled(conversation.chat)
         if unsettled:
             lines.append(f"undelivered messages: {len(unsettled)}; the owner sees them with `trunkline bridge outbox`")
         return "\n".join(f"- {line}" for line in lines)
@@ -70,7 +77,7 @@ class Control:
             return f"There is no agent `{inline(command.argument)}`. `/agent` lists them."
         if command.argument == current:
             return f"`{inline(current)}` answers here already."
-        if conversation.line.busy:
+        if conversation.in_progress:
             return "An answer is in progress. Wait for it, or `/stop` it."
         conversation.renew(command.argument)
         return f"`{inline(command.argument)}` answers from now on, in a new session."
@@ -84,17 +91,23 @@ class Control:
             return "That was not understood, and nothing was approved. Write `/approve ID` or `/approve ID always`."
         try:
             who = shown_name(inbound.sender, inbound.sender_name)
-            conversation.asking.typed(chosen, yes=command.name == "approve", who=who)
+            conversation.asking.typed(chosen, yes=command.name == "approve", who=who, written=inbound.at)
         except Mistaken as mistake:
             return str(mistake)
         return ""
 
     def _retry(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
-        return "" if conversation.retry(inbound.id) else "There is nothing to ask again."
+        which = number(command)
+        if command.argument and which is None:
+            return "That was not understood. Write `/retry`, or `/retry ID` with the number of a message."
+        try:
+            old = conversation.retry(which)
+        except NotAgain as not_again:
+            return str(not_again)
+        return f"Asked again: {excerpt(old.inbound.text)}."
 
 
-def _told(stopped: bool, dropped: int) -> str:
-    said = ["Stopped."] if stopped else []
-    if dropped:
-        said.append("1 waiting message was dropped." if dropped == 1 else f"{dropped} waiting messages were dropped.")
-    return " ".join(said)
+def _told(dropped: int) -> str:
+    if not dropped:
+        return ""
+    return "1 waiting message was dropped." if dropped == 1 else f"{dropped} waiting messages were dropped."

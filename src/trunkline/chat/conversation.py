@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from trunkline.base.values import Value
-from trunkline.chat.approvals import inline
+from trunkline.chat import again
+from trunkline.chat.again import Meant, NotAgain
 from trunkline.chat.asking import Asking
 from trunkline.chat.attachments import Folder
-from trunkline.chat.delivery.outbox import Outbox, Posting
-from trunkline.chat.delivery.store import ChatStore, Kept, Note
+from trunkline.chat.delivery.outbox import Posting
+from trunkline.chat.delivery.store import Kept, Note
+from trunkline.chat.desk import Desk
+from trunkline.chat.keeping import lasting
 from trunkline.chat.line import Line
-from trunkline.chat.opening import Opener
-from trunkline.chat.platform import Button, Inbound, Platform
+from trunkline.chat.plain import inline
+from trunkline.chat.platform import Button, Inbound, SendFailed
 from trunkline.chat.turn import DEAD_SESSION, Stopped, Turn
 from trunkline.core.agent import Decision
-from trunkline.core.faults import Fault, SessionDamaged, SessionNotFound, UnknownCall
+from trunkline.core.faults import ConfigError, Fault, SessionDamaged, SessionNotFound, UnknownCall
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 
@@ -34,23 +37,12 @@ logger = logging.getLogger(__name__)
 #: How long the turn in progress may take to end when the bridge does: a session stops within a second or two, and the
 #: last words have to reach the disk.
 CLOSE_SECONDS = 5.0
+#: And then, to be cancelled: nothing that it does takes long.
+_CANCEL_SECONDS = 1.0
 #: The sign of typing is renewed a little before it fades.
 _TYPING_SHARE = 0.8
-
-#: What the button says that asks again.
-RETRY = "retry"
-INTERRUPTED = "The bridge was interrupted before this was answered"
-
-
-class Desk(Value):
-    """What all conversations of one platform share."""
-
-    platform: Platform
-    store: ChatStore
-    outbox: Outbox
-    opener: Opener
-    files: str
-    """The directory for files that come and go."""
+#: Messages of somebody who is never refused that wait here, before no more are read.
+MOST_PATIENT = 1000
 
 
 class Conversation:
@@ -82,12 +74,17 @@ class Conversation:
         self._opening = asyncio.Lock()
         """Held while the session is opened or closed: nobody opens what is still being closed."""
         self._queue_told: Posting | None = None
+        self._ended = asyncio.Event()
+        """Set whenever a message has its end."""
+        self._failures: tuple[str, ...] = ()
+        """How the last message failed, if it did."""
         self.asking = Asking(
             self._post,
             self._decide,
             self.spawn,
             has_buttons=desk.platform.limits.buttons,
             seconds=self.settings.approval_seconds,
+            wall=desk.wall,
         )
         self.folder.prune()
 
@@ -95,22 +92,33 @@ class Conversation:
 
     def say(self, text: str, buttons: Sequence[Button] = ()) -> None:
         """Put a message of the bridge's own into the chat, without secrets."""
-        self._post(self.desk.opener.redactor.text(text), buttons)
+        self._post(text, buttons)
 
-    def take(self, note: Note) -> None:
-        """A message for the agent."""
-        if not self.line.join(note):
-            self.conclude(note, "refused", f"{self.settings.queue} messages are waiting already; this was not taken.")
+    async def tell(self, text: str) -> None:
+        """`say`, as soon as the disk takes it."""
+        await lasting(lambda: self.say(text))
+
+    def take(self, note: Note, *, patient: bool = False) -> None:
+        """A message for the agent. Of those who are `patient`, and see what they wrote, none is refused."""
+        if not self.line.join(note, passing=patient):
+            self.conclude(note, "refused", f"{self._full}; this was not taken.")
             return
-        if self.line.behind:
-            self._tell_queue()
         self._wake()
+        if self.line.behind and not patient:
+            self._tell_queue()
+
+    async def room(self) -> None:
+        """Wait until there is room for a message of somebody who is patient."""
+        while self.line.behind >= MOST_PATIENT:
+            self._ended.clear()
+            await self._ended.wait()
 
     def interrupted(self, note: Note) -> None:
         """A message whose turn an earlier run of the bridge did not live to end: never run again unasked."""
-        has_buttons = self.desk.platform.limits.buttons
-        text = f"{INTERRUPTED}: {_excerpt(note.inbound)}{'' if has_buttons else ' `/retry` asks again.'}"
-        self.conclude(note, "error", text, (Button("Ask again", RETRY),) if has_buttons else ())
+        if self.desk.platform.limits.buttons:
+            self.conclude(note, "error", again.told(note), (again.button(note),))
+        else:
+            self.conclude(note, "error", f"{again.told(note)} `/retry {note.id}` asks again.")
 
     def conclude(self, note: Note, outcome: str, text: str, buttons: Sequence[Button] = ()) -> None:
         """A message has its end, and the chat is told: both or neither."""
@@ -120,39 +128,77 @@ class Conversation:
 
     def stop(self) -> tuple[bool, int]:
         """End the answer and drop what waits: whether there was one, and how many were dropped."""
-        dropped = self.line.drop()
-        with self.desk.store.together():
-            for note in dropped:
-                self.desk.store.end(note, "refused")
         if self._turn is not None:
             self._turn.stop()
-        return self._turn is not None, len(dropped)
+        store, waiting = self.desk.store, self.line.waiting
+        with store.together():
+            for note in waiting:
+                store.end(note, "cancelled")
+            store.when_kept(self._drop)
+        return self._turn is not None, len(waiting)
+
+    def _drop(self) -> None:
+        self.line.drop()
+        self._ended.set()
 
     def renew(self, agent: str | None = None) -> None:
         """Begin a new session with the next message, maybe with another agent."""
-        self._fresh = True
-        self._insist = self._insist and agent is None
         self._keep(self.kept.replace(agent=agent or self.agent, session_id=None, agent_session=None))
+        self._insist = self._insist and agent is None
+        self._fresh = True
+        self._failures = ()
         self._wake()
 
-    def retry(self, id: str) -> bool:
-        """Ask again what failed last; False if nothing did. `id` is that of the message or button that asked for it."""
-        store, platform = self.desk.store, self.desk.platform.name
-        failed = store.latest(platform, self.chat, "error", "cancelled")
-        if failed is None:
-            return False
+    def retry(self, meant: Meant | int | None = None) -> Note:
+        """Ask again what is meant: a button, a number, or the last message if that failed. Gives what it was.
+
+        Raises:
+            NotAgain: there is nothing, or no room for it.
+        """
+        if self.line.is_full:
+            raise NotAgain(f"{self._full}; this was not asked again.")
+        store = self.desk.store
         with store.together():
-            store.end(failed, "refused")
-            again = store.note(platform, failed.inbound.replace(id=f"{id}/retry"))
-        if again is not None:
-            self.take(again)
-        return True
+            old, new = again.renewed(store, self.desk.platform.name, self.chat, meant)
+            store.when_kept(lambda: self.take(new))
+        return old
+
+    def asked_again(self, old: Note, message: str, who: str) -> None:
+        """The button that asked a message again is used up: it goes, and who pressed it is said in its place."""
+        platform = self.desk.platform
+        text = self.desk.opener.redactor.text(f"{again.told(old)} Asked again by {who}.")
+
+        async def change() -> None:
+            try:
+                await platform.edit(self.chat, message, text)
+            except SendFailed as error:
+                logger.info("a button that does nothing any more could not be removed: %s", error)
+
+        if platform.limits.edits:
+            self.spawn(change(), f"remove the button of {old.id}")
+
+    @property
+    def _full(self) -> str:
+        waiting = self.settings.queue
+        return "1 message is waiting already" if waiting == 1 else f"{waiting} messages are waiting already"
+
+    def failed_so_before(self, failures: Sequence[str]) -> bool:
+        """Whether the message before failed in the same way, in this session. Remembers it for the next one."""
+        # A time, a process or a line has another number each time.
+        now = tuple(re.sub(r"\d+", "0", failure) for failure in failures)
+        before, self._failures = self._failures, now
+        return bool(now) and before == now and self.session is not None
 
     @property
     def agent(self) -> str:
         """The name of the agent that answers here."""
         stays = self.kept.agent in self.settings.agents and not self._insist
         return self.kept.agent if stays else self.settings.agent
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether something is being answered, or waits; what was told to stop does not count."""
+        return bool(self.line.waiting) or (self._turn is not None and not self._turn.stopping.is_set())
 
     @property
     def state(self) -> str:
@@ -173,15 +219,15 @@ class Conversation:
         self.closing = why
         if self._resting is not None:
             self._resting.cancel()
+        # First: what happened to the question is that the bridge ended, not that somebody stopped it.
+        self.asking.close(why)
         if self._turn is not None:
             self._turn.stop()
         if self._worker is not None:
-            await asyncio.wait({self._worker}, timeout=CLOSE_SECONDS)
-            self._worker.cancel()
-        self.asking.close(why)
+            await _ended({self._worker})
         await self._leave()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+            await _ended(set(self._tasks))
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Do something beside everything else. Its failure is logged."""
@@ -208,33 +254,43 @@ class Conversation:
                 break
             try:
                 await self._answer(note)
+            except Exception:
+                # A defect of ours. Those who wait behind this message must not wait for ever.
+                logger.exception("a message has no end")
             finally:
                 self.line.end()
                 self._queue_told = None
+                self._ended.set()
         if not self.closing:
             self._resting = self._loop.call_later(self.settings.idle_seconds, self._rest)
 
     async def _answer(self, note: Note) -> None:
-        self.desk.store.begin(note)
         turn = self._turn = Turn(self, note)
+        try:
+            async with self.desk.opener.seats.taken(turn.stopping, self._tell_full) as seated:
+                if seated:
+                    await self._perform(turn, note)
+                elif not self.closing:
+                    await lasting(lambda: turn.fail("cancelled", turn.stopped_because))
+        finally:
+            self._turn = None
+
+    async def _perform(self, turn: Turn, note: Note) -> None:
+        await lasting(lambda: self.desk.store.begin(note))
         typing = self._loop.create_task(self._type(), name=f"typing in {self.chat}")
         try:
             await turn.perform()
         except Stopped:
-            self._fail(turn, note, "cancelled", turn.stopped_because)
+            await lasting(lambda: turn.fail("cancelled", turn.stopped_because))
         except Fault as fault:
-            self._fail(turn, note, "error", f"**Error**: {fault}")
+            text = f"**Error**: {fault}"
+            await lasting(lambda: turn.fail("error", text))
         except Exception:
             logger.exception("a message could not be answered")
-            self._fail(turn, note, "error", "**Error**: the bridge could not have this answered; its log says why.")
+            text = "**Error**: the bridge could not have this answered; its log says why."
+            await lasting(lambda: turn.fail("error", text))
         finally:
             typing.cancel()
-            self._turn = None
-
-    def _fail(self, turn: Turn, note: Note, outcome: str, text: str) -> None:
-        with self.desk.store.together():
-            turn.leave()
-            self.conclude(note, outcome, text)
 
     async def opened(self, inbound: Inbound) -> Session:
         """The session, as it is or opened now.
@@ -246,31 +302,31 @@ class Conversation:
             if self.session is None:
                 # In a group several people share it; then it is the group's.
                 asker = inbound.sender if inbound.private else self.chat
-                self.session = await self._open(asker)
-                self._keep(Kept(agent=self.agent, session_id=self.session.id))
+                self.session = session = await self._open(asker)
+                await lasting(lambda: self._keep(Kept(agent=self.agent, session_id=session.id)))
             return self.session
 
     async def _open(self, asker: str) -> Session:
         open_session = self.desk.opener.open
         if self.kept.agent and self.kept.agent != self.agent:
             was, now = inline(self.kept.agent), inline(self.agent)
-            self.say(f"The agent here was `{was}`. From now on `{now}` answers, in a new session.")
+            await self.tell(f"The agent here was `{was}`. From now on `{now}` answers, in a new session.")
             return await open_session(self.agent, None, asker)
         try:
             return await open_session(self.agent, self.kept.session_id, asker)
         except (SessionNotFound, SessionDamaged) as fault:
-            self.say(f"{fault} {DEAD_SESSION}")
+            await self.tell(f"{fault} {DEAD_SESSION}")
             return await open_session(self.agent, None, asker)
 
     async def forget(self) -> None:
         """Leave the session for good: the next message begins another."""
         await self._leave()
-        self._keep(self.kept.replace(session_id=None, agent_session=None))
+        await lasting(lambda: self._keep(self.kept.replace(session_id=None, agent_session=None)))
 
-    def learnt(self, session: Session) -> None:
+    async def learnt(self, session: Session) -> None:
         """Keep what the agent calls the session, for people who look for it."""
         if session is self.session and not self._fresh and session.state.agent_session != self.kept.agent_session:
-            self._keep(self.kept.replace(agent_session=session.state.agent_session))
+            await lasting(lambda: self._keep(self.kept.replace(agent_session=session.state.agent_session)))
 
     def _keep(self, kept: Kept) -> None:
         if kept != self.kept:
@@ -296,7 +352,7 @@ class Conversation:
     # What is said beside the answers.
 
     def _post(self, text: str, buttons: Sequence[Button] = ()) -> Posting:
-        return self.desk.outbox.post(self.chat, text, buttons=buttons)
+        return self.desk.outbox.post(self.chat, self.desk.opener.redactor.text(text), buttons=buttons)
 
     def _decide(self, call_id: str, decision: Decision) -> None:
         if self.session is None:
@@ -308,10 +364,17 @@ class Conversation:
         count = self.line.behind
         what = "1 message is waiting" if count == 1 else f"{count} messages are waiting"
         text = f"{what}; `/stop` ends this answer and drops what waits."
-        if self._queue_told is not None and self.desk.platform.limits.edits:
-            self.spawn(self._queue_told.edit(text), f"tell the queue of {self.chat}")
-        else:
-            self._queue_told = self._post(text)
+        try:
+            if self._queue_told is not None and self.desk.platform.limits.edits:
+                self.spawn(self._queue_told.edit(text), f"tell the queue of {self.chat}")
+            else:
+                self._queue_told = self._post(text)
+        except ConfigError as error:
+            logger.error("a message was taken, but the queue could not be told: %s", error)
+
+    def _tell_full(self) -> None:
+        most = self.desk.opener.seats.most
+        self.spawn(self.tell(f"{most} answers are being written in other chats; this one waits for its turn."), "wait")
 
     async def _type(self) -> None:
         """Show that the answer is being written, as long as it is."""
@@ -321,13 +384,13 @@ class Conversation:
             await asyncio.sleep(self.desk.platform.limits.typing_seconds * _TYPING_SHARE)
 
 
-#: As much of a message as one needs to know which it was.
-_EXCERPT_CHARS = 60
-
-
-def _excerpt(inbound: Inbound) -> str:
-    words = " ".join(inbound.text.replace("`", "'").split()) or (inbound.files[0].type if inbound.files else "")
-    return f"`{words[:_EXCERPT_CHARS]}{'...' if len(words) > _EXCERPT_CHARS else ''}`."
+async def _ended(tasks: set[asyncio.Task[None]]) -> None:
+    """Give tasks some time to end, and end those that do not. Bounded in time."""
+    _, late = await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+    for task in late:
+        task.cancel()
+    if late:
+        await asyncio.wait(late, timeout=_CANCEL_SECONDS)
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:

@@ -4,7 +4,7 @@ A pure thing: it neither waits nor talks. What always holds, and is explored exh
 
 - each message that was taken is begun once or dropped once, never both, and in the order it came;
 - at most one is begun and not ended;
-- no more wait behind the one whose turn it is than the limit says.
+- no more wait behind the one whose turn it is than the limit says, unless somebody may pass it.
 """
 
 from __future__ import annotations
@@ -39,9 +39,14 @@ class Line(Generic[T]):
         """Whether anything is to be done."""
         return self.current is not None or bool(self._waiting)
 
-    def join(self, item: T) -> bool:
-        """Stand in line; False, and not taken, if the line is full."""
-        if self.busy and self.behind >= self._most:
+    @property
+    def is_full(self) -> bool:
+        """Whether the limit is reached."""
+        return self.busy and self.behind >= self._most
+
+    def join(self, item: T, *, passing: bool = False) -> bool:
+        """Stand in line; False, and not taken, if the line is full, unless `passing`."""
+        if self.is_full and not passing:
             return False
         self._waiting.append(item)
         return True

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from trunkline.base import paths
 from trunkline.base.redact import Redactor
+from trunkline.chat.seats import Seats
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
-from trunkline.core.faults import NoModel
+from trunkline.core.faults import ConfigError, NoModel
 from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
+
+#: Where platforms look for their tokens and passwords unless the settings name another place.
+USUAL_VARIABLES = {"telegram": ("TELEGRAM_BOT_TOKEN",), "matrix": ("MATRIX_TOKEN", "MATRIX_PASSWORD")}
 
 Make = Callable[[str, Mapping[str, Any]], Agent]
 
@@ -35,9 +39,12 @@ class Opener:
         self._make = make
         self._sessions = sessions
         self._environ = environ
+        self._known = (*settings.secrets, *(environ[name] for name in variables(settings) if environ.get(name)))
         self.redactor = Redactor.from_environ(environ)
         """Knows the secrets of the environment and of the settings."""
-        self.redactor.learn(settings.secrets)
+        self.redactor.learn(self._known)
+        self.seats = Seats()
+        """For the turns of all bridges that open their sessions here."""
 
     async def open(self, name: str, session_id: str | None = None, asker: str = "") -> Session:
         """A new session with the agent of that name, or the one of that id. `asker` is who will be answered.
@@ -71,12 +78,17 @@ class Opener:
             raise
 
     async def check(self, name: str) -> str:
-        """Whether the agent of that name can be made: what it is, for people.
+        """Whether the agent of that name can be made and, as far as it knows, answer: what it is, for people.
 
         Raises:
             ConfigError: it cannot.
         """
         agent, _ = await self._agent(self.settings.agents[name])
+        # Agents that can tell have `problem() -> str | None`: why they cannot answer here.
+        ask = getattr(agent, "problem", None)
+        problem = ask() if callable(ask) else None
+        if problem:
+            raise ConfigError(str(problem))
         return agent.name
 
     async def _agent(self, spec: str) -> tuple[Agent, dict[str, Any]]:
@@ -115,5 +127,20 @@ class Opener:
         own: Redactor | None = getattr(agent, "redactor", None)
         if own is None:
             return self.redactor
-        own.learn(self.settings.secrets)
+        own.learn(self._known)
         return own
+
+
+def variables(settings: BridgeSettings, served: Collection[str] = tuple(USUAL_VARIABLES)) -> tuple[str, ...]:
+    """The variables of the environment that hold the platforms' tokens and passwords.
+
+    Those that the settings name, and the usual ones of the platforms that are configured or `served`.
+    """
+    named = (
+        value
+        for table in settings.platforms.values()
+        for key, value in table.items()
+        if key.endswith("_env") and isinstance(value, str)
+    )
+    usual = (name for platform in (*settings.platforms, *served) for name in USUAL_VARIABLES.get(platform, ()))
+    return tuple(dict.fromkeys((*named, *usual)))

@@ -60,6 +60,15 @@ class Inbound(Value):
     """For people; it proves nothing."""
     private: bool = False
     """Nobody else reads along."""
+    at: float | None = None
+    """When it was written, by the platform's clock: seconds since 1970. None: not known."""
+    message: str = ""
+    """What the platform calls it, where that is not `id`: a message that is asked again has an id of its own."""
+
+    @property
+    def message_id(self) -> str:
+        """What an answer is a reply to."""
+        return self.message or self.id
 
 
 class Pressed(Value):

@@ -20,6 +20,10 @@ REFUSAL_SECONDS = 3600.0
 REFUSALS_A_MINUTE = 10
 #: Somebody who is too fast is told so as often as this, and not for each message.
 SLOW_DOWN_SECONDS = 60.0
+#: Commands such as `/stop` that one sender may give in a minute: nobody needs more, however urgent it is.
+URGENT_A_MINUTE = 60
+#: Somebody who presses what is not for them, or is over, is told so as often as this, and not for each press.
+TOLD_SECONDS = 60.0
 #: People that are remembered for the rules above. The one not heard of for the longest time is forgotten first.
 MOST_REMEMBERED = 1000
 
@@ -63,13 +67,24 @@ class Bucket:
 class Senders:
     """The rules for all senders of all platforms. A sender is `PLATFORM:ID`."""
 
-    def __init__(self, allow: Collection[str], approvers: Collection[str] = (), *, rate: int = 20) -> None:
+    def __init__(
+        self,
+        allow: Collection[str],
+        approvers: Collection[str] = (),
+        *,
+        rate: int = 20,
+        unlimited: Collection[str] = (),
+    ) -> None:
+        """`unlimited` are those who may send as much as they like: whoever started the bridge, at its terminal."""
         self._allow = frozenset(allow)
         self._approvers = frozenset(approvers)
+        self._unlimited = frozenset(unlimited)
         self._rate = rate
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
         self._refused: OrderedDict[str, float] = OrderedDict()
         self._slowed: OrderedDict[str, float] = OrderedDict()
+        self._urgent: OrderedDict[str, Bucket] = OrderedDict()
+        self._told: OrderedDict[str, float] = OrderedDict()
         self._refusals: Bucket | None = None
 
     def allowed(self, sender: str) -> bool:
@@ -81,15 +96,26 @@ class Senders:
         listed = not self._approvers or EVERYBODY in self._approvers or sender in self._approvers
         return listed and self.allowed(sender)
 
-    def judge(self, sender: str, now: float) -> Verdict:
-        """What becomes of a message that came now."""
+    def unlimited(self, sender: str) -> bool:
+        """Whether they may send as much as they like, and wait instead of being refused."""
+        return sender in self._unlimited and self.allowed(sender)
+
+    def judge(self, sender: str, now: float, *, urgent: bool = False) -> Verdict:
+        """What becomes of a message that came now. An urgent one is taken from somebody who is too fast, too."""
         if not self.allowed(sender):
             return Verdict.REFUSE if self._refuse(sender, now) else Verdict.IGNORE
-        bucket = self._buckets.get(sender) or Bucket(self._rate, now)
-        _remember(self._buckets, sender, bucket)
+        if sender in self._unlimited:
+            return Verdict.TAKE
+        buckets, rate = (self._urgent, URGENT_A_MINUTE) if urgent else (self._buckets, self._rate)
+        bucket = buckets.get(sender) or Bucket(rate, now)
+        _remember(buckets, sender, bucket)
         if bucket.take(now):
             return Verdict.TAKE
         return Verdict.SLOW_DOWN if _is_new(self._slowed, sender, now, SLOW_DOWN_SECONDS) else Verdict.IGNORE
+
+    def may_be_told(self, sender: str, now: float) -> bool:
+        """Whether somebody who pressed in vain is to hear of it, once in a while."""
+        return _is_new(self._told, sender, now, TOLD_SECONDS)
 
     def _refuse(self, sender: str, now: float) -> bool:
         if self._refusals is None:

@@ -6,9 +6,12 @@
 
     [bridge.agents]
     claude = "agentproc:claude-code"
+    mine = "agentproc:my-agent.yaml"
 
     [bridge.telegram]
     token_env = "TELEGRAM_BOT_TOKEN"
+
+A profile or a script that is named by a path lies relative to the file that names it, wherever the bridge was started.
 
 A workspace's file comes with a repository that somebody else may have written: unless the user trusts the directory, it
 may choose one of the agents and say how much is shown, and nothing else.
@@ -48,6 +51,10 @@ Verbosity = Literal["quiet", "normal", "verbose"]
 EVERYBODY = "*"
 PLATFORMS = ("terminal", "telegram", "matrix")
 DEFAULT_AGENT = "coder"
+#: The one sender of that platform.
+_AT_THE_TERMINAL = "you"
+#: How the names of profiles and scripts end.
+_FILES = (".yaml", ".yml", ".json")
 
 _PLACES = Kind(
     'a list of senders such as "telegram:12345", or "*"',
@@ -137,6 +144,7 @@ class _Reading:
         self._environ = environ
         self._user_file = user_file(environ)
         self._warnings: list[str] = []
+        self._placed: dict[str, str] = {}
 
     def settings(self, workspace: str | None, agent: str | None) -> BridgeSettings:
         own = read_toml(self._user_file)
@@ -160,7 +168,21 @@ class _Reading:
         for keys, known in checked.unknown:
             error = ConfigFileError(file.path, "is not known", key=dotted(keys), line=file.line_of(keys))
             self._warnings.append(f"{error}.{suggestion(keys[-1], known)}")
+        table: dict[str, Any] = checked.table.get("bridge", {})
+        for key in ("allow", "approvers"):
+            for sender in table.get(key, ()):
+                if (nobody := _wrong_with_id(sender)) is not None:
+                    keys = ("bridge", key)
+                    raise ConfigFileError(file.path, nobody, key=dotted(keys), line=file.line_of(keys))
+        self._place(table, os.path.dirname(file.path))
         return checked.table
+
+    def _place(self, table: dict[str, Any], directory: str) -> None:
+        """Find the files that a table names as agents, before another table is mixed with it."""
+        if "agents" in table:
+            table["agents"] = {name: _placed(spec, directory) for name, spec in table["agents"].items()}
+        if "agent" in table:
+            self._placed[table["agent"]] = _placed(table["agent"], directory)
 
     def _allowed(self, file: TomlFile, *, trusted: bool) -> dict[str, Any]:
         table: dict[str, Any] = self._checked(file).get("bridge", {})
@@ -168,14 +190,16 @@ class _Reading:
         table.pop("workspace", None)
         if trusted:
             return table
-        refused = [f"`bridge.{key}`" for key in table if key not in HARMLESS]
+        # An agent with a colon is none that the user named, but a program, or code.
+        harmless = {key for key in table if key in HARMLESS and not (key == "agent" and ":" in table[key])}
+        refused = [f"`bridge.{key}`" for key in table if key not in harmless]
         if refused:
             self._warnings.append(
                 f"`{file.path}`: not followed: {', '.join(refused)}. A workspace's file may not say who is let in, "
                 f"what is run or what needs no approval. If you trust this directory, say so at the top of "
                 f'`{self._user_file}`: `trust = ["{os.path.dirname(file.path)}"]`.'
             )
-        return {key: value for key, value in table.items() if key in HARMLESS}
+        return {key: value for key, value in table.items() if key in harmless}
 
     def _made(self, table: Mapping[str, Any], workspace: str, agent: str | None) -> BridgeSettings:
         plain = ("mode", "instructions", "verbosity", "rate", "queue", "max_chars")
@@ -188,7 +212,7 @@ class _Reading:
         return BridgeSettings(
             agent=chosen,
             insist=agent is not None,
-            agents={chosen: chosen, **agents},
+            agents={chosen: self._placed.get(chosen, chosen) if agent is None else chosen, **agents},
             allow=tuple(table.get("allow", ())),
             approvers=tuple(table.get("approvers", ())),
             workspace=workspace,
@@ -218,6 +242,12 @@ def _chosen(name: str | None, agents: Mapping[str, str]) -> str:
     )
 
 
+def with_file(problem: str, environ: Mapping[str, str] = os.environ) -> str:
+    """A complaint about a key, with the file where the user writes it, if it does not name one."""
+    file = user_file(environ)
+    return f"{problem} The file is `{file}`." if "`bridge." in problem and file not in problem else problem
+
+
 def check_senders(senders: Sequence[str]) -> tuple[str, ...]:
     """Senders as a flag names them.
 
@@ -230,7 +260,24 @@ def check_senders(senders: Sequence[str]) -> tuple[str, ...]:
                 f"`{sender}` names no sender.",
                 hint="Write `PLATFORM:ID`, such as `telegram:12345`, or `*` for everybody.",
             )
+        if (problem := _wrong_with_id(sender)) is not None:
+            raise ConfigError(f"`--allow` {problem}.")
     return tuple(senders)
+
+
+def _wrong_with_id(sender: str) -> str | None:
+    """Why nobody can have that id, and what ids look like."""
+    platform, _, id = sender.partition(":")
+    user, colon, server = id.removeprefix("@").partition(":")
+    if platform == "telegram" and not (id.isascii() and id.isdigit()):
+        looks = "Telegram's ids are numbers, as in `telegram:12345`. Write to the bot, and it tells you yours"
+    elif platform == "matrix" and not (id.startswith("@") and user and colon and server):
+        looks = "Matrix ids look like `@user:server`, as in `matrix:@me:example.org`"
+    elif platform == "terminal" and id != _AT_THE_TERMINAL:
+        looks = f"at the terminal there is only `terminal:{_AT_THE_TERMINAL}`, who is let in anyway"
+    else:
+        return None
+    return f"holds `{sender}`, which is nobody: {looks}"
 
 
 def _is_sender(item: Any) -> bool:
@@ -238,6 +285,16 @@ def _is_sender(item: Any) -> bool:
         return False
     platform, colon, sender = item.partition(":")
     return item == EVERYBODY or bool(colon and sender and platform in PLATFORMS)
+
+
+def _placed(spec: str, directory: str) -> str:
+    """An agent as a file in that directory names it, with the path that it may hold in full."""
+    from trunkline.agents import registry
+
+    kind, _, path = spec.partition(":")
+    if kind not in registry.FILE_FORMS or not (os.sep in path or path.startswith("~") or path.endswith(_FILES)):
+        return spec
+    return f"{kind}:{os.path.normpath(os.path.join(directory, os.path.expanduser(path)))}"
 
 
 def _secrets(table: Mapping[str, Any]) -> Iterator[str]:

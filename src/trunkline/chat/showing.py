@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from trunkline.chat.approvals import inline
+from trunkline.chat.plain import inline
 from trunkline.chat.settings import Verbosity
 from trunkline.core import events
 from trunkline.core.events import Envelope, ToolRequested
@@ -74,6 +74,7 @@ class Showing:
         self._apart = False
         """Whether something else happened since the last text."""
         self._tools: Counter[str] = Counter()
+        self._acted = False
 
     # The sink.
 
@@ -97,27 +98,39 @@ class Showing:
         return "".join(self._text)
 
     @property
+    def acted(self) -> bool:
+        """Whether a tool was used, or was about to be: what was done once must not be done again."""
+        return self._acted
+
+    @property
     def said(self) -> bool:
         """Whether anything of the turn has been shown."""
         return self._telling is not None
 
-    def conclude(self, note: str = "") -> str:
-        """Put what comes last behind the answer, and give the footer. `note` stands in the place of `STOPPED`."""
-        for failure in self.failures:
-            self._aside(f"**Error**: {failure}")
-        if self.outcome == "cancelled":
-            self._aside(note or STOPPED)
-        elif self.outcome == "unknown":
-            self._aside(UNKNOWN_END)
-        elif not self.failures and not self.text.strip() and not self.pictures:
-            self._aside(NO_ANSWER)
-        return self._footer()
+    def conclude(self, note: str = "", hint: str = "") -> str:
+        """What comes last, behind the answer: how it ended, and what was used.
 
-    def _footer(self) -> str:
+        `note` stands in the place of `STOPPED`, and `hint` behind the failures, if there are any. None of it is fed:
+        however long an answer is, how it ended is told.
+        """
+        last = [f"**Error**: {failure}" for failure in self.failures]
+        if last and hint:
+            last.append(hint)
+        if self.outcome == "cancelled":
+            last.append(note or STOPPED)
+        elif self.outcome == "unknown":
+            last.append(UNKNOWN_END)
+        elif not self.failures and not self.text.strip() and not self.pictures:
+            last.append(NO_ANSWER)
+        if last and self._telling is None:
+            self._telling = self._begin()
+        return _APART.join([*last, *self._used()])
+
+    def _used(self) -> list[str]:
         if self._verbosity == "quiet" or not self._tools or not self.said:
-            return ""
+            return []
         used = (f"`{name}`" + (f" x{count}" if count > 1 else "") for name, count in self._tools.items())
-        return f"_Used: {', '.join(used)}_"
+        return [f"_Used: {', '.join(used)}_"]
 
     # What it makes of the events.
 
@@ -153,14 +166,22 @@ class Showing:
 
     def _asked(self, event: ToolRequested) -> None:
         """What was said so far stands above the question, and what follows below it."""
+        self._acted = self._apart = True
         if self._telling is not None:
-            self._telling.cut()
-            self._last = _APART
-        self._apart = True
+            self._part_here(self._telling)
         self._on_asked(event)
 
+    def _part_here(self, telling: Telling) -> None:
+        try:
+            telling.cut()
+        except Fault as fault:
+            # It stands in one message then; the question has to be asked all the same.
+            logger.error("an answer could not be parted: %s", fault)
+            return
+        self._last = _APART
+
     def _started(self, call_id: str, name: str) -> None:
-        self._apart = True
+        self._acted = self._apart = True
         self._tools[name] += 1
         if self._verbosity == "verbose":
             self._aside(f"_uses `{name}`_")

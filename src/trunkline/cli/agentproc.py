@@ -1,21 +1,38 @@
 """`trunkline agentproc`: command-line agents, one process per message.
 
-`run` and `serve` are spawned by programs and go their own short way; here they are only listed.
+`run` and `serve` are spawned by programs and go their own short way; here they are listed, and completed for a shell.
 """
 
 from __future__ import annotations
 
+import argparse
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 #: Command name -> module in this folder with a `click` command named `command`.
 _COMMANDS = {"check": "agentproc_check", "hub": "agentproc_hub"}
-#: Command name -> module in this folder with a `main` of its own, and what the list says of it.
+#: Command name -> module in this folder with a `main` of its own, the one with its parser, and its line in the list.
 _PROGRAMS = {
-    "run": ("agentproc_run", "Send one message to an agent and show its answer."),
-    "serve": ("agentproc_serve", "Be an AgentProc agent: environment in, lines out."),
+    "run": ("agentproc_run", "agentproc_run_options", "Send one message to an agent and show its answer."),
+    "serve": ("agentproc_serve", "agentproc_serve", "Be an AgentProc agent: environment in, lines out."),
 }
+
+
+class Program(click.Command):
+    """A command that has a parser of its own. It is made for those who ask about it, and not to run the command."""
+
+    def parser(self) -> argparse.ArgumentParser:
+        """What the command understands."""
+        made: argparse.ArgumentParser = import_module(f"trunkline.cli.{_PROGRAMS[str(self.name)][1]}").make_parser()
+        return made
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Its options."""
+        from trunkline.cli import agentproc_completion
+
+        return agentproc_completion.options(self.parser(), incomplete)
 
 
 class _Group(click.Group):
@@ -32,14 +49,28 @@ class _Group(click.Group):
 
 
 def _program(name: str) -> click.Command:
-    module, summary = _PROGRAMS[name]
+    module, _, summary = _PROGRAMS[name]
 
-    @click.command(name, short_help=summary, add_help_option=False, context_settings={"ignore_unknown_options": True})
-    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.command(
+        name,
+        cls=Program,
+        short_help=summary,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True},
+    )
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete)
     def run(arguments: tuple[str, ...]) -> None:
         import_module(f"trunkline.cli.{module}").main(list(arguments))
 
     return run
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from trunkline.cli import agentproc_completion
+
+    if not isinstance(context.command, Program):
+        return []
+    return agentproc_completion.words(context.command.parser(), context.params.get("arguments") or (), incomplete)
 
 
 @click.group("agentproc", cls=_Group)

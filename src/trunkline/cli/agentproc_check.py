@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
 from trunkline.core.faults import ConfigError
@@ -32,8 +33,14 @@ _COLOURS = {"problem": "red", "warning": "yellow", "fine": "green"}
 Row = tuple[str, str]
 
 
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from trunkline.cli.agentproc_completion import profiles
+
+    return profiles(incomplete)
+
+
 @click.command("check")
-@click.argument("profile", metavar="PROFILE")
+@click.argument("profile", metavar="PROFILE", shell_complete=_complete)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(profile: str, as_json: bool) -> None:
     """Explain a profile, and say whether it can work here.
@@ -190,7 +197,7 @@ def _findings(report: Report) -> Iterator[Row]:
 def _lines(rows: list[Row]) -> Iterator[str]:
     from textwrap import wrap
 
-    from trunkline.cli.printable import printable
+    from trunkline.base.printable import printable
 
     # Where there is no terminal, a program reads it: each text is one line then.
     width = min(shutil.get_terminal_size().columns, WIDEST) if sys.stdout.isatty() else sys.maxsize

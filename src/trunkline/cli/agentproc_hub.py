@@ -52,7 +52,7 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-@click.group("hub")
+@click.group("hub", short_help="Profiles for the agents you may have.")
 def command() -> None:
     """Profiles for the agents you may have: list, show, and find out what is missing.
 
@@ -64,7 +64,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="List the bundled profiles.")
 @_json
 def list_profiles(as_json: bool) -> None:
     """List the bundled profiles, and whether their programs are installed."""
@@ -77,7 +77,7 @@ def list_profiles(as_json: bool) -> None:
         click.echo(line)
 
 
-@command.command("show")
+@command.command("show", short_help="Print a profile as YAML.")
 @click.argument("name", metavar="NAME", shell_complete=_complete)
 def show(name: str) -> None:
     """Print the profile NAME as YAML, to be changed and used as your own.
@@ -92,7 +92,7 @@ def show(name: str) -> None:
         raise click.ClickException(str(error)) from error
 
 
-@command.command("doctor")
+@command.command("doctor", short_help="Say which programs are here, and what is missing.")
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)
 @_json
 @click.pass_context

@@ -19,8 +19,8 @@ from types import FrameType
 from typing import NoReturn
 
 from trunkline.base import jsontext
-from trunkline.base.writing import Unread, write_all
 from trunkline.base.printable import printable
+from trunkline.base.writing import Unread, write_all
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import profile_cache
 from trunkline.wires.agentproc.drive import EXIT_TIMED_OUT, Outcome, Run

@@ -27,11 +27,42 @@ def parse(given: list[str]) -> argparse.Namespace:
     Raises:
         Usage: they are wrong.
     """
-    parser = _parser()
-    return parser.parse_args(arguments.joined(parser, given))
+    parser = make_parser()
+    required = [action for action in parser._actions if action.required]
+    for action in required:
+        # What is not understood is told first: it may be what is missing, misspelled.
+        action.required = False
+    found, unknown = parser.parse_known_args(arguments.joined(parser, given))
+    missing = [action.option_strings[0] for action in required if getattr(found, action.dest) is None]
+    if unknown:
+        raise arguments.Usage(_not_understood(unknown, parser, missing))
+    if missing:
+        raise arguments.Usage(f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+    return found
 
 
-def _parser() -> argparse.ArgumentParser:
+def _not_understood(unknown: list[str], parser: argparse.ArgumentParser, missing: list[str]) -> str:
+    word = unknown[0]
+    if not word.startswith("-"):
+        import shlex
+
+        words = [each for each in unknown if not each.startswith("-")]
+        meant = " ".join(f"{option} {shlex.quote(each)}" for option, each in zip(missing, words, strict=False))
+        return f"`{word}` is not understood" + (f"; write `{meant}`" if meant else "")
+    from difflib import get_close_matches
+
+    name = word.partition("=")[0]
+    options = [option for action in parser._actions for option in action.option_strings]
+    close = get_close_matches(name, options, n=1)
+    return f"there is no option `{name}`" + (f" (did you mean `{close[0]}`?)" if close else "")
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(f"`{name}`" for name in names)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """What it understands."""
     parser = arguments.Parser(
         prog="trunkline agentproc run",
         description="Send one message to an AgentProc agent and show its answer.",

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from trunkline.agents import registry
 from trunkline.base import stdio
@@ -22,7 +22,8 @@ from trunkline.base.values import Value
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, Usage
-from trunkline.core.faults import ConfigError, Fault, SessionNotFound
+from trunkline.core.agent import Agent
+from trunkline.core.faults import ConfigError, Fault, NoModel, SessionNotFound
 from trunkline.core.log import EventLog
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec, codec_ndjson, serve_input
@@ -51,7 +52,8 @@ class _Told(Value):
     """What came behind the turn on standard input."""
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """What it understands."""
     parser = Parser(
         prog="trunkline agentproc serve",
         description="Be an agent for a chat bridge: one message in, lines out, one process per message.",
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
   AGENT_MESSAGE=hello trunkline agentproc serve echo
   trunkline agentproc serve coder --workspace ~/project --mode auto_edit
   trunkline agentproc serve my_module:MyAgent
-  trunkline agentproc serve --script tour
+  trunkline agentproc serve scripted:tour
 
 Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
 --auto-approve is TRUNKLINE_AUTO_APPROVE=1.""",
@@ -91,7 +93,7 @@ def main(arguments: list[str]) -> NoReturn:
     agent_options.log_to_stderr(redactor)
     failing = _Failing(serve_input.dialect_of(told), redactor)
     try:
-        options = agent_options.parse(_parser(), arguments, FLAGS_ONLY)
+        options = agent_options.parse(make_parser(), arguments, FLAGS_ONLY)
         if options.protocol != "auto":
             failing.dialect = options.protocol
         if options.verbose:
@@ -163,7 +165,7 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     resumed = bool(turn.session_id) and not options.no_session
     try:
         with_model = agent_options.model_options(options)
-        agent = opening.make_agent(options.agent, options.script, workspace, with_model)
+        agent = await _agent(options, workspace, with_model)
         policy = opening.policy(
             options.allow, auto_approve=options.auto_approve, agent=agent, interactive=turn.permission
         )
@@ -187,6 +189,24 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     if turn.permission:
         server.listen(pipes[0], told.rest)
     return await server.run(message)
+
+
+async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[str, Any]) -> Agent:
+    """Who answers. If nobody told the coding agent of a model, it gets the one that is found here.
+
+    Raises:
+        ConfigError: nobody can, as configured.
+    """
+    try:
+        return opening.make_agent(options.agent, options.script, workspace, with_model)
+    except NoModel:
+        from trunkline.models.discover import discover
+
+        found = await discover(os.environ)
+        stdio.write_or_drop(2)(f"The model is `{found.settings.model}`: {found.why}.\n".encode(errors="replace"))
+        for option in ("provider", "model", "base_url", "api_key"):
+            with_model[option] = with_model.get(option) or getattr(found.settings, option)
+        return opening.make_agent(options.agent, options.script, workspace, with_model)
 
 
 def _session_log(turn: Turn, workspace: str, *, kept: bool) -> EventLog:

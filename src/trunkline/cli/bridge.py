@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import click
 
 from trunkline.base import jsontext
+from trunkline.base.printable import printable
 from trunkline.chat import settings as chat_settings
 from trunkline.chat.settings import PLATFORMS, BridgeSettings
 from trunkline.cli import table
-from trunkline.cli.printable import printable
 from trunkline.core.faults import ConfigError, Fault
 
 R = TypeVar("R")
@@ -36,7 +36,7 @@ def _explained(function: Callable[..., R]) -> Callable[..., R]:
         except BrokenPipeError:
             raise
         except (Fault, OSError) as error:
-            raise click.ClickException(printable(str(error))) from error
+            raise click.ClickException(printable(chat_settings.with_file(str(error)))) from error
 
     return explained
 
@@ -69,21 +69,29 @@ def command() -> None:
     """
 
 
-@command.command("run")
+@command.command("run", short_help="Serve platforms until stopped.")
 @_settled
 @_explained
 def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:
-    """Serve each PLATFORM until stopped: `terminal`, `telegram`, `matrix`. Without one, those that are configured."""
+    """Serve each PLATFORM until stopped: `terminal`, `telegram`, `matrix`. Without one, those that are configured.
+
+    Nothing begins if the agent that answers first cannot answer.
+
+    \b
+    Examples:
+      trunkline bridge run terminal --agent echo
+      trunkline bridge run telegram --agent agentproc:claude-code --allow telegram:12345
+      trunkline bridge run telegram matrix --workspace ~/project
+    """
     found = _settings(agent, allow, workspace)
     for warning in found.warnings:
         click.echo(printable(warning), err=True)
-    from trunkline.cli import bridge_run
     from trunkline.cli.agent_options import run as run_to_its_end
 
-    sys.exit(run_to_its_end(_guarded(bridge_run.run(found, _chosen(platforms, found)))))
+    sys.exit(run_to_its_end(_guarded(_run(found, _chosen(platforms, found)))))
 
 
-@command.command("check")
+@command.command("check", short_help="Tell what `run` would do, and what is missing.")
 @_settled
 @_explained
 def check(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], workspace: str | None) -> None:
@@ -99,7 +107,7 @@ def check(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...],
         sys.exit(EXIT_FAILED)
 
 
-@command.command("outbox")
+@command.command("outbox", short_help="List messages that were not delivered.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 @click.option("--retry", metavar="ID", type=int, help="Send one again. If its state is `unknown`, it may appear twice.")
 @click.option("--drop", metavar="ID", type=int, help="Forget one.")
@@ -152,11 +160,26 @@ def _list(rows: Iterable[Any], as_json: bool) -> None:
         click.echo(line)
 
 
+async def _run(found: BridgeSettings, platforms: tuple[str, ...]) -> int:
+    """Serve, if there is somebody to answer.
+
+    Raises:
+        ConfigError: there is not, or it cannot begin.
+    """
+    from trunkline.cli import bridge_check, bridge_run
+
+    for name, why in (await bridge_check.unable(found)).items():
+        if name == found.agent:
+            raise ConfigError(f"The agent `{name}` cannot answer. {why}")
+        click.echo(printable(f"warning: the agent `{name}` cannot answer. {why}"), err=True)
+    return await bridge_run.run(found, platforms)
+
+
 async def _guarded(work: Coroutine[Any, Any, int]) -> int:
     try:
         return await work
     except Fault as fault:
-        click.echo(f"Error: {printable(str(fault))}", err=True)
+        click.echo(f"Error: {printable(chat_settings.with_file(str(fault)))}", err=True)
         return EXIT_FAILED
 
 
@@ -169,10 +192,9 @@ def _settings(agent: str | None, allow: tuple[str, ...], workspace: str | None) 
 def _chosen(platforms: tuple[str, ...], found: BridgeSettings) -> tuple[str, ...]:
     chosen = tuple(dict.fromkeys(platforms or found.platforms))
     if not chosen:
-        raise ConfigError(
-            "No platform is configured.",
-            hint="Name one: `trunkline bridge run terminal`, or `telegram`, or `matrix`.",
-        )
+        from trunkline.cli.bridge_check import ways_to_a_platform
+
+        raise ConfigError("No platform is configured.", hint=ways_to_a_platform())
     return chosen
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base import stdio
-from trunkline.chat.bridge import RESTARTING, Bridge
+from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
-from trunkline.chat.opening import Opener
+from trunkline.chat.opening import Opener, variables
 from trunkline.chat.platform import Platform
 from trunkline.chat.senders import Senders
 from trunkline.chat.settings import BridgeSettings
@@ -34,6 +34,7 @@ async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
     opener = Opener(settings)
     senders = senders_of(settings, names)
     platforms = [platform(name, settings, senders) for name in names]
+    _hide(settings, names)
     log_to_stderr(opener.redactor)
     signals = _Signals()
     store = ChatStore()
@@ -55,11 +56,11 @@ async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
 
 def senders_of(settings: BridgeSettings, names: Sequence[str]) -> Senders:
     """Who may write. Whoever sits at the terminal has started the bridge."""
-    from trunkline.chat.terminal import SENDER
+    from trunkline.chat.terminal.platform import SENDER
 
     terminal = (f"terminal:{SENDER}",) if "terminal" in names else ()
     approvers = (*settings.approvers, *terminal) if settings.approvers else ()
-    return Senders((*settings.allow, *terminal), approvers, rate=settings.rate)
+    return Senders((*settings.allow, *terminal), approvers, rate=settings.rate, unlimited=terminal)
 
 
 def platform(name: str, settings: BridgeSettings, senders: Senders) -> Platform:
@@ -77,9 +78,15 @@ def platform(name: str, settings: BridgeSettings, senders: Senders) -> Platform:
         from trunkline.chat.matrix import platform as matrix
 
         return matrix.make(table, os.environ, may_invite=lambda sender: senders.allowed(f"matrix:{sender}"))
-    from trunkline.chat.terminal import TerminalPlatform
+    from trunkline.chat.terminal.platform import TerminalPlatform
 
     return TerminalPlatform()
+
+
+def _hide(settings: BridgeSettings, names: Sequence[str]) -> None:
+    """The platforms have their tokens by now: the agents, which inherit our environment, must not have them."""
+    for name in variables(settings, names):
+        os.environ.pop(name, None)
 
 
 async def _start(bridges: Sequence[Bridge]) -> None:
@@ -107,7 +114,7 @@ async def _served(serving: list[asyncio.Task[None]], signals: _Signals) -> bool:
 
 async def _closed(bridge: Bridge) -> None:
     try:
-        await bridge.close(RESTARTING)
+        await bridge.close()
     except Exception:
         logger.exception("`%s` did not end well", bridge.platform.name)
 

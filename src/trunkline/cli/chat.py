@@ -19,10 +19,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.agents import registry
+from trunkline.base.printable import printable
 from trunkline.cli.chat_files import mentioned
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.opening import LATEST
-from trunkline.cli.printable import printable
 from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import Fault, SessionNotFound
@@ -86,8 +86,8 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
 )
 @_option("auto-approve", is_flag=True, help="Approve every tool, whatever the mode.")
 def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
-    """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME or
-    jsonstream:COMMAND.
+    """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME,
+    jsonstream:COMMAND or agentproc:PROFILE.
 
     With -p, or with something piped into it, it answers once, on standard output, and needs no terminal.
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from trunkline.base import jsontext, shapes, stdio
+from trunkline.base.printable import printable
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
-from trunkline.cli.printable import printable
 from trunkline.cli.transcript import tokens
 from trunkline.core import events, records
 from trunkline.core.events import Envelope, ToolJudged, UserMessage

@@ -17,8 +17,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext, shapes
+from trunkline.base.printable import printable
 from trunkline.cli import shelf, table, transcript
-from trunkline.cli.printable import printable
 from trunkline.cli.transcript import when
 from trunkline.core import records
 from trunkline.core.events import Envelope, Gap

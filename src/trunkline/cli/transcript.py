@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
+from trunkline.base.printable import printable
 from trunkline.base.values import Value
-from trunkline.cli.printable import printable
 from trunkline.core import events
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.usage import Usage

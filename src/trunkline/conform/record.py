@@ -19,10 +19,14 @@ REPORT_TAIL_LINES = 60
 REPORT_LINE_CHARS = 2000
 
 Who = Literal["host", "agent", "kit"]
+#: What a report calls the first two of them.
+Roles = tuple[str, str]
+
+HOST_AND_AGENT: Roles = ("host", "agent")
 
 
 class Entry(Value):
-    """One line. `who` wrote it: the host (the kit in that role), the agent, or the kit as a remark of its own."""
+    """One line. `who` wrote it: the host (the kit in that role), the target, or the kit as a remark of its own."""
 
     at: float
     who: Who
@@ -34,8 +38,10 @@ class Entry(Value):
 class Record:
     """The lines of one process, in the order in which they were written or read."""
 
-    def __init__(self, name: str, argv: tuple[str, ...]) -> None:
+    def __init__(self, name: str, argv: tuple[str, ...], roles: Roles = HOST_AND_AGENT) -> None:
         self.name = name
+        self.roles = roles
+        """What the kit is to the target, and what the target is."""
         self.argv = argv
         self.entries: list[Entry] = []
         self.exit_code: int | None = None
@@ -67,12 +73,14 @@ class Record:
         if self._sealed is not None:
             return self._sealed
         left_out = max(0, len(self.entries) - REPORT_HEAD_LINES - REPORT_TAIL_LINES)
-        lines = [_exported(entry) for entry in self.entries]
+        names = dict(zip(HOST_AND_AGENT, self.roles, strict=True))
+        lines = [_exported(entry, names.get(entry.who, entry.who)) for entry in self.entries]
         if left_out:
             lines = lines[:REPORT_HEAD_LINES] + lines[-REPORT_TAIL_LINES:]
         return {
             "name": self.name,
             "argv": list(self.argv),
+            "roles": list(self.roles),
             "exit_code": self.exit_code,
             "killed": self.was_killed,
             "stderr": self.stderr,
@@ -81,8 +89,8 @@ class Record:
         }
 
 
-def _exported(entry: Entry) -> dict[str, Any]:
+def _exported(entry: Entry, who: str) -> dict[str, Any]:
     text = entry.line[: 4 * REPORT_LINE_CHARS].decode("utf-8", "backslashreplace")
     if len(text) > REPORT_LINE_CHARS or len(entry.line) > 4 * REPORT_LINE_CHARS:
         text = f"{text[:REPORT_LINE_CHARS]}... ({len(entry.line)} bytes)"
-    return {"at": round(entry.at, 4), "from": entry.who, "line": text}
+    return {"at": round(entry.at, 4), "from": who, "line": text}

@@ -108,9 +108,10 @@ class Report(Value):
             "",
             "## Conversations",
             "",
-            "Seconds since the start; `>` is the host, `<` the agent, `#` the kit.",
-            "",
         ]
+        if data["conversations"]:
+            ours, theirs = data["conversations"][0]["roles"]
+            lines += [f"Seconds since the start; `>` is the {ours}, `<` the {theirs}, `#` the kit.", ""]
         for conversation in data["conversations"]:
             lines += _conversation(conversation)
         return "\n".join(lines) + "\n"
@@ -140,13 +141,11 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-_ARROWS = {"host": ">", "agent": "<", "kit": "#"}
-
-
 def _conversation(data: dict[str, Any]) -> list[str]:
     ended = "killed by the kit" if data["killed"] else f"exit status {data['exit_code']}"
     lines = [f"<details><summary>{data['name']} ({ended})</summary>", "", "````text", f"$ {' '.join(data['argv'])}"]
-    lines += [f"{line['at']:9.4f} {_ARROWS[line['from']]} {line['line']}" for line in data["lines"]]
+    arrows = dict(zip(data["roles"], "><", strict=True))
+    lines += [f"{line['at']:9.4f} {arrows.get(line['from'], '#')} {line['line']}" for line in data["lines"]]
     if data["lines_left_out"]:
         lines.append(f"({data['lines_left_out']} lines in the middle are left out)")
     if data["stderr"]:

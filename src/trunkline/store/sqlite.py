@@ -13,13 +13,14 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from trunkline.base import paths
 from trunkline.core.faults import ConfigError, SessionDamaged, SessionExists, SessionNotFound
 from trunkline.core.log import SessionInfo
 from trunkline.store import locks, names
+from trunkline.store.explaining import explained
 from trunkline.store.migrations import NewerDatabase, migrate
 from trunkline.store.sqlitelog import FLUSH_BUSY_SECONDS, SqliteLog, make_durable, set_busy_seconds
 
@@ -215,28 +216,8 @@ class SqliteStore:
     def _release(self, log: SqliteLog) -> None:
         _let_go(*self._locks.pop(log))
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn what SQLite and the system say into something a user can act on."""
-        try:
-            yield
-        except sqlite3.ProgrammingError:
-            raise
-        except sqlite3.OperationalError as error:
-            raise ConfigError(
-                f"The session database `{self._path}` cannot be used: {error}.",
-                hint="Check the permissions and the free space there.",
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise SessionDamaged(
-                f"The session database `{self._path}` cannot be read: {error}.",
-                hint="Move it away to begin anew, or put a copy in its place.",
-            ) from error
-        except OSError as error:
-            raise ConfigError(
-                f"The session database `{self._path}` cannot be opened: {error.strerror}.",
-                hint="Check the permissions and the free space there.",
-            ) from error
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained("session database", self._path, SessionDamaged)
 
 
 def _let_go(fd: int, path: str) -> None:

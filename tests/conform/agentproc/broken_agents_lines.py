@@ -107,6 +107,28 @@ class IsCutOff(GoodAgent):
         super().on_term()
 
 
+@habit()
+class AnswersAtOnce(GoodAgent):
+    """Nothing bad: there is just no time to interrupt it. It may be gone or still leaving when the signal comes."""
+
+    def long(self) -> Iterator[str]:
+        yield "1 and so on"
+
+    def leave(self) -> int:
+        time.sleep(time.time_ns() // 1_000_000 % 3 * 0.02)
+        return 0
+
+
+@habit()
+class SilentForLong(GoodAgent):
+    def long(self) -> Iterator[str]:
+        time.sleep(0.5)
+        yield "all of it"
+
+    def on_term(self, *_: object) -> None:
+        os._exit(7)
+
+
 @habit("ap4.line.event")
 class Chats(GoodAgent):
     def begin(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conform.agentproc.broken_agents import HABITS
+from trunkline.conform.agentproc.agent import ending
 from trunkline.conform.agentproc.agent.catalogue import SUITES
 from trunkline.conform.agentproc.agent.stage import Stage, Target
 from trunkline.conform.kit import Result
@@ -17,7 +18,7 @@ from trunkline.wires.agentproc.messages import Dialect
 RUN_AGENT = Path(__file__).with_name("run_agent.py")
 # Longer than a habit takes on a busy machine, shorter than the agents that hang.
 PATIENCE = 2.5
-AGENTS_AT_A_TIME = 6
+AGENTS_AT_A_TIME = 8
 
 DIALECTS: dict[str, Dialect] = {"ap": "0.1", "ap4": "0.4"}
 
@@ -69,9 +70,27 @@ def test_habits_name_checks_that_exist() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", SUITES)
 async def test_an_agent_that_follows_the_protocol_passes_every_check(dialect: Dialect) -> None:
-    results = await results_of("GoodAgent", dialect, jobs=4, patience=10.0)
+    results = await results_of("GoodAgent", dialect, jobs=8, patience=10.0)
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []
     assert len(results) == len(SUITES[dialect].checks)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("dialect", SUITES)
+async def test_an_agent_that_answers_at_once_cannot_be_interrupted(dialect: Dialect) -> None:
+    results = await results_of("AnswersAtOnce", dialect, "*.term.*", jobs=4)
+    assert {(each.verdict, each.reason.partition(";")[0]) for each in results} == {
+        ("not exercised", "the answer was over before SIGTERM could cut it off")
+    }
+
+
+@pytest.mark.process
+async def test_an_agent_that_is_silent_until_its_answer_is_whole_is_interrupted_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ending, "SILENT_SECONDS", 0.4)
+    results = await results_of("SilentForLong", "0.1", "ap.term.status")
+    assert [(each.verdict, each.reason) for each in results] == [("failed", "the exit status is 7")]
 
 
 @pytest.mark.process

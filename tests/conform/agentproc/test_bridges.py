@@ -19,7 +19,9 @@ PLACES = ("{profile}", "{message}", "{session}")
 OPTIONAL = ("{session_name}", "{from}", "{image}", "{file}")
 # Longer than a turn takes on a busy machine, shorter than the bridges that hang.
 PATIENCE = 2.0
-BRIDGES_AT_A_TIME = 6
+BRIDGES_AT_A_TIME = 8
+# They do nothing but wait for their limits.
+SLOW_BRIDGES_AT_A_TIME = 20
 
 
 def target(name: str, patience: float) -> Target:
@@ -51,7 +53,7 @@ def group(check: str) -> str:
 @pytest.mark.parametrize("slow", [False, True], ids=["at once", "in time"])
 async def test_a_bad_habit_fails_its_checks(slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SUITE, "gate", None)
-    slots = asyncio.Semaphore(BRIDGES_AT_A_TIME)
+    slots = asyncio.Semaphore(SLOW_BRIDGES_AT_A_TIME if slow else BRIDGES_AT_A_TIME)
     tried = [
         unnoticed(name, fails, slots)
         for name, habit in HABITS.items()
@@ -74,14 +76,32 @@ def test_habits_name_checks_that_exist() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 async def test_a_bridge_that_follows_the_protocol_passes_every_check() -> None:
-    results = await results_of("GoodBridge", jobs=6, patience=5.0)
+    made = target("GoodBridge", 5.0)
+    results, records = await SUITE.run(SUITE.select(()), lambda check: Stage(made, check), jobs=8)
     # It tells all at the end, so nothing can be seen while the agent runs.
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == [
         ("br.partial.live", "the bridge tells everything at the end")
     ]
+    assert {line["from"] for record in records for line in record.export()["lines"]} == {"bridge", "kit"}
 
 
 def test_a_command_is_filled_in_one_pass_and_without_what_there_is_nothing_to_say_of() -> None:
     template = ("b", "--p={profile}", "{message}", "--from", "{from}", "--name", "{session_name}", "{session}")
     asked = Ask("{session}", session="s", session_name="n")
     assert command(template, "p.yaml", asked) == ("b", "--p=p.yaml", "{session}", "--name", "n", "s")
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (("b", "{message}", "{from}"), ("b", "hi")),
+        (("{from}",), ()),
+        (("b", "-m{message}", "{from}"), ("b", "-mhi")),
+        (("b", "--", "{from}", "{image}", "{message}"), ("b", "--", "hi")),
+        (("b", "--from", "{from}", "{image}", "{message}"), ("b", "hi")),
+    ],
+)
+def test_only_a_flag_goes_with_what_there_is_nothing_to_say_of(
+    template: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert command(template, "p.yaml", Ask("hi")) == words

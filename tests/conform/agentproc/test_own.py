@@ -27,7 +27,7 @@ PATIENCE = 6.0
 @pytest.mark.timeout(120)
 async def test_the_bridge_passes_every_check() -> None:
     target = Target((*RUN, "--json"), {}, timeout=2 * PATIENCE, patience=PATIENCE)
-    results, _ = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=4)
+    results, _ = await SUITE.run(SUITE.select(()), lambda name: Stage(target, name), jobs=8)
     # With `--json` everything is told at the end; the next test looks at what is shown meanwhile.
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == [
         ("br.partial.live", "the bridge tells everything at the end")
@@ -38,7 +38,7 @@ async def test_the_bridge_passes_every_check() -> None:
 async def test_the_bridge_shows_people_what_comes_as_it_comes() -> None:
     target = Target(RUN, {}, timeout=2 * PATIENCE, patience=PATIENCE)
     checks = SUITE.select(["br.partial.live", "br.partial.decoded", "br.error.body", "br.error.stderr", "br.exit.same"])
-    results, _ = await SUITE.run(checks, lambda name: Stage(target, name), jobs=4)
+    results, _ = await SUITE.run(checks, lambda name: Stage(target, name), jobs=8)
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []
 
 
@@ -50,7 +50,7 @@ async def test_an_agent_that_is_served_passes_every_check(dialect: Dialect) -> N
     argv = (*TRUNKLINE, "serve", "scripted", "--script", "conformance")
     target = AgentTarget(argv, {}, dialect, timeout=2 * PATIENCE, patience=PATIENCE, exit_seconds=PATIENCE / 2)
     suite = SUITES[dialect]
-    results, _ = await suite.run(suite.select(()), lambda name: AgentStage(target, name), jobs=4)
+    results, _ = await suite.run(suite.select(()), lambda name: AgentStage(target, name), jobs=8)
     prefix = next(iter(suite.checks)).split(".")[0]
     # The script does not look at attachments.
     assert [each.check.id for each in results if each.verdict != "passed"] == [f"{prefix}.attach.seen"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,18 @@ def test_a_file_is_read_and_its_directory_remembered(tmp_path: Path) -> None:
     assert find(str(path)) == profile
 
 
+def test_a_path_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "p.yaml").write_text("command: agent\n")
+    assert find("~/p.yaml").directory == str(tmp_path)
+    with pytest.raises(ConfigError, match=f"There is no profile `{tmp_path}/none.yaml`"):
+        find("~/none.yaml")
+
+
+def test_what_others_write_in_braces_is_no_reason_for_a_warning() -> None:
+    assert read("command: docker\nargs: ['{{.Name}}', '{{json .}}', '{{MESSAGE}}', '{message}']\n").warnings == ()
+
+
 def test_zero_seconds_are_no_limit_and_so_is_what_no_clock_can_count() -> None:
     assert read("command: a\ntimeout_secs: 0\n").timeout_secs is None
     profile = read("command: a\ntimeout_secs: 99999999\n")
@@ -127,9 +140,20 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
         ("", "p.yaml: the profile is empty. It needs at least `command: PROGRAM`."),
         ("- a\n", "p.yaml, line 1: a profile is a mapping. Write `command: PROGRAM`."),
         ("args: []\n", "p.yaml: `command` is missing. Write `command: PROGRAM`."),
+        (
+            "comand: echo hi\n",
+            "p.yaml: `command` is missing. p.yaml, line 1: `comand` is not a key of a profile. Did you mean `command`?",
+        ),
+        (
+            "agentproc:\n  cmd: agent\n",
+            "p.yaml, line 2: `agentproc.cmd` is not a key of a profile. Did you mean `command`?",
+        ),
         ("command: '  '\n", "p.yaml, line 1: `command` must not be empty."),
         ("command: yes\n", "p.yaml, line 1: `command` must be a text, not a truth value. Put it in quotes."),
-        ("command: [a]\n", "p.yaml, line 1: `command` must be a text, not a list."),
+        (
+            "command: [a, b]\n",
+            "line 1: `command` must be a text, not a list. Write the program alone here, and the rest as `args`.",
+        ),
         (
             "agentproc:\n  command: 5\n",
             "p.yaml, line 2: `agentproc.command` must be a text, not a number. Put it in quotes.",
@@ -184,6 +208,15 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
         ("command: a\ncwd: {{PROFILE_DIR}}/x\n", 'needs quotes, as in "{{MESSAGE}}".'),
         ("command: a\nargs:\n\t- b\n", "Indent with spaces, not with tabs."),
         ("command: 'a\n", "p.yaml, line 1: not YAML: "),
+        (
+            "command: a\n  args: [b]\n",
+            "p.yaml, line 2: not YAML: this line does not fit the one above it. Keys that belong together begin in the",
+        ),
+        ("env:\n    A: b\n  C: d\ncommand: a\n", "line 3: not YAML: this line does not fit the one above it."),
+        (
+            "command: a\ndescription: it: is\n",
+            "line 2: not YAML: a second `: ` in this line. Put a text that holds one in quotes.",
+        ),
         ('command: "a\\0b"\n', "line 1: a NUL character"),
         ("command: \ud800\n", "line 1: not YAML: half a character"),
         ("command: a\ncwd: " + "[" * 100_000, "line 2: nested deeper than"),
@@ -204,6 +237,20 @@ def test_aliases_of_single_values_are_followed() -> None:
     [
         ("timeout_sec: 5", "p.yaml, line 2: `timeout_sec` is not a key of a profile. Did you mean `timeout_secs`?"),
         ("zzz: 5", "p.yaml, line 2: `zzz` is not a key of a profile."),
+        ("environment: {A: b}", "p.yaml, line 2: `environment` is not a key of a profile. Did you mean `env`?"),
+        ("workdir: x", "p.yaml, line 2: `workdir` is not a key of a profile. Did you mean `cwd`?"),
+        ("arguments: [x]", "p.yaml, line 2: `arguments` is not a key of a profile. Did you mean `args`?"),
+        ("timeout: 5", "p.yaml, line 2: `timeout` is not a key of a profile. Did you mean `timeout_secs`?"),
+        (
+            "args: [x, '{{ MESSAGE }}']",
+            "p.yaml, line 2: `args[1]` holds `{{ MESSAGE }}`, which is no placeholder and stays so. Did you mean `{{M",
+        ),
+        ("resume_args: ['{{session-id}}']", "p.yaml, line 2: `resume_args[0]` holds `{{session-id}}`, which is no"),
+        ("cwd: 'x/{{session}}'", "p.yaml, line 2: `cwd` holds `{{session}}`, which is no placeholder"),
+        (
+            "env: {A: '{{UNKNOWN}}'}",
+            "p.yaml, line 2: `env.A` holds `{{UNKNOWN}}`, which is no placeholder and stays so. The placeholders are `",
+        ),
         ("budget_secs: 5", "p.yaml, line 2: `budget_secs` is not used here. Use `timeout_secs`"),
         ("executor: claude", "p.yaml, line 2: `executor` is not used here. Trunkline runs `command` instead."),
         ("env: {AGENT_MESSAGE: x}", "p.yaml, line 2: `env.AGENT_MESSAGE` has no effect"),
@@ -233,105 +280,16 @@ def test_what_a_file_says_about_itself_is_no_reason_for_a_warning() -> None:
     assert read(text).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("command", "args"),
-    [
-        ("sh", ["-c", "agent {{MESSAGE}}"]),
-        ("bash -lc", ["agent '{{MESSAGE}}'"]),
-        ("/usr/bin/env bash -ec", ["agent {{SESSION_NAME}}"]),
-        ("busybox sh -c", ["agent {{SESSION_ID}}"]),
-        ("bash -euo pipefail -c", ["agent {{MESSAGE}}"]),
-        ("zsh -c --", ["{{MESSAGE}}"]),
-        ("fish", ["--command=agent {{MESSAGE}}"]),
-        ("docker exec box sh -c", ["agent {{MESSAGE}}"]),
-        ("my-wrapper", ["bash", "-c", "agent {{MESSAGE}}"]),
-        ('sh -c "agent {{MESSAGE}}"', []),
-        ("sh {{MESSAGE}}", []),
-        ("{{MESSAGE}}", []),
-        ("env {{MESSAGE}}", []),
-        ("env -S", ["agent {{MESSAGE}}"]),
-        ("env PATH={{MESSAGE}} agent", []),
-        ("python3 -c", ["print('{{MESSAGE}}')"]),
-        ("python3.11 -Ic", ["{{MESSAGE}}"]),
-        ("python -m {{MESSAGE}}", []),
-        ("node -e", ["log('{{MESSAGE}}')"]),
-        ("node", ["--eval=log('{{MESSAGE}}')"]),
-        ("perl -ne", ["print '{{MESSAGE}}'"]),
-        ("perl -e", ["print @ARGV", "{{MESSAGE}}"]),
-        ("ruby -e", ["puts '{{MESSAGE}}'"]),
-        ("awk", ["/{{MESSAGE}}/"]),
-        ("timeout 5 python -c", ["{{MESSAGE}}"]),
-        ("ssh host agent", ["{{MESSAGE}}"]),
-        ("su me -c", ["agent {{MESSAGE}}"]),
-    ],
-)
-def test_a_message_that_something_would_run_is_refused(command: str, args: list[str]) -> None:
-    text = yaml.safe_dump({"command": command, "args": args})
-    assert "is refused. `{{" in refusal(text)
-    key = "args" if args else "command"
-    assert f"`{key}" in refusal(text)
-
-
-@pytest.mark.parametrize(
-    ("command", "args"),
-    [
-        ("sh -c", ['agent "$1"', "sh", "{{MESSAGE}}"]),
-        ("sh -c", ['"$@" a "b" c', "sh", "{{MESSAGE}}"]),
-        ("env sh -c", ['agent "$1"', "sh", "{{MESSAGE}}"]),
-        ("sh -c", ["cd {{PROFILE_DIR}} && ./agent"]),
-        ("bash agent.sh", ["{{MESSAGE}}"]),
-        ("bash -o pipefail agent.sh", ["{{MESSAGE}}"]),
-        ("agent --shell bash -p", ["{{MESSAGE}}"]),
-        ("python3 agent.py {{MESSAGE}}", []),
-        ("python3 -m agent", ["{{MESSAGE}}"]),
-        ("python3 -c", ["import sys", "{{MESSAGE}}"]),
-        ("node agent.js -p", ["{{MESSAGE}}"]),
-        ("node -e", ["1", "--", "{{MESSAGE}}"]),
-        ("bun run agent.ts", ["{{MESSAGE}}"]),
-        ("env FROM={{SESSION_NAME}} agent", ["{{MESSAGE}}"]),
-        ("flock /tmp/lock agent", ["{{MESSAGE}}"]),
-        ("gemini -p", ["{{MESSAGE}}"]),
-    ],
-)
-def test_a_message_as_an_argument_of_its_own_is_fine(command: str, args: list[str]) -> None:
-    profile = read(yaml.safe_dump({"command": command, "args": args}))
-    assert (*profile.command, *profile.args) == (*command.split(), *args)
-
-
-def test_arguments_for_a_resumed_session_are_looked_at_where_they_stand() -> None:
-    text = yaml.safe_dump(
-        {"command": "sh", "resume_args": ["-c", "agent --resume {{SESSION_ID}}"], "args": ["agent.sh"]}
-    )
-    assert "`resume_args[1]` is refused" in refusal(text)
-
-
-@pytest.mark.parametrize("command", ["sh", "bash -s", "env bash", "python3 -u", "python -", "node", "perl -n"])
-@pytest.mark.parametrize("how", ["stdin: message", "protocol: '0.4'", "protocol: auto"])
-def test_an_interpreter_that_would_run_the_message_on_its_input_is_refused(command: str, how: str) -> None:
-    assert "The message comes on the input of" in refusal(f"command: {command}\n{how}\n")
-
-
-@pytest.mark.parametrize(
-    "command", ["sh agent.sh", "bash -c cat", "python3 -m agent", "python3 -c pass", "cat", "perl -epass"]
-)
-def test_a_program_that_reads_its_input_may_have_the_message_there(command: str) -> None:
-    assert read(f"command: {command}\nstdin: message\n").stdin == "message"
-
-
-@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "GIT_SSH_COMMAND"])
-def test_a_variable_that_programs_run_cannot_come_from_the_chat(name: str) -> None:
-    complaint = refusal(f"command: a\nenv:\n  {name}: 'x {{{{MESSAGE}}}}'\n")
-    assert f"line 3: `env.{name}` must not hold `{{{{MESSAGE}}}}`" in complaint
-    assert read("command: a\nenv: {Q: '{{MESSAGE}}'}\n").env == {"Q": "{{MESSAGE}}"}
-
-
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot be read: No such file or directory\."):
         load(str(tmp_path / "none.yaml"))
-    with pytest.raises(ConfigError, match=r"cannot be read: Is a directory\."):
+    with pytest.raises(ConfigError, match=r"cannot be read: it is a directory\."):
         load(str(tmp_path))
-    with pytest.raises(ConfigError, match="embedded null byte"):
+    with pytest.raises(ConfigError, match=r"cannot be read: No such file or directory\."):
         load("a\0b")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match=r"cannot be read: it is not a file\."):
+        load(str(tmp_path / "pipe"))
     (tmp_path / "latin.yaml").write_bytes(b"command: a\ndescription: gr\xf6\xdfer\n")
     with pytest.raises(ConfigError, match=r"latin\.yaml, line 2: not UTF-8\. Save the file as UTF-8\."):
         load(str(tmp_path / "latin.yaml"))

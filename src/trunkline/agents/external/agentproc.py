@@ -85,6 +85,12 @@ class AgentProcAgent:
     def capabilities(self) -> Capabilities:
         return Capabilities(approval=self.profile.permission, thinking=self.profile.protocol != "0.1", resume=True)
 
+    def problem(self) -> str | None:
+        """Why it cannot answer here, as far as that can be told without trying."""
+        from trunkline.wires.agentproc import profile_check
+
+        return profile_check.problem(self.profile, os.environ if self._environ is None else self._environ)
+
     async def open(self, request: OpenRequest) -> AgentProcConversation:
         """Begin or resume a dialogue. The program is started by its first turn."""
         profile = self.profile if self.profile.cwd is not None else self.profile.replace(cwd=request.workspace)

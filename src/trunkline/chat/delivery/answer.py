@@ -33,6 +33,11 @@ FIRST_SECONDS = 1.0
 #: New text that is looked at without waiting, so that a fast agent's answer is not held in one piece.
 MOST_NEW_CHARS = 64 * 1024
 
+#: The longest answer: some fifty messages. An agent that writes more has lost its way, and nobody would read it.
+MOST_CHARS = 200_000
+
+LEFT_OUT = "(the rest of this answer was left out)"
+
 #: How long `finish` waits for the answer to be shown. What is not shown by then goes on by itself.
 FINISH_SECONDS = 30.0
 
@@ -52,12 +57,23 @@ class Answer:
         self._current: Message | None = None
         self._messages: list[Message] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._room = MOST_CHARS
+        """How many characters more are shown."""
+        self._left_out = False
         self._complete = False
 
     def feed(self, text: str) -> None:
-        """More of the text. Costs next to nothing; what is shown follows at the platform's pace."""
+        """More of the text. Costs next to nothing; what is shown follows at the platform's pace.
+
+        What goes beyond `MOST_CHARS` is left out, and the end says so.
+        """
         if self._complete:
             raise RuntimeError("the answer is complete")
+        self._left_out = self._left_out or len(text) > self._room
+        text = text[: self._room]
+        self._room -= len(text)
+        if not text:
+            return
         self._new.append(text)
         self._new_chars += len(text)
         if self._new_chars >= MOST_NEW_CHARS:
@@ -84,6 +100,8 @@ class Answer:
         """
         if self._complete:
             return
+        if self._left_out:
+            footer = f"{LEFT_OUT}\n\n{footer}".strip()
         with self._whole():
             if footer:
                 before = closed(self._rest.rstrip())

@@ -13,11 +13,12 @@ import asyncio
 import os
 from collections.abc import Callable
 
+from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import Message
 from trunkline.chat.delivery.patience import Patience
 from trunkline.chat.delivery.rows import Body, Words
 from trunkline.chat.delivery.splitting import closed
-from trunkline.chat.delivery.verdicts import Doubt, Refused, Taken, Verdict, judged
+from trunkline.chat.delivery.verdicts import Doubt, Later, Refused, Taken, Verdict, judged
 from trunkline.chat.platform import Platform, SendFailed
 from trunkline.core.faults import ConfigError
 
@@ -39,6 +40,7 @@ class Lane:
         platform: Platform,
         chat: str,
         patience: Patience,
+        losses: Losses,
         *,
         trouble: Callable[[], None],
         idle: Callable[[Lane], None],
@@ -46,6 +48,7 @@ class Lane:
         """`trouble` is called when a message failed or is unknown, `idle` when nothing is left to do."""
         self._platform = platform
         self._patience = patience
+        self._losses = losses
         self.chat = chat
         self._trouble = trouble
         self._idle = idle
@@ -125,6 +128,9 @@ class Lane:
             await self._record(lambda: self._edited(message, body, verdict))
             return
         try:
+            lost = self._losses.take(self.chat)
+            if lost and not await self._told(lost, message):
+                return
             body = message.begun()
         except ConfigError:
             # Not without the disk.
@@ -133,6 +139,15 @@ class Lane:
         seconds = TEXT_SECONDS if isinstance(body, Words) else FILE_SECONDS
         verdict = await judged(lambda: self._send(message, body), seconds)
         await self._record(lambda: self._sent(message, verdict))
+
+    async def _told(self, lost: list[int], message: Message) -> bool:
+        """Tell the chat of what was lost, before the next message; False: that one is not to be sent now."""
+        verdict = await self._losses.say(self.chat, TEXT_SECONDS)
+        await self._record(lambda: self._losses.put_back(lost, verdict))
+        wait = self._patience.wait(_now(), verdict.seconds) if isinstance(verdict, Later) else None
+        message.not_before = _now() + (wait or 0.0)
+        # Meanwhile it may have become superfluous, or it is time to stop.
+        return wait is None and message.is_open and not self._closing
 
     async def _send(self, message: Message, body: Body) -> str:
         row = message.row

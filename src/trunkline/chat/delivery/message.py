@@ -8,11 +8,14 @@ who was writing is gone.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 
 from trunkline.chat.delivery.rows import Body, Row, Rows, Words
 from trunkline.chat.delivery.splitting import resumed
 from trunkline.chat.delivery.states import OPEN, Cause, State, after
+
+_logger = logging.getLogger(__name__)
 
 
 class Message:
@@ -110,13 +113,11 @@ class Message:
         if self.doubtful:
             self.doubted(problem)
         else:
-            self._keep(self.row.replace(state=after(self.row.state, Cause.REFUSED), shown=None, problem=problem))
+            self._lose(self.row.replace(state=after(self.row.state, Cause.REFUSED), shown=None, problem=problem))
 
     def doubted(self, problem: str) -> None:
         """Whether it arrived will never be known."""
-        row = self.row.replace(state=after(self.row.state, Cause.DOUBTED), problem=problem)
-        if not self._goes_on(row, self._given, self.growing):
-            self._keep(row)
+        self._lose(self.row.replace(state=after(self.row.state, Cause.DOUBTED), problem=problem))
 
     def changed(self, body: Body) -> None:
         """The platform shows this now."""
@@ -127,7 +128,7 @@ class Message:
 
     def stale(self, problem: str) -> None:
         """The platform has it, and will not take its last text."""
-        self._keep(self.row.replace(state=after(self.row.state, Cause.STALE), problem=problem))
+        self._lose(self.row.replace(state=after(self.row.state, Cause.STALE), problem=problem))
 
     def gone(self, problem: str) -> None:
         """The platform cannot change it any more: it is sent anew, as a new message."""
@@ -136,6 +137,15 @@ class Message:
         self.doubtful = False
 
     # How it is kept.
+
+    def _lose(self, row: Row) -> None:
+        """It failed, or is unknown: the owner should hear of it. Not of its text: others may read the log."""
+        if not self._goes_on(row, self._given, self.growing):
+            self._keep(row)
+        _logger.warning(
+            "Message %d to `%s` on %s is %s: %s (`trunkline bridge outbox` tells more)",
+            row.id, row.chat, row.platform, row.state, row.problem,
+        )  # fmt: skip
 
     def _goes_on(self, old: Row, given: int, growing: bool) -> bool:
         """Leave a message whose fate is unknown as it was sent, and become a new one with what comes after that.

@@ -7,7 +7,8 @@ again, `start` takes up what was left:
     sending                      sent again where the platform is idempotent, else `unknown`
     sent, with a newer text      changed
 
-What failed for good and what is unknown stays on disk, for people: `unsettled`, and `Rows.retry` and `Rows.drop`.
+What failed for good and what is unknown stays on disk, for people: `unsettled`, and `Rows.retry` and `Rows.drop`. The
+log tells the owner of each, and a line in the chat those who write there; see `losses`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 
 from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.lane import Lane
+from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import Message
 from trunkline.chat.delivery.patience import Patience
 from trunkline.chat.delivery.rows import Body, Enclosure, Row, Rows, Words
@@ -73,6 +75,7 @@ class Outbox:
         """`chance` gives numbers from 0 to 1, to spread what is tried again."""
         self._platform = platform
         self._rows = Rows(store)
+        self._losses = Losses(platform, self._rows)
         self._chance = chance
         self._lanes: dict[str, Lane] = {}
         self._watch: asyncio.TimerHandle | None = None
@@ -98,7 +101,7 @@ class Outbox:
         self.store.claim(self._platform.name)
         self._rows.prune()
         self._take_up()
-        if self.unsettled():
+        if self._rows.has_unsettled(self._platform.name):
             self._keep_watch()
 
     def post(self, chat: str, text: str, *, buttons: Sequence[Button] = (), reply_to: str | None = None) -> Posting:
@@ -122,9 +125,9 @@ class Outbox:
         """An answer that is shown while it is being written."""
         return Answer(self, chat, reply_to)
 
-    def unsettled(self) -> list[Row]:
-        """What failed and what is unknown, oldest first."""
-        return self._rows.unsettled(self._platform.name)
+    def unsettled(self, chat: str | None = None) -> list[Row]:
+        """What failed and what is unknown, oldest first; of one chat or of all."""
+        return self._rows.unsettled(self._platform.name, chat)
 
     async def drained(self, seconds: float) -> bool:
         """Wait until all that can be sent was sent, but no longer than this. Answers that still grow do not count."""
@@ -201,7 +204,8 @@ class Outbox:
     def _lane(self, chat: str) -> Lane:
         lane = self._lanes.get(chat)
         if lane is None:
-            lane = Lane(self._platform, chat, Patience(self._chance), trouble=self._keep_watch, idle=self._retire)
+            patience = Patience(self._chance)
+            lane = Lane(self._platform, chat, patience, self._losses, trouble=self._keep_watch, idle=self._retire)
             self._lanes[chat] = lane
         return lane
 
@@ -236,7 +240,7 @@ class Outbox:
         try:
             if self._rows.version() != self._version:
                 self._take_up()
-            if self.unsettled():
+            if self._rows.has_unsettled(self._platform.name):
                 self._keep_watch()
         except ConfigError:
             # The disk may be there again the next time.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from trunkline.base import jsontext
@@ -21,10 +22,15 @@ SENT_DAYS = 7
 #: For how long one stays that was not sent, or perhaps: after that nobody wants it any more.
 UNSETTLED_DAYS = 90
 
+#: How often to look for rows to remove, while there are new ones.
+PRUNE_SECONDS = DAY_SECONDS
+
 #: Enough of a platform's complaint to act on.
 PROBLEM_CHARS = 500
 
 _COLUMNS = "key, platform, chat, token, body, shown, reply_to, state, message, renewed, problem, created"
+# The first term is that of the indexes, which are not used without it.
+_LOST = "state <> 'sent' AND state IN ('failed', 'unknown')"
 
 
 class Words(Value):
@@ -81,10 +87,13 @@ class Rows:
 
     def __init__(self, store: ChatStore) -> None:
         self.store = store
+        self._pruned = time.time()
 
     def add(self, platform: str, chat: str, body: Body, reply_to: str | None = None) -> Row:
         """A new message, `pending`."""
         now, token = time.time(), secrets.token_hex(16)
+        if now - self._pruned >= PRUNE_SECONDS:
+            self.prune()
         added = self.store.execute(
             "INSERT INTO outbox (platform, chat, token, body, reply_to, state, created, changed)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -111,12 +120,33 @@ class Rows:
         rows += self._select("platform = ? AND state = 'sent' AND shown IS NOT body", blob(platform))
         return sorted(rows, key=lambda row: row.id)
 
-    def unsettled(self, platform: str | None = None) -> list[Row]:
-        """What failed, and what may have failed, oldest first; of one platform or of all."""
-        states = sorted(UNSETTLED)
-        if platform is None:
-            return self._select("state IN (?, ?)", *states)
-        return self._select("platform = ? AND state IN (?, ?)", blob(platform), *states)
+    def unsettled(self, platform: str | None = None, chat: str | None = None) -> list[Row]:
+        """What failed, and what may have failed, oldest first; of one platform or of all, of one chat or of all."""
+        given = {"platform": platform, "chat": chat}
+        wanted = {column: blob(value) for column, value in given.items() if value is not None}
+        return self._select(" AND ".join([*(f"{column} = ?" for column in wanted), _LOST]), *wanted.values())
+
+    def has_unsettled(self, platform: str) -> bool:
+        """Whether there is any of them."""
+        found = self.store.execute(
+            f"SELECT EXISTS (SELECT 1 FROM outbox WHERE platform = ? AND {_LOST})",  # noqa: S608
+            blob(platform),
+        )
+        return bool(found.fetchone()[0])
+
+    def untold(self, platform: str, chat: str) -> list[int]:
+        """The ids of those that their chat was not told of."""
+        found = self.store.execute(
+            f"SELECT key FROM outbox WHERE platform = ? AND chat = ? AND told = 0 AND {_LOST}",  # noqa: S608
+            blob(platform), blob(chat),
+        )  # fmt: skip
+        return [key for (key,) in found.fetchall()]
+
+    def tell(self, ids: Iterable[int], *, told: bool = True) -> None:
+        """Their chat was told of them; or was not, after all."""
+        with self.store.together():
+            for id in ids:
+                self.store.execute("UPDATE outbox SET told = ? WHERE key = ?", told, id)
 
     def retry(self, id: int) -> Row | None:
         """Have a failed or unknown message tried again; an unknown one may then appear twice. None: there is no such.
@@ -147,14 +177,14 @@ class Rows:
 
     def prune(self) -> None:
         """Remove what nobody will ask for."""
-        now = time.time()
+        now = self._pruned = time.time()
         self.store.execute(
             "DELETE FROM outbox WHERE changed < ? AND state = 'sent' AND shown IS body", now - SENT_DAYS * DAY_SECONDS
         )
         self.store.execute(
-            "DELETE FROM outbox WHERE changed < ? AND state IN (?, ?)",
-            now - UNSETTLED_DAYS * DAY_SECONDS, *sorted(UNSETTLED),
-        )  # fmt: skip
+            f"DELETE FROM outbox WHERE changed < ? AND {_LOST}",  # noqa: S608
+            now - UNSETTLED_DAYS * DAY_SECONDS,
+        )
 
     def version(self) -> int:
         """A number that changes when another process changes the database."""

@@ -40,9 +40,13 @@ GUESSES = 8
 #: Marks, joiners and the like that belong to the character before. No character people write has more.
 LONGEST_CLUSTER = 32
 
-_FENCE_LINE = re.compile(r"^([ \t]*+)(`{3,}+|~{3,}+)([^\n]*+)", re.MULTILINE)
+#: A longer run of backticks or tildes is a ruler, or an attack: taken for a fence, it would be repeated at each cut.
+LONGEST_FENCE = 64
+
+_MARK = rf"(?:`{{3,{LONGEST_FENCE}}}+(?!`)|~{{3,{LONGEST_FENCE}}}+(?!~))"
+_FENCE_LINE = re.compile(rf"^([ \t]*+)({_MARK})([^\n]*+)", re.MULTILINE)
 # No more indentation than this: looking further, at each cut, would not be linear.
-_RUN = re.compile(r"[ \t]{0,64}+(?:`{3,}+|~{3,}+)")
+_RUN = re.compile(rf"[ \t]{{0,64}}+{_MARK}")
 _JOINER = "\u200d"
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)++")
 
@@ -196,7 +200,8 @@ class _Splitter:
 
     def _part(self, start: int, opening: str, cut: _Cut) -> str:
         content = self._text[start : cut.end]
-        return opening + content + cut.closing if content.strip() else ""
+        # Closed once more: a fence's line that is longer than a message is torn, and may open what nothing closes.
+        return closed(opening + content + cut.closing) if content.strip() else ""
 
     def _carries(self, fence: _Fence) -> bool:
         return self._measure(f"{fence.opening}\n\n{fence.closing}") <= self._limit * MOST_FENCE_SHARE

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from trunkline.base import jsontext, paths
@@ -23,6 +23,7 @@ from trunkline.base.values import Value
 from trunkline.chat.platform import File, Inbound
 from trunkline.core.faults import ConfigError
 from trunkline.store import durable, locks
+from trunkline.store.explaining import explained
 from trunkline.store.migrations import NewerDatabase, migrate
 
 #: For how long a message that is delivered again is recognised. Platforms deliver again what is a day or a few old.
@@ -87,6 +88,10 @@ MIGRATIONS = (
         "CREATE INDEX outbox_stale ON outbox (platform) WHERE state = 'sent' AND shown IS NOT body",
         "CREATE INDEX outbox_changed ON outbox (changed)",
     ),
+    (
+        "ALTER TABLE outbox ADD COLUMN told INTEGER NOT NULL DEFAULT 0",
+        "CREATE INDEX outbox_untold ON outbox (platform, chat) WHERE state <> 'sent' AND told = 0",
+    ),
 )
 
 
@@ -122,8 +127,8 @@ class ChatStore:
         self._claims: dict[str, int] = {}
         self._after: list[Callable[[], None]] | None = None
         self._since_pruned = 0
+        self.path = os.path.abspath(path or os.path.join(paths.state_dir(), "chat.db"))
         with self._explained():
-            self.path = os.path.abspath(path or os.path.join(paths.state_dir(), "chat.db"))
             paths.ensure_dir(os.path.dirname(self.path))
             self._touch()
             self.connection = self._connect()
@@ -308,28 +313,8 @@ class ChatStore:
             raise
         return connection
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn what SQLite and the system say into something a user can act on."""
-        try:
-            yield
-        except sqlite3.ProgrammingError:
-            raise
-        except sqlite3.OperationalError as error:
-            raise ConfigError(
-                f"The chat database `{self.path}` cannot be used: {error}.",
-                hint="Check the permissions and the free space there.",
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise ConfigError(
-                f"The chat database `{self.path}` cannot be read: {error}.",
-                hint="Move it away to begin anew, or put a copy in its place.",
-            ) from error
-        except OSError as error:
-            raise ConfigError(
-                f"The chat database cannot be opened: {error.strerror or error}.",
-                hint="Check the permissions and the free space there.",
-            ) from error
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained("chat database", self.path)
 
 
 def blob(text: str) -> bytes:
@@ -351,4 +336,5 @@ def _dumped(item: Inbound) -> bytes:
 def _loaded(content: bytes) -> Inbound:
     known = jsontext.loads(content)
     known["files"] = tuple(File(**file) for file in known["files"])
-    return Inbound(**known)
+    # What another version kept besides is none of ours.
+    return Inbound(**{field: known[field] for field in Inbound.__fields__ if field in known})

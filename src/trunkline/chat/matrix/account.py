@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from trunkline.base import paths
+from trunkline.base.config import USER_FILE
 from trunkline.base.config_schema import suggestion
 from trunkline.base.values import Value
 from trunkline.chat.matrix.client import Homeserver, Refused, TokenRefused
@@ -159,7 +160,8 @@ def configured(table: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[st
     if not homeserver:
         raise ConfigError(
             "`bridge.matrix.homeserver` is missing.",
-            hint='Give its address: `homeserver = "https://matrix.example.org"`.',
+            hint='Write `homeserver = "https://matrix.example.org"` into the section `[bridge.matrix]` of '
+            f"`{os.path.join(paths.config_dir(environ), USER_FILE)}`.",
         )
     password = _secret(table, "password", PASSWORD_ENV, environ)
     # A password that is written down is meant, whatever else is in the environment.

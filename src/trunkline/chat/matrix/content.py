@@ -6,12 +6,12 @@ know changes; so a text has room for a quarter, and its formatted form goes alon
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base import jsontext
+from trunkline.base.printable import without_controls
 from trunkline.chat.platform import Button, FileType
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ CONTENT_BYTES = 56_000
 BUTTONS = "io.trunkline.buttons"
 
 _TYPES: dict[FileType, str] = {"image": "m.image", "file": "m.file", "audio": "m.audio", "video": "m.video"}
-#: What no text needs and some servers refuse.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 #: One picture of a character or the other; clients differ in which they send.
 _VARIATION = "\ufe0f"
 
@@ -38,8 +36,8 @@ def measure(text: str) -> int:
 
 
 def clean(text: str) -> str:
-    """A text without what cannot be sent."""
-    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
+    """A text without what no text needs and some servers refuse."""
+    return without_controls(text.replace("\r\n", "\n"), "\ufffd")
 
 
 def message(

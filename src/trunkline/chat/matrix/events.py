@@ -37,6 +37,8 @@ _TEXT_TYPES = ("m.text", "m.emote")
 _QUOTED = re.compile(r"> (?:\* )?<@[^\n]*\n(?:>[^\n]*\n)*\n?")
 #: The server and the name of a file in it; nothing that could lead elsewhere when it becomes part of an address.
 _MEDIA = re.compile(r"mxc://[A-Za-z0-9.:\[\]-]{1,255}/[A-Za-z0-9_-]{1,255}")
+#: What comes after this is no time: the year 5138.
+_LATEST = 10**11
 #: More is no name.
 _NAME_CHARS = 255
 
@@ -51,6 +53,8 @@ class Message(Value):
     files: tuple[File, ...] = ()
     thread: str | None = None
     """The message that the thread began with, if it is in one."""
+    at: float | None = None
+    """When it was written, as its sender's homeserver says. Nobody checks that."""
 
 
 class Reaction(Value):
@@ -144,6 +148,7 @@ def happened(room: str, events: Sequence[Mapping[str, Any]], me: str) -> Iterato
         found: Happened | None = None
         if event.get("type") == "m.room.message":
             found = _message(event_id, room, sender, content)
+            found = found and found.replace(at=_written(event.get("origin_server_ts")))
         elif event.get("type") == "m.reaction":
             found = _reaction(event_id, room, sender, content)
         # Nothing is left of the content of what was taken back.
@@ -212,9 +217,12 @@ def _message(event_id: str, room: str, sender: str, content: Mapping[str, Any]) 
     if kind in _TEXT_TYPES:
         text = _QUOTED.sub("", body, count=1) if _is_reply(relation) and _QUOTED.match(body) else body
         return Message(event_id, room, sender, text, (), thread)
-    ref = content.get("url")
-    if kind not in _FILE_TYPES or not isinstance(ref, str) or media(ref) is None:
+    if kind not in _FILE_TYPES:
         return None
+    ref = content.get("url")
+    if not isinstance(ref, str) or media(ref) is None:
+        # It cannot be had, as `fetch` will say; who sent it should hear that, too.
+        ref = ""
     given = content.get("filename")
     # The body is a caption if the file's name is elsewhere, and the name if not.
     name, caption = (given, body if body != given else "") if _is_text(given) else (body, "")
@@ -244,6 +252,10 @@ def _is_text(value: Any) -> TypeGuard[str]:
 
 def _name(value: Any) -> str:
     return value[:_NAME_CHARS] if isinstance(value, str) else ""
+
+
+def _written(milliseconds: Any) -> float | None:
+    return milliseconds / 1000 if type(milliseconds) is int and 0 < milliseconds < _LATEST * 1000 else None
 
 
 def _size(value: Any) -> int | None:

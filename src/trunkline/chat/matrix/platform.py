@@ -230,6 +230,7 @@ class MatrixPlatform:
             message.files,
             sender_name=members.get(message.sender, ""),
             private=members.keys() == {self.user, message.sender},
+            at=message.at,
         )
 
     async def _names(self, room: str) -> dict[str, str]:

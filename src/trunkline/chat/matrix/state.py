@@ -13,6 +13,7 @@ from typing import Any
 from trunkline.base import jsontext, paths
 from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
+from trunkline.store import durable
 
 _logger = logging.getLogger(__name__)
 
@@ -59,7 +60,11 @@ def save(directory: str, state: MatrixState) -> None:
     handle = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
+        file.flush()
+        # A power cut after the change of names would else leave a name without content.
+        durable.sync_data(file.fileno())
     os.replace(f"{path}.new", path)
+    durable.sync_directory(directory)
 
 
 def _state(kept: dict[str, Any]) -> MatrixState:

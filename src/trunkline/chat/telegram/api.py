@@ -3,6 +3,7 @@
     SendFailed
     ├── Refused      Telegram said no: its `code` and words
     ├── NotNow       it asked to wait, is in trouble, or was never reached
+    │   └── TokenRefused     it does not accept the token: not the message's fault
     └── Unclear      the request went out, and no answer came back
 
 The bot's token is a part of every address. It is masked in every error, in what the HTTP library logs, and in `repr`.
@@ -11,6 +12,7 @@ The bot's token is a part of every address. It is masked in every error, in what
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -35,6 +37,10 @@ SHOWN_CHARS = 300
 _LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks")
 
 
+#: How the system numbers what it says. It is of no use to people.
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
+
+
 class Refused(SendFailed):
     """Telegram's own no. `code` is like a status of HTTP."""
 
@@ -42,6 +48,10 @@ class Refused(SendFailed):
         super().__init__(message)
         self.code = code
         self.description = description
+
+
+class TokenRefused(NotNow):
+    """Telegram does not accept the token, or not any more. What was to be sent can be, once there is another."""
 
 
 def decode(status: int, body: bytes, mask: Callable[[str], str] = str) -> Any:
@@ -81,13 +91,21 @@ def _refusal(status: int, answer: Mapping[str, Any], mask: Callable[[str], str])
     parameters = parameters if isinstance(parameters, dict) else {}
     if code == 429:
         seconds = parameters.get("retry_after")
-        return NotNow(f"Telegram asks to slow down: {words}", float(seconds) if isinstance(seconds, int) else None)
+        wait = float(seconds) if isinstance(seconds, int) else None
+        return NotNow(_sentence(f"Telegram asks to slow down: {words}"), wait)
+    if code == 401:
+        return TokenRefused(_sentence(f"Telegram does not accept the bot token: {words}"))
     if code >= 500:
-        return NotNow(f"Telegram is in trouble: {words}")
-    message = f"Telegram refused ({code}): {words}"
+        return NotNow(_sentence(f"Telegram is in trouble: {words}"))
+    message = _sentence(f"Telegram refused ({code}): {words}")
     if (moved := parameters.get("migrate_to_chat_id")) is not None:
         message = f"The group has become a supergroup with the id `{moved}`; write there to go on."
     return Refused(message, code, words)
+
+
+def _sentence(text: str) -> str:
+    """The text with a full stop: a hint may follow it."""
+    return f"{text.rstrip(' .')}."
 
 
 class Api:
@@ -192,7 +210,7 @@ class Api:
         async for part in response.aiter_bytes():
             size += len(part)
             if size > limit:
-                raise SendFailed(f"The file is larger than {limit} bytes.")
+                raise SendFailed(f"The file has more than the {megabytes(limit)} that a bot may download.")
             file.write(part)
 
     @asynccontextmanager
@@ -205,11 +223,11 @@ class Api:
             async with self._client.stream(verb, address, timeout=timeout, **request) as response:
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
-            raise NotNow(f"Telegram cannot be reached: {self._reason(error)}") from None
+            raise NotNow(_sentence(f"Telegram cannot be reached: {self._reason(error)}")) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            raise SendFailed(f"`api_url` is no address: {self._reason(error)}") from None
+            raise SendFailed(_sentence(f"`api_url` is no address: {self._reason(error)}")) from None
         except httpx.HTTPError as error:
-            raise Unclear(f"The connection to Telegram broke: {self._reason(error)}") from None
+            raise Unclear(_sentence(f"The connection to Telegram broke: {self._reason(error)}")) from None
         except RuntimeError:
             # How the HTTP library says that it was closed in the meantime.
             if not self._client.is_closed:
@@ -217,7 +235,12 @@ class Api:
             raise NotNow("The connection to Telegram was closed.") from None
 
     def _reason(self, error: Exception) -> str:
-        return self.text(str(error) or type(error).__name__)[:SHOWN_CHARS]
+        return self.text(_ERRNO.sub("", str(error)) or type(error).__name__)[:SHOWN_CHARS]
+
+
+def megabytes(size: int) -> str:
+    """A size for people, rounded up: what is a byte over a limit is over it."""
+    return f"{-(-size // 2**20)} MB"
 
 
 def _new_file(path: str) -> BinaryIO:

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any, BinaryIO
 
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, NotNow, Pressed, SendFailed, Unclear
-from trunkline.chat.telegram.api import Api, Refused
+from trunkline.chat.telegram.api import Api, Refused, megabytes
 from trunkline.chat.telegram.receive import check, receive, who
 from trunkline.chat.telegram.text import render, units
 from trunkline.chat.telegram.updates import Me, message_id
@@ -38,7 +38,7 @@ GROUP_SECONDS = 3.0
 TYPING_SECONDS = 5.0
 #: For an upload to be answered: Telegram stores it first.
 UPLOAD_SECONDS = 120.0
-#: What a bot may download, and upload.
+#: What a bot may download, and upload. `Limits` has one number for both: the smaller one.
 DOWNLOAD_BYTES = 20 * 1024 * 1024
 UPLOAD_BYTES = 50 * 1024 * 1024
 #: Buttons whose labels are longer together do not fit into one row on a telephone.
@@ -196,7 +196,7 @@ class TelegramPlatform:
         try:
             await self._api.download(place, path, self.limits.file_bytes)
         except OSError as error:
-            raise SendFailed(f"The file cannot be saved: {error.strerror or error}") from None
+            raise SendFailed(f"The file cannot be saved: {error.strerror or error}.") from None
 
     async def typing(self, chat: str) -> None:
         try:
@@ -290,7 +290,7 @@ def _opened(path: str) -> BinaryIO:
             raise SendFailed(f"`{path}` is no file.")
         size = os.path.getsize(path)
         if size > UPLOAD_BYTES:
-            raise SendFailed(f"`{path}` has {size} bytes; Telegram takes {UPLOAD_BYTES}.")
+            raise SendFailed(f"`{path}` has {megabytes(size)}; a bot may send {megabytes(UPLOAD_BYTES)}.")
         return open(path, "rb")
     except OSError as error:
-        raise SendFailed(f"`{path}` cannot be read: {error.strerror or error}") from None
+        raise SendFailed(f"`{path}` cannot be read: {error.strerror or error}.") from None

@@ -14,7 +14,7 @@ from typing import Any
 from trunkline.chat.commands import HELP
 from trunkline.chat.platform import Inbound, NotNow, Pressed, SendFailed
 from trunkline.chat.telegram import updates
-from trunkline.chat.telegram.api import Api, Refused
+from trunkline.chat.telegram.api import Api, Refused, TokenRefused
 from trunkline.core.faults import ConfigError
 
 #: How long Telegram holds a request until there is something to tell. Longer ones are cut by proxies.
@@ -52,9 +52,9 @@ async def who(api: Api) -> updates.Me:
     try:
         found = await api.call("getMe", {})
         return updates.Me(int(found["id"]), str(found["username"]))
-    except Refused as error:
+    except (Refused, TokenRefused) as error:
         # Telegram says 401 to a token that was revoked, and 404 to one that cannot be one.
-        if error.code not in (401, 404):
+        if isinstance(error, Refused) and error.code != 404:
             raise ConfigError(str(error)) from None
         hint = "Compare it with what @BotFather says under `/mybots`, or let it make a new one."
         raise ConfigError("Telegram does not know this bot token.", hint=hint) from None
@@ -90,7 +90,7 @@ async def receive(api: Api, me: updates.Me, sleep: Sleep) -> AsyncGenerator[Inbo
     offset: int | None = None
     while not api.is_closed():
         batch = await _batch(api, offset, sleep)
-        for update in updates.joined(_read(batch, me)):
+        for update in updates.joined(updates.heard(batch, me)):
             yield update.item
             if isinstance(update.item, Pressed):
                 await _acknowledge(api, update.item)
@@ -141,19 +141,6 @@ async def _poll(api: Api, offset: int | None, seconds: int, sleep: Sleep) -> lis
         else:
             return updates.in_order(found)
     return []
-
-
-def _read(batch: list[dict[str, Any]], me: updates.Me) -> list[updates.Update]:
-    found, albums = [], updates.albums_for(batch, me)
-    for update in batch:
-        try:
-            read = updates.read(update, me, albums)
-        except ValueError as error:
-            # Passed over: what cannot be read now cannot be read when it comes again.
-            logger.warning("An update from Telegram that cannot be read: %s", error)
-        else:
-            found += [read] if read is not None else []
-    return found
 
 
 async def _acknowledge(api: Api, pressed: Pressed) -> None:

@@ -9,6 +9,7 @@ another bot. Other bots are never heard: two of them would go on for ever.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
@@ -16,13 +17,21 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.chat.platform import File, FileType, Inbound, Pressed
 
+_logger = logging.getLogger(__name__)
+
 #: What is asked for: nothing else is read here.
 ALLOWED = ("message", "callback_query")
 
 #: How much of a message that is answered comes along.
 QUOTED_CHARS = 2000
 
+#: What comes after this is no time: the year 5138.
+LATEST = 10**11
+
 _COMMAND = re.compile(r"(?P<command>/\w+)(?:@(?P<addressee>\w+))?(?=\s|$)")
+
+#: What reading raises when a member is missing, or is something else than it should be.
+_MISSHAPEN = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
 #: The kinds of attachments, what they are to the bridge, and a name for those that come without.
 _KINDS: tuple[tuple[str, FileType, str], ...] = (
@@ -79,15 +88,36 @@ def read(update: Mapping[str, Any], me: Me, albums: Container[str] = ()) -> Upda
         if "callback_query" in update:
             pressed = _pressed(update["callback_query"])
             return Update(pressed) if pressed else None
-    except (KeyError, TypeError, AttributeError) as error:
+    except _MISSHAPEN as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
     return None
 
 
 def albums_for(batch: Iterable[Mapping[str, Any]], me: Me) -> set[str]:
     """The albums that are meant for the bot: one of their messages has the text that says so."""
-    messages = [update["message"] for update in batch if is_in_album(update)]
-    return {_album(message) for message in messages if _addressed(message, _text(message), me) is not None}
+    found = set()
+    for message in [update["message"] for update in batch if is_in_album(update)]:
+        try:
+            if _addressed(message, _text(message), me) is not None:
+                found.add(_album(message))
+        except _MISSHAPEN:
+            # `read` will say so.
+            continue
+    return found
+
+
+def heard(batch: Iterable[Mapping[str, Any]], me: Me) -> list[Update]:
+    """What the updates say to us. One that cannot be read is passed over: it could not be when it comes again."""
+    batch = list(batch)
+    albums, found = albums_for(batch, me), []
+    for update in batch:
+        try:
+            said = read(update, me, albums)
+        except ValueError as error:
+            _logger.warning("An update from Telegram that cannot be read: %s", error)
+        else:
+            found += [said] if said is not None else []
+    return found
 
 
 def joined(updates: Iterable[Update]) -> list[Update]:
@@ -145,7 +175,7 @@ def _inbound(message: Mapping[str, Any], me: Me, addressed_by_album: bool) -> In
     private = message["chat"]["type"] == "private"
     text = _text(message)
     addressed = _addressed(message, text, me)
-    if addressed is None and not private and not addressed_by_album:
+    if addressed is None and (_is_for_another(text, me) or not (private or addressed_by_album)):
         return None
     files = tuple(_files(message))
     said = text if addressed is None else addressed
@@ -161,7 +191,13 @@ def _inbound(message: Mapping[str, Any], me: Me, addressed_by_album: bool) -> In
         files=files,
         sender_name=_name(sender),
         private=private,
+        at=_written(message.get("date")),
     )
+
+
+def _written(date: Any) -> float | None:
+    """When a message was written. Telegram says 0 where it does not want to tell."""
+    return float(date) if type(date) is int and 0 < date < LATEST else None
 
 
 def _name(sender: Mapping[str, Any]) -> str:
@@ -173,7 +209,7 @@ def _addressed(message: Mapping[str, Any], text: str, me: Me) -> str | None:
     """What is said to the bot, without its name in front; `None` if the message is not for it."""
     name = f"@{me.username}".lower()
     if text.startswith("/"):
-        return _command(text, name)
+        return None if _is_for_another(text, me) else _command(text)
     if text.lower().startswith(name) and not text[len(name) : len(name) + 1].isalnum():
         return text[len(name) :].lstrip(" ,:\n")
     replied = message.get("reply_to_message") or {}
@@ -182,13 +218,17 @@ def _addressed(message: Mapping[str, Any], text: str, me: Me) -> str | None:
     return text if _mentions(message, text, name, me) else None
 
 
-def _command(text: str, name: str) -> str | None:
-    """A command without the bot's name behind it; `None` if it is another's."""
+def _is_for_another(text: str, me: Me) -> bool:
+    """Whether it is a command that names another bot, as `/stop@other_bot` does."""
+    found = _COMMAND.match(text)
+    return found is not None and bool(found["addressee"]) and found["addressee"].lower() != me.username.lower()
+
+
+def _command(text: str) -> str:
+    """A command without the bot's name behind it."""
     found = _COMMAND.match(text)
     if found is None:
         return text
-    if found["addressee"] and f"@{found['addressee']}".lower() != name:
-        return None
     # What Telegram sends when somebody opens a chat with the bot for the first time.
     command = "/help" if found["command"] == "/start" else found["command"]
     return command + text[found.end() :]
@@ -220,13 +260,18 @@ def _quoted(message: Mapping[str, Any], me: Me) -> str:
 def _files(message: Mapping[str, Any]) -> Iterable[File]:
     if sizes := message.get("photo"):
         largest = max(sizes, key=lambda size: size["width"] * size["height"])
-        yield File("image", str(largest["file_id"]), "photo.jpg", largest.get("file_size"))
+        yield File("image", str(largest["file_id"]), "photo.jpg", _size(largest))
     sticker = message.get("sticker")
     if sticker and not sticker.get("is_animated") and not sticker.get("is_video"):
-        yield File("image", str(sticker["file_id"]), "sticker.webp", sticker.get("file_size"))
+        yield File("image", str(sticker["file_id"]), "sticker.webp", _size(sticker))
     for field, kind, name in _KINDS:
         found = message.get(field)
         # An animation comes as a document, too.
         if found and not (field == "document" and "animation" in message):
             kind = "image" if str(found.get("mime_type", "")).startswith("image/") else kind
-            yield File(kind, str(found["file_id"]), str(found.get("file_name") or name), found.get("file_size"))
+            yield File(kind, str(found["file_id"]), str(found.get("file_name") or name), _size(found))
+
+
+def _size(found: Mapping[str, Any]) -> int | None:
+    size = found.get("file_size")
+    return size if type(size) is int else None

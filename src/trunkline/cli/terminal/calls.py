@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base.escapes import without_escapes
+from trunkline.base.printable import printable
 from trunkline.base.values import Value
-from trunkline.cli.printable import printable
 from trunkline.core.events import ToolFinished
 
 #: Lines of a result that are shown: enough to see that it worked, or why it did not.

@@ -8,8 +8,8 @@ from typing import Protocol, get_args
 
 from rich.text import Text
 
+from trunkline.base.printable import printable
 from trunkline.cli import shelf
-from trunkline.cli.printable import printable
 from trunkline.cli.terminal.calls import one_line
 from trunkline.cli.terminal.view import View
 from trunkline.cli.transcript import tokens, when

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from trunkline.base.values import Value
 from trunkline.conform.jsonstream.prompts import PROMPTS, fill
 from trunkline.conform.jsonstream.subject import Event, Subject
-from trunkline.conform.record import Record
+from trunkline.conform.place import Place
+from trunkline.conform.record import HOST_AND_AGENT
 
 #: How long the kit waits for the agent to do what it was asked, unless told otherwise: a model may take its time.
 TIMEOUT_SECONDS = 30.0
@@ -51,17 +49,13 @@ class Target(Value):
     prompts: Mapping[str, str] = PROMPTS
 
 
-class Stage:
+class Stage(Place):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
+        super().__init__(name, target.cwd, HOST_AND_AGENT)
         self.target = target
-        self.records: list[Record] = []
-        self._name = name
-        self._folder = Path(tempfile.mkdtemp(prefix="conform-"))
         self._subjects: list[Subject] = []
-        self.workspace = Path(target.cwd) if target.cwd else self._folder / "workspace"
-        self.workspace.mkdir(exist_ok=True)
         self._tidy()
         for file, content in _FILES.items():
             (self.workspace / file).write_bytes(content)
@@ -71,16 +65,11 @@ class Stage:
         return fill(self.target.prompts, name, **parts)
 
     async def start(self, *flags: str, without: Callable[[str], bool] = lambda name: False) -> Subject:
-        """Start the target with more flags behind its own, and without the variables whose names are so; do not wait.
-
-        All processes of one check share a home, so that they see each other's sessions.
-        """
+        """Start the target with more flags behind its own, without the variables whose names are so; do not wait."""
         argv = (*self.target.argv, *flags)
-        # Trunkline's own agent keeps its sessions there; others do not mind the variable.
-        home = {"TRUNKLINE_HOME": str(self._folder / "home")}
-        env = {key: value for key, value in (os.environ | home | dict(self.target.env)).items() if not without(key)}
-        name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
-        record = Record(name, argv)
+        found = {**os.environ, **self.home, **self.target.env}
+        env = {key: value for key, value in found.items() if not without(key)}
+        record = self.record(argv)
         subject = await Subject.start(argv, str(self.workspace), env, record)
         self.records.append(record)
         self._subjects.append(subject)
@@ -105,7 +94,7 @@ class Stage:
         for subject in self._subjects:
             await subject.close()
         self._tidy()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        await self.remove()
 
     def _tidy(self) -> None:
         """A workspace that was given holds nothing of another check."""

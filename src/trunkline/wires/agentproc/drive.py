@@ -120,7 +120,7 @@ class Run:
             )
         except SpawnError as error:
             code = EXIT_NOT_FOUND if error.reason in ("not-found", "bad-interpreter") else EXIT_NOT_RUNNABLE
-            return self._outcome(code, f"The agent could not be started: {error}.")
+            return self._outcome(code, self._not_started(error))
         with child, Pump(child, prepared.stdin or b"", open_input=prepared.interactive) as pump:
             try:
                 self._begin(child, pump)
@@ -155,6 +155,14 @@ class Run:
             pump = self._pump
         if pump is not None:
             pump.send(encode_response(response))
+
+    def _not_started(self, error: SpawnError) -> str:
+        text = f"The agent could not be started: {error}."
+        if error.reason != "not-found":
+            return text
+        from trunkline.wires.agentproc.profile_check import beside
+
+        return " ".join(filter(None, (text, beside(self._profile, self._profile.command[0]))))
 
     def _begin(self, child: Child, pump: Pump) -> None:
         self._child, self._pump = child, pump

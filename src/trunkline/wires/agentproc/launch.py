@@ -13,7 +13,7 @@ Nothing that a turn brings is looked at for placeholders or variables, and no sh
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trunkline.base.values import Value
@@ -81,7 +81,7 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
         "PROFILE_DIR": profile.directory or os.getcwd(),
     }
     warnings: list[str] = []
-    argv = _argv(profile, turn, values)
+    argv = _argv(profile, turn, values, environ)
     env = _inherited(profile, environ)
     cwd = _cwd(profile, values, environ)
     if cwd is not None:
@@ -125,9 +125,10 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _argv(profile: Profile, turn: Turn, values: Mapping[str, str]) -> tuple[str, ...]:
+def _argv(profile: Profile, turn: Turn, values: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
     resume_args = profile.resume_args if turn.session_id else ()
-    argv = tuple([fill(text, values) for text in (*profile.command, *resume_args, *profile.args)])
+    program, *first = profile.command
+    argv = tuple([fill(text, values) for text in (_at_home(program, environ), *first, *resume_args, *profile.args)])
     for text in argv:
         _check(text, "An argument", 0, "Let the agent read it from standard input: use `stdin: message`.")
     return argv
@@ -137,15 +138,33 @@ def _cwd(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]
     template = profile.cwd
     if template is None:
         return None
-    for name in used(template):
-        if name in FROM_THE_CHAT and ("\0" in values[name] or os.pardir in values[name].split(os.sep)):
-            raise ConfigError(
-                f"`{{{{{name}}}}}` would lead out of the profile's `cwd` here.", hint="Use a name without `..`."
-            )
-    if template == "~" or template.startswith("~/"):
-        template = (environ.get("HOME") or os.path.expanduser("~")) + template[1:]
+    filled = fill(template, values)
+    chosen = [name for name in used(template) if name in FROM_THE_CHAT]
+    if chosen and not _stays_inside(template, values, chosen):
+        raise ConfigError(
+            f"`{{{{{chosen[0]}}}}}` would lead out of the profile's `cwd` here.",
+            hint="Use a name without `..` that does not begin with `/`.",
+        )
+    if template.startswith("~"):
+        filled = _at_home(filled, environ)
     # A relative one is relative to the profile, wherever the bridge runs.
-    return os.path.abspath(os.path.join(profile.directory or "", fill(template, values)))
+    return os.path.abspath(os.path.join(profile.directory or "", filled))
+
+
+def _stays_inside(template: str, values: Mapping[str, str], chosen: Sequence[str]) -> bool:
+    """Whether what the chat chose leads to no directory but one below the rest of the path."""
+    if any("\0" in values[name] or values[name].startswith(os.sep) for name in chosen):
+        return False
+    # Dots of the template and of a value can make a step upwards together: so it is the whole that is looked at.
+    harmless = fill(template, {**values, **dict.fromkeys(chosen, "x")})
+    return fill(template, values).split(os.sep).count(os.pardir) <= harmless.split(os.sep).count(os.pardir)
+
+
+def _at_home(path: str, environ: Mapping[str, str]) -> str:
+    """The path, with a leading `~` as the home directory."""
+    if path != "~" and not path.startswith("~/"):
+        return path
+    return (environ.get("HOME") or os.path.expanduser("~")) + path[1:]
 
 
 def _inherited(profile: Profile, environ: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@
 
 A text is gone through once, and what is put in is not looked at again: a message that holds `{{SESSION_ID}}` or
 `${SECRET}` comes out as it went in. Whatever is spelled otherwise (`{{message}}`, `{{ MESSAGE }}`, `$NAME`,
-`${NAME:-x}`) stays as it is.
+`${NAME:-x}`) stays as it is; `mistaken` finds what was probably meant for one of these.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ NAMES = (*FROM_THE_CHAT, "PROFILE_DIR")
 _PLACEHOLDER = r"\{\{(" + "|".join(NAMES) + r")\}\}"
 _VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 _EITHER = f"{_PLACEHOLDER}|{_VARIABLE}"
+#: A name in two braces. Other things between them (`{{.Name}}`, `{{"a": 1}}`) are nobody's slip of the pen.
+_NAMED = r"\{\{\s*([A-Za-z][A-Za-z0-9_-]*)\s*\}\}"
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -45,6 +47,21 @@ def used(text: str) -> tuple[str, ...]:
 def from_the_chat(text: str) -> str | None:
     """The first placeholder in a text that becomes what somebody in the chat wrote, with its braces."""
     return next((f"{{{{{name}}}}}" for name in used(text) if name in FROM_THE_CHAT), None)
+
+
+def mistaken(text: str) -> tuple[tuple[str, str | None], ...]:
+    """What looks like a placeholder and is none, each with the one that may be meant."""
+    if "{{" not in text:
+        return ()
+    found = [(match[0], match[1]) for match in re.finditer(_NAMED, text) if not re.fullmatch(_PLACEHOLDER, match[0])]
+    return tuple((written, _meant(name)) for written, name in found)
+
+
+def _meant(name: str) -> str | None:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.upper().replace("-", "_"), NAMES, n=1)
+    return f"{{{{{close[0]}}}}}" if close else None
 
 
 def variables(text: str) -> tuple[str, ...]:

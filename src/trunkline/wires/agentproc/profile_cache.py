@@ -13,8 +13,7 @@ from zlib import crc32
 
 import trunkline
 from trunkline.base import jsontext, paths
-from trunkline.base.regular import NotRegular, read_regular
-from trunkline.core.faults import ConfigError
+from trunkline.base.regular import read_regular
 from trunkline.wires.agentproc.profile import Profile
 
 #: Longer files are none of a profile; `profile_file` says so.
@@ -30,12 +29,10 @@ def find(name_or_path: str) -> Profile:
         ConfigError: as there.
     """
     try:
-        text = read_regular(name_or_path, _MAX_BYTES).data.decode()
+        text = read_regular(os.path.expanduser(name_or_path), _MAX_BYTES).data.decode()
         # The profile knows its place, and its warnings name the file as it was named.
         key = [trunkline.__version__, name_or_path, os.getcwd(), text]
         entry = os.path.join(paths.cache_dir(), "profiles", f"{crc32(jsontext.dumps(key)):08x}.json")
-    except NotRegular:
-        raise ConfigError(f"`{name_or_path}` is no file.", hint="Give the path of a profile.") from None
     except (OSError, ValueError):
         return _read(name_or_path)
     return _kept(entry, key) or _keep(entry, key, _read(name_or_path))

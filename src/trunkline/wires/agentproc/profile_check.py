@@ -1,6 +1,8 @@
 """What would come of a profile here and now, without running it: for `agentproc check`.
 
     examine(profile, environ) -> Report
+    problem(profile, environ) -> why no turn can work here, if that can be told
+    beside(profile, name)     -> what to write for a program that lies beside the profile
 
 A *problem* makes every turn fail. A *warning* is something that the profile's author probably did not mean.
 """
@@ -76,6 +78,29 @@ def examine(profile: Profile, environ: Mapping[str, str]) -> Report:
     )
 
 
+def problem(profile: Profile, environ: Mapping[str, str], directory: str | None = None) -> str | None:
+    """Why every turn would fail here; `None` if nothing is wrong, or if it cannot be told without trying.
+
+    `directory` is where the agent runs if the profile does not say. If that is not known either, nothing is said about
+    what is relative to it.
+    """
+    if profile.cwd is None and directory is not None:
+        profile = profile.replace(cwd=directory)
+    found = examine(profile, environ)
+    if not found.problems or (profile.cwd is None and _is_relative(profile)):
+        return None
+    return found.problems[0]
+
+
+def _is_relative(profile: Profile) -> bool:
+    """Whether what is run is named from the directory in which the agent runs."""
+    argv = (*profile.command, *profile.args)
+    script = script_file(argv)
+    by_path = [argv[0]] if os.path.dirname(argv[0]) else []
+    by_path += [argv[script]] if script is not None else []
+    return any(not path.startswith(("/", "~/", "{{PROFILE_DIR}}")) for path in by_path)
+
+
 def _cwd_problems(profile: Profile, prepared: Launch) -> Iterator[str]:
     cwd = prepared.cwd
     if cwd is None or from_the_chat(profile.cwd or ""):
@@ -102,7 +127,7 @@ def _program_problems(profile: Profile, prepared: Launch, path: str | None) -> I
     name = prepared.argv[0]
     if path is None:
         where = "" if os.path.dirname(name) else " on `PATH`"
-        yield f"There is no program `{name}`{where}. {_beside(profile, name) or _where_to_look(prepared)}"
+        yield f"There is no program `{name}`{where}. {beside(profile, name) or _where_to_look(prepared)}"
     elif not os.path.isfile(path):
         yield f"`{path}` is not a program."
     elif not os.access(path, os.X_OK):
@@ -114,17 +139,22 @@ def _program_problems(profile: Profile, prepared: Launch, path: str | None) -> I
 def _where_to_look(prepared: Launch) -> str:
     if os.path.dirname(prepared.argv[0]):
         return f"A relative path begins in the directory where the agent runs, `{prepared.cwd or os.getcwd()}`."
-    return "Install it, or give its full path."
+    from trunkline.wires.agentproc import hub
+
+    ways = [program.install for program in hub.PROGRAMS.values() if program.command == prepared.argv[0]]
+    return f"Install it ({ways[0]}), or give its full path." if ways else "Install it, or give its full path."
 
 
-def _beside(profile: Profile, name: str) -> str | None:
-    """What to write for a file that lies beside the profile, and not where the agent runs."""
+def beside(profile: Profile, name: str, *, is_program: bool = True) -> str | None:
+    """What to write for a file that lies beside the profile, and not where it was looked for; `None` if it does not."""
     if os.path.isabs(name) or profile.directory is None:
         return None
     plain = os.path.normpath(name)
-    if os.path.isfile(os.path.join(profile.directory, plain)):
-        return f'It lies beside the profile: write "{{{{PROFILE_DIR}}}}/{plain}", or `cwd: .`.'
-    return None
+    if not os.path.isfile(os.path.join(profile.directory, plain)):
+        return None
+    # A bare name is looked for on the `PATH`, wherever the agent runs.
+    other = "" if is_program and not os.path.dirname(name) else ", or `cwd: .`"
+    return f'It lies beside the profile: write "{{{{PROFILE_DIR}}}}/{plain}"{other}.'
 
 
 def _wrong_with_file(path: str) -> str | None:
@@ -154,12 +184,15 @@ def _wrong_with_script(profile: Profile, prepared: Launch) -> str | None:
     name = prepared.argv[index]
     if os.path.exists(os.path.join(prepared.cwd or os.getcwd(), name)):
         return None
-    return f"There is no file `{name}` for `{prepared.argv[0]}` to run. {_beside(profile, name) or _in(prepared, name)}"
+    hint = beside(profile, name, is_program=False) or _in(prepared, name)
+    return f"There is no file `{name}` for `{prepared.argv[0]}` to run. {hint}"
 
 
 def _in(prepared: Launch, name: str) -> str:
     if os.path.isabs(name):
         return "Check the path."
+    if name.startswith("~"):
+        return "`~` is the home directory only where `command` or `cwd` begins with it. Write the path in full."
     return f"A relative path begins in the directory where the agent runs, `{prepared.cwd or os.getcwd()}`."
 
 

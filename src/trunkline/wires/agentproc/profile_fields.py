@@ -7,7 +7,7 @@ A field without a value counts as absent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 
 from trunkline.core.faults import ConfigError
@@ -21,8 +21,10 @@ _TRUE = ("true", "yes", "on")
 _KINDS = {"bool": "a truth value", "number": "a number", "null": "nothing", "text": "a text", "other": "a tagged value"}
 
 
-def suggestion(name: str, known: Iterable[str]) -> str | None:
-    """`Did you mean ...?` when `name` looks like one of the known names."""
+def suggestion(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
+    """`Did you mean ...?` when `name` looks like one of the known names, or is another word for one."""
+    if synonyms is not None and name.lower() in synonyms:
+        return f"Did you mean `{synonyms[name.lower()]}`?"
     from difflib import get_close_matches
 
     close = get_close_matches(name, sorted(known), n=1, cutoff=_ALIKE)
@@ -46,11 +48,12 @@ class Field:
         """The error that says so."""
         return ConfigError(self.place(problem), hint=hint)
 
-    def text(self, empty: bool = True) -> str:
-        """A text; by default an empty one will do."""
+    def text(self, empty: bool = True, list_hint: str | None = None) -> str:
+        """A text; by default an empty one will do. `list_hint` is for those who wrote a list."""
         node = self._node
         if not isinstance(node, Scalar) or node.kind != "text":
-            hint = "Put it in quotes." if isinstance(node, Scalar) and node.kind in ("bool", "number") else None
+            is_plain = isinstance(node, Scalar) and node.kind in ("bool", "number")
+            hint = "Put it in quotes." if is_plain else list_hint if isinstance(node, Listing) else None
             raise self.wrong(f"must be a text, not {self._kind()}.", hint)
         if not empty and not node.text.strip():
             raise self.wrong("must not be empty.")

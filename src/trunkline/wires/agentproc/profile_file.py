@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 from typing import cast
 
+from trunkline.base.regular import NotRegular, read_regular
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.launch import RESERVED_VARIABLES
-from trunkline.wires.agentproc.placeholders import from_the_chat
+from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, mistaken
 from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.profile_contradictions import contradictions
 from trunkline.wires.agentproc.profile_fields import Field, suggestion
@@ -44,27 +45,49 @@ ELSEWHERE = {
     "env_inherit": "List what the agent may see in `env_allowlist`.",
     "cli_session_first_line_prefix": "It is called `session_line_prefix`.",
 }  # fmt: skip
+#: Other words for our keys, as other programs have them.
+SYNONYMS = {
+    **dict.fromkeys(("cmd", "program", "executable", "exec", "run", "entrypoint"), "command"),
+    **dict.fromkeys(("arguments", "argv", "parameters", "params", "options", "flags"), "args"),
+    **dict.fromkeys(("environment", "environ", "envs", "vars", "variables"), "env"),
+    **dict.fromkeys(("workdir", "working_dir", "working_directory", "work_dir", "dir", "directory", "path"), "cwd"),
+    **dict.fromkeys(("timeout", "timeout_seconds", "time_limit", "max_time"), "timeout_secs"),
+    **dict.fromkeys(("kill_grace", "grace", "grace_secs"), "kill_grace_secs"),
+    **dict.fromkeys(("max_chars", "max_length", "limit"), "max_reply_chars"),
+    **dict.fromkeys(("input",), "stdin"),
+    **dict.fromkeys(("stream_partials", "partials"), "streaming"),
+}
 _PROTOCOLS = ("0.1", "0.4", "auto")
+_PLACEHOLDERS = ", ".join(f"`{{{{{name}}}}}`" for name in NAMES)
+_COMMAND_LIST = "Write the program alone here, and the rest as `args`."
 
 
 def find(name_or_path: str) -> Profile:
     """The profile in a file of that name; if there is no such file, the one of that name that comes with us.
 
+    A leading `~` is the home directory.
+
     Raises:
         ConfigError: there is neither, or it cannot be used.
     """
-    if os.path.exists(name_or_path) and not os.path.isdir(name_or_path):
-        return load(name_or_path)
+    path = os.path.expanduser(name_or_path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        return load(path)
     from trunkline.wires.agentproc import hub
 
     if name_or_path in hub.names():
         return hub.load(name_or_path)
-    if os.path.isdir(name_or_path):
-        raise ConfigError(f"`{name_or_path}` is a directory.", hint="Give the path of a profile in it.")
-    if os.sep in name_or_path or name_or_path.endswith((".yaml", ".yml")):
-        raise ConfigError(f"There is no profile `{name_or_path}`.", hint="Check the path.")
+    if os.path.isdir(path):
+        raise ConfigError(f"`{path}` is a directory.", hint="Give the path of a profile in it.")
+    if is_path(name_or_path):
+        raise ConfigError(f"There is no profile `{os.path.abspath(path)}`.", hint="Check the path.")
     hint = suggestion(name_or_path, hub.names()) or "See `trunkline agentproc hub list`, or give the path of a file."
     raise ConfigError(f"There is no profile `{name_or_path}`.", hint=hint)
+
+
+def is_path(name_or_path: str) -> bool:
+    """Whether it can only be meant as the path of a file."""
+    return os.sep in name_or_path or name_or_path.startswith("~") or name_or_path.endswith((".yaml", ".yml"))
 
 
 def load(path: str) -> Profile:
@@ -74,12 +97,13 @@ def load(path: str) -> Profile:
         ConfigError: it cannot be read, or cannot be used.
     """
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_regular(path, MAX_BYTES + 1).data
         directory = os.path.dirname(os.path.abspath(path))
-    except (OSError, ValueError) as error:
-        problem = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    except NotRegular:
+        problem = "it is a directory" if os.path.isdir(path) else "it is not a file"
         raise ConfigError(f"The profile `{path}` cannot be read: {problem}.") from None
+    except OSError as error:
+        raise ConfigError(f"The profile `{path}` cannot be read: {os.strerror(error.errno or 0)}.") from None
     if len(data) > MAX_BYTES:
         raise too_large(path)
     try:
@@ -151,20 +175,23 @@ class _Reading:
         )
         self._refuse_risks(profile, fields)
         self._warn_of_contradictions(profile, fields)
+        self._warn_of_mistaken(fields)
         return profile.replace(warnings=tuple(self._warnings))
 
     # Single fields
 
     def _command(self, fields: dict[str, Field]) -> tuple[str, ...]:
         if "command" in fields:
-            words = tuple(fields["command"].text(empty=False).split())
+            words = tuple(fields["command"].text(empty=False, list_hint=_COMMAND_LIST).split())
             if any(word.startswith(("'", '"')) for word in words):
                 problem = "is split at every space, also in quotes. Put arguments with spaces in `args`."
                 self._warnings.append(fields["command"].place(problem))
             return words
         if "executor" in fields:
             raise fields["executor"].wrong("is not known here.", "Name the program to run as `command`.")
-        raise ConfigError(f"{self._source}: `command` is missing.", hint="Write `command: PROGRAM`.")
+        # A key that nobody knows may be the one that was meant.
+        hint = " ".join(self._warnings) or "Write `command: PROGRAM`."
+        raise ConfigError(f"{self._source}: `command` is missing.", hint=hint)
 
     def _stdin(self, field: Field) -> str:
         return field.choice(("none", "message"))
@@ -184,7 +211,7 @@ class _Reading:
         return found
 
     def _refuse_run_variable(self, name: str, field: Field, what: str) -> None:
-        from trunkline.wires.agentproc.profile_risks import is_run
+        from trunkline.wires.agentproc.profile_programs import is_run
 
         if is_run(name):
             raise field.wrong(
@@ -244,6 +271,13 @@ class _Reading:
     # What is wrong between fields
 
     def _refuse_risks(self, profile: Profile, fields: dict[str, Field]) -> None:
+        program = profile.command[0]
+        what = from_the_chat(profile.cwd or "")
+        if what is not None and os.sep in program and not program.startswith((os.sep, "~", "{{")):
+            raise fields["command"].wrong(
+                f"is refused. It is a path from `cwd`, and there `{what}` would decide which program is run.",
+                "Begin it with `{{PROFILE_DIR}}/`, or give the whole path.",
+            )
         chat_on_stdin = profile.stdin == "message" or (profile.protocol != "0.1" and profile.stream is None)
         listed = [("command", profile.command), ("resume_args", profile.resume_args), ("args", profile.args)]
         if not chat_on_stdin and not any(from_the_chat(text) for _, texts in listed for text in texts):
@@ -263,6 +297,16 @@ class _Reading:
         for key, problem in contradictions(profile, fields):
             self._warnings.append(fields[key].place(problem))
 
+    def _warn_of_mistaken(self, fields: dict[str, Field]) -> None:
+        """`{{message}}` and its like, which stay as they are."""
+        texts = [fields[key] for key in ("command", "cwd") if key in fields]
+        texts += [item for key in ("args", "resume_args") if key in fields for item in fields[key].items()]
+        texts += fields["env"].members().values() if "env" in fields else ()
+        for field in texts:
+            for written, meant in mistaken(field.written("")):
+                hint = f"Did you mean `{meant}`?" if meant else f"The placeholders are {_PLACEHOLDERS}."
+                self._warnings.append(field.place(f"holds `{written}`, which is no placeholder and stays so. {hint}"))
+
     def _warn_of_unknown(self, members: dict[str, Field], known: tuple[str, ...]) -> None:
         for key, field in members.items():
             if key in known:
@@ -273,7 +317,7 @@ class _Reading:
             elif last in KEYS:
                 self._warnings.append(field.place("is not read: it must stand under `agentproc`, like the others."))
             elif not last.startswith("x-"):
-                hint = suggestion(last, known)
+                hint = suggestion(last, known, SYNONYMS)
                 self._warnings.append(field.place("is not a key of a profile." + (f" {hint}" if hint else "")))
 
 

@@ -5,21 +5,25 @@
     sh    with the message on its input     refused: the shell would run it
     python3 -c "print('{{MESSAGE}}')"       refused: the same with other languages
     perl -e 'print @ARGV' {{MESSAGE}}       refused: perl still takes `-e...` for an option there; with `--` it is fine
+    npx -c "agent {{MESSAGE}}"              refused: it goes to a shell, as with `su -c`, `nix-shell --run` and others
+    timeout 5 {{MESSAGE}}                   refused: the message would be the program
     ssh host agent {{MESSAGE}}              refused: the far end hands it all to a shell
 
 The rule for shells and interpreters: what they take for themselves, which is their options and up to the script, holds
 nothing from the chat. Shells are looked for anywhere among the arguments, interpreters where a program can stand.
 
-Known limits: a program that is none of these by its name, or a script that evaluates its arguments, is not seen.
+Known limits: a program that is none of these by its name (`profile_programs`), or a script that evaluates its
+arguments, is not seen.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 from trunkline.base.values import Value
+from trunkline.wires.agentproc import profile_programs as known
 from trunkline.wires.agentproc.placeholders import from_the_chat
+from trunkline.wires.agentproc.profile_programs import is_interpreter, is_run, is_short, name_of, reads
 
 
 class Risk(Value):
@@ -30,139 +34,118 @@ class Risk(Value):
     hint: str
 
 
-class _Language(Value):
-    """The options of an interpreter: single letters that are followed by code or by something else, and long ones."""
-
-    code: str = ""
-    taking: str = ""
-    attached: str = ""
-    """Letters that take what follows them in the same argument, if anything."""
-    long_code: tuple[str, ...] = ()
-    long_taking: tuple[str, ...] = ()
-    ends_with_code: bool = False
-    """Behind the code come arguments for it, and never an option."""
-    subcommands: tuple[str, ...] = ()
-
-
-_NODE = _Language(
-    "ep",
-    "rC",
-    long_code=("--eval", "--print"),
-    long_taking=("--require", "--import", "--loader", "--experimental-loader", "--env-file", "--conditions"),
-    subcommands=("run", "eval"),
-)
-_PYTHON = _Language("cm", "WX", ends_with_code=True)
-_AWK = _Language("fe", "vF", long_code=("--file", "--source"), long_taking=("--assign", "--field-separator"))
-
-#: By the name of the program without version.
-_LANGUAGES = {
-    **dict.fromkeys(("python", "pypy"), _PYTHON),
-    **dict.fromkeys(("node", "nodejs", "deno", "bun", "tsx", "ts-node"), _NODE),
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _AWK),
-    "perl": _Language("eE", "I", "iCDxFMm"),
-    "ruby": _Language("e", "IrEC", "iKWxTF"),
-    "php": _Language("rBRE", "dcztf", long_code=("--run",)),
-    "lua": _Language("e", "l"),
-    "luajit": _Language("e", "l"),
-    "sed": _Language("ef", "l", "i", long_code=("--expression", "--file")),
-    "Rscript": _Language("e"),
-    "julia": _Language("eE", long_code=("--eval", "--print")),
-    "osascript": _Language("e", "l"),
-    "tclsh": _Language(),
-    "expect": _Language("c"),
-}
-#: What they run is their first argument itself, and not the file of that name.
-_NO_FILES = frozenset(("awk", "gawk", "mawk", "nawk", "sed"))
-_ENV = _Language("S", "uC", long_code=("--split-string",), long_taking=("--unset", "--chdir"))
-_SHELLS = frozenset(("sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "nu", "xonsh"))
-#: Programs that hand everything they are given to a shell.
-_JOINERS = frozenset(
-    ("ssh", "watch", "eval", "parallel", "tmux", "screen", "make", "gmake", "cmd", "powershell", "pwsh")
-)
-#: Programs that hand what follows `-c` or `--command` to a shell, wherever that stands.
-_COMMANDERS = frozenset(("su", "runuser", "script", "flock"))
-#: Programs that run the program that their arguments name.
-_WRAPPERS = frozenset(
-    (
-        *("env", "nohup", "nice", "ionice", "timeout", "setsid", "stdbuf", "time", "sudo", "doas", "busybox", "toybox"),
-        *("xargs", "unshare", "chroot", "taskset", "strace", "firejail", "bwrap", "systemd-run", "docker", "podman"),
-        *("kubectl", "uv", "uvx", "npx", "poetry", "pipenv", "conda", "nix-shell", "flatpak", *_COMMANDERS),
-    )
-)
-_SHELL_LONG_TAKING = ("--rcfile", "--init-file", "--init-command")
-
-#: Variables whose value is run, or decides what is run, and the beginnings of such names.
-_RUN_VARIABLES = frozenset(
-    (
-        *("PATH", "SHELL", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "IFS", "PS4", "PROMPT_COMMAND", "EDITOR"),
-        *("VISUAL", "PAGER", "BROWSER", "LESSOPEN", "NODE_OPTIONS", "NODE_PATH", "PERL5OPT", "PERL5LIB", "PERLLIB"),
-        *("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "PYTHONBREAKPOINT", "RUBYOPT", "RUBYLIB"),
-        *("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "LUA_INIT", "ZDOTDIR", "GIT_SSH", "GIT_SSH_COMMAND"),
-        *("GIT_EDITOR", "GIT_PAGER", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_EXTERNAL_DIFF"),
-    )
-)
-_RUN_VARIABLE_PREFIXES = ("LD_", "DYLD_", "BASH_FUNC_", "GIT_CONFIG_")
+_ON_INPUT = -1
+#: What `xargs` puts into the arguments of the program that it runs.
+_INPUT = "{{MESSAGE}}"
 
 _AS_ARGUMENT = 'Give it as an argument of its own behind the script (`"$1"` there), or let the script read'
 _OF_A_SHELL = f'{_AS_ARGUMENT} `"$AGENT_MESSAGE"`.'
 _OF_A_LANGUAGE = (
     "Let the code read the variable `AGENT_MESSAGE`, or give it as an argument of its own behind the code and `--`."
 )
+_BEHIND = "Put it behind the program."
+_AS_INPUT = "Use `stdin: message` and let the agent read its input."
+_AS_SCRIPT = "Write a script that reads the variable `AGENT_MESSAGE`, and run that."
 
 
 def risk(argv: Sequence[str], chat_on_stdin: bool) -> Risk | None:
     """What is dangerous about an argument list whose placeholders are not filled in yet; `None` if nothing is seen."""
     if what := from_the_chat(argv[0]):
         return Risk(0, f"`{what}` would decide which program is run.", "Name the program.")
-    is_program = True
-    for index, word in enumerate(argv):
-        name = _name(word)
-        found = _of_program(argv, index, name, chat_on_stdin) if is_program else _of_argument(argv, index, name)
-        if found is not None:
-            return found
-        # A wrapper's options are not told from the program that it runs: any of them may be that.
-        is_program = is_program and _name(argv[0]) in _WRAPPERS and not _is_interpreter(name)
-    return None
-
-
-def is_run(variable: str) -> bool:
-    """Whether programs run the value of that variable, or let it decide what they run."""
-    return variable.upper() in _RUN_VARIABLES or variable.upper().startswith(_RUN_VARIABLE_PREFIXES)
+    words, places = _split_by_env(argv)
+    found = _risk(words, chat_on_stdin)
+    return found if found is None or found.index == _ON_INPUT else found.replace(index=places[found.index])
 
 
 def script_file(argv: Sequence[str]) -> int | None:
     """Which argument names the file that an interpreter is to run; `None` where there is none, or one cannot tell."""
-    name = _name(argv[0])
-    if not _is_interpreter(name) or name in _NO_FILES:
+    name = name_of(argv[0])
+    if not is_interpreter(name) or name in known.NO_FILES:
         return None
     return _own(argv, 1, name).file
 
 
+def _risk(argv: Sequence[str], chat_on_stdin: bool) -> Risk | None:
+    is_program = True
+    wraps = name_of(argv[0]) in known.WRAPPERS or name_of(argv[0]) in known.FINDERS
+    for index, word in enumerate(argv):
+        name = name_of(word)
+        found = _of_program(argv, index, name, chat_on_stdin) if is_program else _of_argument(argv, index, name)
+        if found is not None:
+            return found
+        # A wrapper's options are not told from the program that it runs: any of them may be that.
+        is_program = is_program and wraps and not is_interpreter(name)
+    return None
+
+
 def _of_program(argv: Sequence[str], index: int, name: str, chat_on_stdin: bool) -> Risk | None:
     """What is dangerous about a program of that name at that place."""
+    if is_interpreter(name):
+        return _of_interpreter(argv, index, name, chat_on_stdin)
+    found = _of_arguments(argv, index, name)
+    if found is not None or not chat_on_stdin:
+        return found
+    return _of_input(argv[index + 1 :], name)
+
+
+def _of_interpreter(argv: Sequence[str], index: int, name: str, chat_on_stdin: bool) -> Risk | None:
+    own = _own(argv, index + 1, name)
+    hint = _OF_A_SHELL if name in known.SHELLS else _OF_A_LANGUAGE
+    if found := _first(argv, own.places, f"is part of what `{name}` runs: a message could run anything.", hint):
+        return found
+    has_file = own.file is not None and argv[own.file] not in known.INPUT_NAMES
+    if chat_on_stdin and not has_file and not own.has_code:
+        return _run_input(name, "Name a script.")
+    if chat_on_stdin and name in known.INSPECTORS and any(_inspects(argv[place]) for place in own.places):
+        return _run_input(name, "Leave out `-i`.")
+    return None
+
+
+def _inspects(word: str) -> bool:
+    """Whether an option has the interpreter go on with its input behind the script."""
+    return word == "--interactive" or (is_short(word) and "i" in word.partition("c")[0])
+
+
+def _of_arguments(argv: Sequence[str], index: int, name: str) -> Risk | None:
+    """What a program that is no interpreter would do with what comes from the chat among its arguments."""
     later = range(index + 1, len(argv))
     to_a_shell = f"is handed to a shell by `{name}`, which would run what is in it."
-    if _is_interpreter(name):
-        own = _own(argv, index + 1, name)
-        hint = _OF_A_SHELL if name in _SHELLS else _OF_A_LANGUAGE
-        if found := _first(argv, own.places, f"is part of what `{name}` runs: a message could run anything.", hint):
-            return found
-        if chat_on_stdin and own.file is None and not own.has_code:
-            return Risk(-1, f"The message comes on the input of `{name}`, which would run it.", "Name a script.")
-    elif name in _JOINERS:
-        return _first(argv, later, to_a_shell, "Use `stdin: message` and let the agent read its input.")
-    elif name in _COMMANDERS:
-        commands = [place for place in later if _is_command(argv[place - 1], argv[place])]
-        return _first(argv, commands, to_a_shell, _OF_A_SHELL)
-    elif name == "env":
-        places = list(_of_env(argv, index + 1))
-        return _first(argv, places, "would decide what `env` runs.", "Put it behind the program.")
+    if name in known.JOINERS:
+        return _first(argv, later, to_a_shell, _AS_INPUT)
+    if name in known.CODE_TAKERS:
+        return _first(argv, later, f"is part of what `{name}` is told to do: a message could do anything.", _AS_SCRIPT)
+    if name in known.FINDERS:
+        run = [place for place in later if argv[place - 1] in known.FINDERS[name]]
+        return _first(argv, run, f"would decide what `{name}` runs.", _BEHIND)
+    if found := _first(argv, list(_commands(argv, index, name)), to_a_shell, _OF_A_SHELL):
+        return found
+    if name in known.WRAPPERS:
+        return _first(argv, list(_of_wrapper(argv, index, name)), f"would decide what `{name}` runs.", _BEHIND)
     return None
+
+
+def _of_input(rest: Sequence[str], name: str) -> Risk | None:
+    """What a program that is no interpreter would do with a message on its input. `rest` are its arguments."""
+    if name in known.INPUT_RUNNERS or name in known.CODE_TAKERS:
+        return _run_input(name, _AS_SCRIPT)
+    if name == "ssh":
+        _, operands = _parted(rest, known.SSH)
+        command = " ".join(operands[1:]).split()
+        return _risk(command, True) if command else _run_input(name, "Name the program to run there.")
+    if name == "xargs":
+        return _of_xargs(rest)
+    if name in known.INPUT_SHELLS and not _has_command(rest, name):
+        return _run_input(name, "Say which program it is to run.")
+    return None
+
+
+def _run_input(name: str, hint: str) -> Risk:
+    return Risk(_ON_INPUT, f"The message comes on the input of `{name}`, which would run it.", hint)
 
 
 def _of_argument(argv: Sequence[str], index: int, name: str) -> Risk | None:
     """What is dangerous about a word among the arguments: if it is a shell, with a script behind it."""
-    if name not in _SHELLS:
+    if name not in known.SHELLS:
         return None
     own = _own(argv, index + 1, name)
     why = f"is part of what `{name}` runs: a message could run anything."
@@ -176,6 +159,9 @@ def _first(argv: Sequence[str], places: Sequence[int], why: str, hint: str) -> R
     return None
 
 
+# Shells and other interpreters
+
+
 class _Own(Value):
     """The arguments that an interpreter takes for itself; which of them is the file to run; whether there is code."""
 
@@ -184,12 +170,8 @@ class _Own(Value):
     has_code: bool
 
 
-def _is_interpreter(name: str) -> bool:
-    return name in _SHELLS or name in _LANGUAGES
-
-
 def _own(argv: Sequence[str], start: int, name: str) -> _Own:
-    return _of_shell(argv, start) if name in _SHELLS else _of_language(argv, start, _LANGUAGES[name])
+    return _of_shell(argv, start) if name in known.SHELLS else _of_language(argv, start, known.LANGUAGES[name])
 
 
 def _of_shell(argv: Sequence[str], start: int) -> _Own:
@@ -205,10 +187,10 @@ def _of_shell(argv: Sequence[str], start: int) -> _Own:
             return _Own(tuple(range(start, min(end, len(argv)))), None, True)
         if word in ("-", "--"):
             break
-        has_code = has_code or (_is_short(word) and "c" in word)
-        reads_input = reads_input or (_is_short(word) and "s" in word)
-        # `-o pipefail`, also at the end of `-euo`.
-        end += word in _SHELL_LONG_TAKING or (not word.startswith("--") and word[-1] in "oO")
+        has_code = has_code or (is_short(word) and "c" in word)
+        reads_input = reads_input or (is_short(word) and "s" in word)
+        # `-o pipefail`, also anywhere in `-euo` or `-oc`: each of them takes one more argument.
+        end += word in known.SHELL_LONG_TAKING if word.startswith("--") else sum(letter in "oO" for letter in word)
     places = tuple(range(start, min(_end_of_quotes(argv, end), len(argv))))
     is_file = end < len(argv) and not has_code and not reads_input
     return _Own(places, end if is_file else None, has_code and end < len(argv))
@@ -225,29 +207,57 @@ def _end_of_quotes(argv: Sequence[str], index: int) -> int:
     return index + 1
 
 
-def _of_language(argv: Sequence[str], start: int, language: _Language) -> _Own:
+def _of_language(argv: Sequence[str], start: int, options: known.Options) -> _Own:
     """The options of an interpreter with what belongs to them, and the file that it runs if they hold no code."""
-    has_code, subcommands, end = False, language.subcommands, start
+    has_code, subcommands, end = False, options.subcommands, start
+    texts: set[int] = set()
     while end < len(argv):
         word = argv[end]
         if word in subcommands and not has_code:
             subcommands = ()
         elif word in ("--", "-") or not word.startswith("-"):
             break
-        code, takes_next = _option(word, language)
+        code, values = reads(word, options)
         has_code = has_code or code
-        end += 1 + takes_next
-        if code and language.ends_with_code:
-            return _Own(tuple(range(start, min(end, len(argv)))), None, True)
+        end += 1 + values
+        if word in options.texts:
+            texts.add(end - 1)
+        if code and options.ends_with_code:
+            break
+    places = [place for place in range(start, min(end, len(argv))) if place not in texts]
     rest = argv[end:]
     if has_code:
         # Here is an argument for the code; but one that comes from the chat may begin with a dash, and be an option.
-        end += bool(rest) and rest[0].startswith("{{")
-        return _Own(tuple(range(start, min(end, len(argv)))), None, True)
+        if not options.ends_with_code and rest and rest[0].startswith("{{"):
+            places.append(end)
+        return _Own(tuple(places), None, True)
     file = end + (bool(rest) and rest[0] == "--")
     if file >= len(argv) or argv[file] == "-":
-        return _Own(tuple(range(start, min(end, len(argv)))), None, False)
-    return _Own(tuple(range(start, file + 1)), file, False)
+        return _Own(tuple(places), None, False)
+    return _Own((*places, *range(end, file + 1)), file, False)
+
+
+# Programs that run others
+
+
+def _of_wrapper(argv: Sequence[str], index: int, name: str) -> Iterator[int]:
+    """The arguments of a wrapper that decide what it runs."""
+    wrapper = known.WRAPPERS[name]
+    if name == "env":
+        yield from _of_env(argv, index + 1)
+    elif wrapper.options is not None:
+        options, _ = _parted(argv[index + 1 :], wrapper.options)
+        program = index + 1 + len(options) + wrapper.operands
+        yield from range(index + 1, min(program + 1, len(argv)))
+    else:
+        operand = -1
+        for place in range(index + 1, len(argv)):
+            operand += not argv[place].startswith("-")
+            if operand == wrapper.operands:
+                # Behind an option it may be that option's value.
+                if not argv[place - 1].startswith("-") or argv[place - 1] == "--" or "=" in argv[place - 1]:
+                    yield place
+                return
 
 
 def _of_env(argv: Sequence[str], start: int) -> Iterator[int]:
@@ -258,7 +268,7 @@ def _of_env(argv: Sequence[str], start: int) -> Iterator[int]:
         variable, equals, _ = word.partition("=")
         if word.startswith("-"):
             yield index
-            if _option(word, _ENV)[1] and index + 1 < len(argv):
+            if reads(word, known.ENV)[1] and index + 1 < len(argv):
                 index += 1
                 yield index
         elif not equals:
@@ -269,29 +279,99 @@ def _of_env(argv: Sequence[str], start: int) -> Iterator[int]:
         index += 1
 
 
-def _option(word: str, language: _Language) -> tuple[bool, bool]:
-    """Whether an option brings code, and whether the argument behind it belongs to it."""
-    if word.startswith("--"):
-        name = word.partition("=")[0]
-        return name in language.long_code, word in language.long_code or word in language.long_taking
-    for letter in word[1:]:
-        if letter in language.code or letter in language.taking:
-            return letter in language.code, word.endswith(letter)
-        if letter in language.attached:
+def _split_by_env(argv: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The arguments, with a text for `env -S` split as `env` does it, and where each of them came from."""
+    words: list[str] = []
+    places: list[int] = []
+    seen = waiting = False
+    for index, word in enumerate(argv):
+        brings_code, waits = reads(word, known.ENV) if seen and word.startswith("-") else (False, 0)
+        text = word if waiting else word.partition("=" if word.startswith("--") else "S")[2] if brings_code else ""
+        is_split = bool(text) and not from_the_chat(text)
+        pieces = text.split() if is_split else [word]
+        if waiting and is_split:
+            # The option itself has done its work.
+            del words[-1], places[-1]
+        waiting = brings_code and bool(waits)
+        words += pieces
+        places += [index] * len(pieces)
+        seen = seen or name_of(word) == "env"
+    return words, places
+
+
+def _of_xargs(rest: Sequence[str]) -> Risk | None:
+    """The program that `xargs` runs gets the message as arguments, or wherever its `-I` says."""
+    options, operands = _parted(rest, known.XARGS)
+    mark = _replaced(options)
+    command = [word.replace(mark, _INPUT) for word in operands] if mark else [*operands, _INPUT]
+    found = risk(command, False) if operands else None
+    return (
+        None
+        if found is None
+        else found.replace(index=_ON_INPUT, why=f"`xargs` puts it into the arguments: {found.why}")
+    )
+
+
+def _replaced(options: Sequence[str]) -> str | None:
+    """What `xargs` is told to replace."""
+    for place, word in enumerate(options):
+        if word.startswith("-I"):
+            return word[2:] or "".join(options[place + 1 : place + 2])
+        if word.startswith(("-i", "--replace")):
+            return word.removeprefix("-i").removeprefix("--replace").removeprefix("=") or "{}"
+    return None
+
+
+def _parted(words: Sequence[str], options: known.Options) -> tuple[Sequence[str], Sequence[str]]:
+    """The options of a program with their values, and what is behind them."""
+    end = 0
+    while end < len(words) and words[end].startswith("-"):
+        if words[end] == "--":
+            end += 1
             break
-    return False, False
+        end += 1 + reads(words[end], options)[1]
+    return words[:end], words[end:]
 
 
-def _is_short(word: str) -> bool:
-    return len(word) > 1 and word[0] == "-" and word[1] != "-"
+def _commands(argv: Sequence[str], index: int, name: str) -> Iterator[int]:
+    """The arguments that a program hands to a shell."""
+    later = range(index + 1, len(argv))
+    if name in known.COMMANDERS:
+        # `npm` has no options behind this; with `su`, they are those of the shell.
+        end = argv.index("--", index) if name == "npm" and "--" in argv[index:] else len(argv)
+        yield from (place for place in later if place < end and _is_command(argv[place - 1], argv[place], name))
+    elif name == "git":
+        # `-c alias.x=!COMMAND`, in front of what git is to do.
+        for place in later:
+            if not argv[place - 1].startswith("-") and place - 1 != index and argv[place - 2] != "-c":
+                return
+            if argv[place - 1] == "-c":
+                yield place
+    elif name == "pnpm" and (modes := [place for place in later if argv[place] in ("-c", "--shell-mode")]):
+        yield from range(modes[0] + 1, len(argv))
+    elif name in known.WRAPPERS and (options := known.WRAPPERS[name].options) is not None and options.code:
+        own, _ = _parted(argv[index + 1 :], options)
+        for place, word in enumerate(own, index + 1):
+            brings_code, values = reads(word, options)
+            yield from range(place, min(place + values + 1, len(argv)) if brings_code else place)
+    elif name in ("docker", "podman") and _has_shell_as_entrypoint(argv[index:]):
+        yield from (place for place in later if _is_command(argv[place - 1], argv[place], name))
 
 
-def _is_command(option: str, word: str) -> bool:
-    attached = word.startswith("--command=") or (_is_short(word) and "c" in word)
-    return attached or option == "--command" or (_is_short(option) and option.endswith("c"))
+def _is_command(option: str, word: str, name: str) -> bool:
+    long = known.COMMANDERS.get(name, ())
+    attached = word.startswith(tuple(f"{each}=" for each in long)) or (is_short(word) and "c" in word)
+    return attached or option in long or (is_short(option) and option.endswith("c"))
 
 
-def _name(word: str) -> str:
-    """What a program is called, without folder and version."""
-    name = os.path.basename(word).removesuffix(".exe")
-    return name.rstrip("0123456789.") or name
+def _has_command(rest: Sequence[str], name: str) -> bool:
+    """Whether a program that would run a shell is told to run something else."""
+    is_told = any(_is_command("", word, name) or word.partition("=")[0] in known.COMMANDERS[name] for word in rest)
+    operands = [word for word in rest if not word.startswith("-")]
+    return is_told or (name == "script" and len(operands) > 1) or (name == "runuser" and "-u" in rest)
+
+
+def _has_shell_as_entrypoint(words: Sequence[str]) -> bool:
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    named = [word.partition("=")[2] or following for word, following in pairs if word.startswith("--entrypoint")]
+    return any(is_interpreter(name_of(word)) for word in named)

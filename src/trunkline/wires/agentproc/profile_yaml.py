@@ -98,15 +98,40 @@ def _not_yaml(error: Any, text: str, source: str) -> ConfigError:
         line = min(mark.line + 1, text.rstrip().count("\n") + 1)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
     place = source if line is None else f"{source}, line {line}"
-    return ConfigError(f"{place}: not YAML: {problem}.", hint=_hint(text, line))
-
-
-def _hint(text: str, line: int | None) -> str | None:
-    """What people most often do wrong in a line like this."""
     written = text.split("\n")[line - 1] if line is not None else ""
+    return ConfigError(f"{place}: not YAML: {_plain(problem, written)}.", hint=_hint(problem, written))
+
+
+#: What the parser says where lines do not stand below each other as they should.
+_SLIPS = (
+    "mapping values are not allowed",
+    "did not find expected key",
+    "did not find expected '-' indicator",
+    "expected <block end>",
+    "could not find expected ':'",
+)
+
+
+def _plain(problem: str, written: str) -> str:
+    """The parser's words, or plainer ones where those say little to people."""
+    if not problem.startswith(_SLIPS):
+        return problem
+    if problem.startswith(_SLIPS[0]) and written.count(": ") > 1:
+        return "a second `: ` in this line"
+    return "this line does not fit the one above it"
+
+
+def _hint(problem: str, written: str) -> str | None:
+    """What people most often do wrong in a line like this."""
     if "\t" in written[: len(written) - len(written.lstrip())]:
         return "Indent with spaces, not with tabs."
-    return QUOTE_PLACEHOLDERS if "{{" in written else None
+    if "{{" in written:
+        return QUOTE_PLACEHOLDERS
+    if not problem.startswith(_SLIPS):
+        return None
+    if problem.startswith(_SLIPS[0]) and written.count(": ") > 1:
+        return "Put a text that holds one in quotes."
+    return "Keys that belong together begin in the same column, and each has a `: ` behind it."
 
 
 class _Composer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections.abc import Awaitable, Callable
 
 from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.agentproc.agent.suite import in_both
@@ -14,51 +15,105 @@ from trunkline.wires.agentproc.messages import Ignored, Turn
 
 #: What the shell says of a process that SIGTERM ended.
 TERMINATED = 143
+#: How often an agent that is fast is tried: its answer may be over before the signal can reach it.
+TRIES = 3
+#: An agent that is silent for this long before its answer can be interrupted in the middle of that. In a shorter
+#: silence the signal might meet an interpreter that is still starting, which says nothing about the agent.
+SILENT_SECONDS = 1.0
+#: A turn that has said all it has to say ends sooner than this.
+LINGERING_SECONDS = 0.5
 #: A process that is being killed may still be seen for a moment.
 _DYING_SECONDS = 0.3
 _LOOK_SECONDS = 0.02
 
+#: What is wrong with an agent that was interrupted; None if nothing is.
+Problem = Callable[[Turning, Heard], Awaitable[str | None]]
 
-async def _cut_off(stage: Stage) -> tuple[Turning, Heard]:
-    """An answer that SIGTERM cuts off.
+
+async def _interrupted(stage: Stage, problem: Problem) -> None:
+    """Interrupt an answer with SIGTERM, and look for a problem then.
+
+    What is seen counts only if the turn was really cut off: another one, left alone, goes on from there. Without that
+    it would be chance whether the signal or the agent's own end came first.
 
     Raises:
-        NotExercised: it was over too soon.
-        Broken: SIGTERM does not end it.
+        NotExercised: the answer was over too soon, each time.
+        Broken: there is a problem, or SIGTERM does not end it.
     """
-    turning = await stage.begin(Turn(stage.prompt("long")))
+    silence: float | None = None
+    for _ in range(TRIES):
+        turning = await stage.begin(Turn(stage.prompt("long")))
+        silence = await _wait_for_the_moment(stage, turning, silence)
+        if await turning.process.ended(0) is not None:
+            continue
+        turning.process.signal(signal.SIGTERM)
+        heard = await turning.heard(stage.target.exit_seconds)
+        if heard is None:
+            raise Broken(f"still running {stage.target.exit_seconds:g} s after SIGTERM")
+        found = await problem(turning, heard)
+        if not await _goes_on(stage, heard):
+            continue
+        if found is not None:
+            raise Broken(found)
+        return
+    raise NotExercised("the answer was over before SIGTERM could cut it off; the prompt `long` asks for a long one")
+
+
+async def _wait_for_the_moment(stage: Stage, turning: Turning, silence: float | None) -> float:
+    """Wait for the beginning of the answer, or, where a long silence is known to come before it, for its middle.
+
+    Gives how long the silence is.
+    """
+    if silence is not None and silence >= SILENT_SECONDS:
+        await turning.speaks(silence / 2)
+        return silence
     await turning.speaks(stage.target.timeout)
-    if await turning.process.ended(0) is not None:
-        raise NotExercised("the answer was over before it could be cut off; the prompt `long` asks for a long one")
-    turning.process.signal(signal.SIGTERM)
-    heard = await turning.heard(stage.target.exit_seconds)
-    if heard is None:
-        raise Broken(f"still running {stage.target.exit_seconds:g} s after SIGTERM")
-    return turning, heard
+    return time.monotonic() - turning.process.began
+
+
+async def _goes_on(stage: Stage, cut_off: Heard) -> bool:
+    """Whether a turn that is left alone says more than one that was interrupted, or at least takes longer for it."""
+    alone = await stage.begin(Turn(stage.prompt("long")))
+    most = len(cut_off.text)
+    await alone.process.until(lambda: len(alone.text) >= most, stage.target.timeout)
+    more = await alone.process.until(lambda: len(alone.text) > most, LINGERING_SECONDS)
+    ended = await alone.process.ended(0) is not None
+    await alone.process.close()
+    return more or not ended
+
+
+async def _no_problem(turning: Turning, heard: Heard) -> str | None:
+    return None
 
 
 @in_both("term.prompt", "SHOULD", "Timeout")
 async def sigterm_ends_it(stage: Stage) -> None:
     """After SIGTERM the agent exits promptly, in the middle of an answer."""
-    await _cut_off(stage)
+    await _interrupted(stage, _no_problem)
 
 
 @in_both("term.status", "SHOULD", "Exit codes")
 async def sigterm_has_its_status(stage: Stage) -> None:
     """After SIGTERM the exit status is 143."""
-    _, heard = await _cut_off(stage)
-    if heard.exit_code != TERMINATED:
-        raise Broken(f"the exit status is {heard.exit_code}")
+
+    async def problem(turning: Turning, heard: Heard) -> str | None:
+        return None if heard.exit_code == TERMINATED else f"the exit status is {heard.exit_code}"
+
+    await _interrupted(stage, problem)
 
 
 @in_both("term.flushed", "SHOULD", "Timeout")
 async def what_was_said_is_whole(stage: Stage) -> None:
     """After SIGTERM what was said is whole: no line is cut off in the middle."""
-    turning, heard = await _cut_off(stage)
-    if turning.process.record.unfinished:
-        raise Broken(f"the last line is cut off: {turning.process.record.unfinished[:80]!a}")
-    if heard.said and isinstance(heard.said[-1], Ignored):
-        raise Broken(f"the last line cannot be read: {heard.said[-1].why}")
+
+    async def problem(turning: Turning, heard: Heard) -> str | None:
+        if turning.process.record.unfinished:
+            return f"the last line is cut off: {turning.process.record.unfinished[:80]!a}"
+        if heard.said and isinstance(heard.said[-1], Ignored):
+            return f"the last line cannot be read: {heard.said[-1].why}"
+        return None
+
+    await _interrupted(stage, problem)
 
 
 async def _left(turning: Turning) -> bool:
@@ -76,9 +131,11 @@ async def _left(turning: Turning) -> bool:
 @in_both("term.children", "SHOULD", "Timeout")
 async def sigterm_ends_children(stage: Stage) -> None:
     """After SIGTERM nothing that the agent started goes on."""
-    turning, _ = await _cut_off(stage)
-    if await _left(turning):
-        raise Broken("a process that the agent started still runs")
+
+    async def problem(turning: Turning, heard: Heard) -> str | None:
+        return "a process that the agent started still runs" if await _left(turning) else None
+
+    await _interrupted(stage, problem)
 
 
 @in_both("exit.children", "SHOULD", "Exit codes")

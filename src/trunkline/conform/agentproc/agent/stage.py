@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import uuid
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Literal
 
 from trunkline.base.process import child_env
@@ -16,7 +13,8 @@ from trunkline.conform.agentproc.agent.prompts import PROMPTS, fill
 from trunkline.conform.agentproc.agent.turn import Heard, Turning
 from trunkline.conform.agentproc.process import Running
 from trunkline.conform.kit import Broken
-from trunkline.conform.record import Record
+from trunkline.conform.place import Place
+from trunkline.conform.record import Roles
 from trunkline.wires.agentproc import codec, codec_ndjson
 from trunkline.wires.agentproc.messages import Attachment, Dialect, Turn
 
@@ -30,6 +28,9 @@ EXIT_SECONDS = 2.0
 #: How the agent's standard input is: nothing to read, the message and its end, or open with nothing in it.
 Stdin = Literal["none", "message", "open"]
 
+
+#: The kit plays the bridge.
+ROLES: Roles = ("bridge", "agent")
 
 #: Variables of a check's own; None stands for one that is not set.
 Variables = Mapping[str, str | None]
@@ -49,18 +50,13 @@ class Target(Value):
     prompts: Mapping[str, str] = PROMPTS
 
 
-class Stage:
+class Stage(Place):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
+        super().__init__(name, target.cwd, ROLES)
         self.target = target
-        self.records: list[Record] = []
-        self._name = name
-        self._folder = Path(tempfile.mkdtemp(prefix="conform-"))
         self._turns: list[Turning] = []
-        self._outside = Path(target.cwd) if target.cwd else None
-        self.workspace = self._outside or self._folder / "workspace"
-        self.workspace.mkdir(exist_ok=True)
 
     def prompt(self, name: str, text: str = "") -> str:
         """What to say to the agent."""
@@ -68,7 +64,7 @@ class Stage:
 
     def attachment(self, content: str) -> Attachment:
         """A file that lies there for the agent."""
-        file = self._folder / f"conform-{uuid.uuid4().hex[:8]}.txt"
+        file = self.folder / f"conform-{uuid.uuid4().hex[:8]}.txt"
         file.write_text(content, encoding="utf-8")
         return Attachment("file", file.as_uri(), file.name)
 
@@ -87,11 +83,8 @@ class Stage:
         old = self.target.protocol == "0.1"
         asked = {**(codec.turn_environment(turn) if old else {}), **(env or {})}
         told = {name: value for name, value in asked.items() if value is not None}
-        # Trunkline's own agents keep their sessions there; others do not mind the variable.
-        home = {"TRUNKLINE_HOME": str(self._folder / "home")}
-        variables = child_env(os.environ | home | dict(self.target.env), told, ["AGENT_"])
-        name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
-        record = Record(name, self.target.argv)
+        variables = child_env({**os.environ, **self.home, **self.target.env}, told, ["AGENT_"])
+        record = self.record(self.target.argv)
         for variable, value in told.items():
             record.add("host", f"{variable}={value}".encode("utf-8", "backslashreplace"))
         turning = Turning(turn, self.target.protocol)
@@ -150,6 +143,6 @@ class Stage:
         """End what was started, remove what was made."""
         for turning in self._turns:
             await turning.process.close()
-        if self._outside:
-            (self._outside / "conform-write.txt").unlink(missing_ok=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        # A workspace that was given holds nothing of another check.
+        (self.workspace / "conform-write.txt").unlink(missing_ok=True)
+        await self.remove()

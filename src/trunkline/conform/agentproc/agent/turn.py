@@ -112,9 +112,15 @@ class Turning:
         await self.process.until(lambda: request() is not None, within)
         return request()
 
+    @property
+    def text(self) -> str:
+        """What the user would have got to see by now."""
+        return self._heard(0).text
+
     async def heard(self, within: float) -> Heard | None:
         """All of it, when the process has ended; None when it has not."""
         code = await self.process.ended(within)
-        if code is None:
-            return None
+        return None if code is None else self._heard(code)
+
+    def _heard(self, code: int) -> Heard:
         return Heard(tuple(self.said), self.turn.streaming, code, self.process.stderr)

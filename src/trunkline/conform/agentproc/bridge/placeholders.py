@@ -14,7 +14,7 @@ UNREAD_BYTES = 120_000
 
 async def _arguments(stage: Stage, args: list[str], ask: Ask) -> list[str]:
     """What the agent gets for these arguments."""
-    await stage.play(profile={"args": [*PROBE, str(stage.folder), *args]}, ask=ask)
+    await stage.play(profile={"args": [*PROBE, str(stage.turn), *args]}, ask=ask)
     return list(stage.got().argv)
 
 
@@ -81,9 +81,9 @@ async def messages_read_no_variables(stage: Stage) -> None:
 async def directories_have_placeholders(stage: Stage) -> None:
     """Placeholders work in `cwd`."""
     needs(stage, "{session}")
-    place = stage.folder.parent / "conform-1"
+    place = stage.folder / "conform-1"
     place.mkdir()
-    profile = {"cwd": f"{stage.folder.parent}/{{{{SESSION_ID}}}}"}
+    profile = {"cwd": f"{stage.folder}/{{{{SESSION_ID}}}}"}
     await stage.play(profile=profile, ask=Ask(session="conform-1"))
     same("the working directory", stage.got().cwd, str(place))
 

@@ -16,7 +16,11 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Started for every turn of every check: it imports nothing that it does not need.
+    from typing import Any
 
 #: No part takes longer than this: whatever goes wrong, nothing is left running for long.
 LIFETIME_SECONDS = 30.0

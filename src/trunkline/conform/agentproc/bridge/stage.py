@@ -6,8 +6,6 @@ import asyncio
 import fcntl
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +19,8 @@ from trunkline.conform.agentproc.bridge.probe import AGENT_LOCK, CHILD_LOCK
 from trunkline.conform.agentproc.bridge.seen import Output, Seen, object_of
 from trunkline.conform.agentproc.process import Running
 from trunkline.conform.kit import Broken
-from trunkline.conform.record import Record
+from trunkline.conform.place import Place
+from trunkline.conform.record import Record, Roles
 
 #: How long the kit waits for a turn to end that should end by itself at once.
 TIMEOUT_SECONDS = 15.0
@@ -30,6 +29,9 @@ PATIENCE_SECONDS = 3.0
 
 #: What is on the bridge's own standard input, and must not reach the agent.
 DECOY = b"conform: this is not for the agent\n"
+
+#: The kit is whoever writes to the bridge, and the agent behind it.
+ROLES: Roles = ("user", "bridge")
 
 _LOOK_SECONDS = 0.02
 
@@ -71,16 +73,15 @@ class Got(Value):
     pid: int
 
 
-class Stage:
+class Stage(Place):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
+        super().__init__(name, None, ROLES)
         self.target = target
-        self.records: list[Record] = []
-        self._name = name
-        self._home = Path(tempfile.mkdtemp(prefix="conform-")).resolve()
         self._running: list[Running] = []
-        self.folder = self._home / "0"
+        self.turn = self.folder / "0"
+        """The folder of the last turn."""
 
     def takes(self, placeholder: str) -> bool:
         """Whether the command has a place for it."""
@@ -94,25 +95,22 @@ class Stage:
         env: Mapping[str, str] | None = None,
     ) -> Running:
         """Start the bridge on a turn; do not wait. `profile` adds to the plain profile of the kit."""
-        self.folder = self._home / str(len(self.records))
-        self.folder.mkdir()
-        (self.folder / "plan.json").write_bytes(part.plan(steps))
-        text = part.profile(self.folder, profile or {})
-        file = self.folder / "profile.yaml"
+        self.turn = self.folder / str(len(self.records))
+        self.turn.mkdir()
+        (self.turn / "plan.json").write_bytes(part.plan(steps))
+        text = part.profile(self.turn, profile or {})
+        file = self.turn / "profile.yaml"
         file.write_text(text, encoding="utf-8")
         return await self.start(str(file), ask or Ask(), env or {}, text)
 
     async def start(self, profile: str, ask: Ask, env: Mapping[str, str], text: str = "") -> Running:
         """Start the bridge on a profile that is there, or not."""
         argv = command(self.target.argv, profile, ask)
-        name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
-        record = Record(name, argv)
+        record = self.record(argv)
         for line in text.splitlines():
             record.remark(f"profile: {line}")
-        # Trunkline keeps its state there; others do not mind the variable.
-        variables = {**os.environ, "TRUNKLINE_HOME": str(self._home / "home"), **self.target.env, **env}
-        self._home.joinpath("work").mkdir(exist_ok=True)
-        running = await Running.start(argv, str(self._home / "work"), variables, record, "pipe")
+        variables = {**os.environ, **self.home, **self.target.env, **env}
+        running = await Running.start(argv, str(self.workspace), variables, record, "pipe")
         running.write(DECOY)
         self.records.append(record)
         self._running.append(running)
@@ -175,11 +173,11 @@ class Stage:
 
     def has(self, name: str) -> bool:
         """Whether the agent has left that mark."""
-        return (self.folder / name).exists()
+        return (self.turn / name).exists()
 
     def put(self, name: str) -> None:
         """Give the agent the sign that it waits for."""
-        (self.folder / name).touch()
+        (self.turn / name).touch()
 
     async def comes(self, name: str, within: float) -> bool:
         """Wait for a mark of the agent."""
@@ -202,11 +200,11 @@ class Stage:
         """End what was started, remove what was made."""
         for running in self._running:
             await running.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        await self.remove()
 
     def _json(self, name: str) -> Any:
         try:
-            return jsontext.loads((self.folder / name).read_bytes())
+            return jsontext.loads((self.turn / name).read_bytes())
         except OSError:
             return None
 
@@ -221,7 +219,7 @@ class Stage:
     async def _is_held(self, name: str) -> bool:
         """Whether somebody holds that lock for longer than a process takes to die."""
         deadline = time.monotonic() + self.target.patience / 4
-        while _locked(self.folder / name):
+        while _locked(self.turn / name):
             if time.monotonic() > deadline:
                 return True
             await asyncio.sleep(_LOOK_SECONDS)
@@ -233,13 +231,19 @@ def command(template: tuple[str, ...], profile: str, ask: Ask) -> tuple[str, ...
     said = (profile, ask.message, ask.session, ask.session_name, ask.from_user, ask.image, ask.file)
     values = dict(zip(PLACEHOLDERS, said, strict=True))
     words: list[str] = []
-    for word in template:
+    for number, word in enumerate(template):
         if word in _OPTIONAL and not values[word]:
             # `--from {from}` goes as a whole.
-            words.pop()
+            if number and _is_flag(template[number - 1]):
+                words.pop()
         else:
             words.append(_PLACEHOLDER.sub(lambda found: values[found[0]], word))
     return tuple(words)
+
+
+def _is_flag(word: str) -> bool:
+    """Whether a word of a command announces the next: a message in front of it does not."""
+    return word.startswith("-") and word != "--" and not _PLACEHOLDER.search(word)
 
 
 def _locked(path: Path) -> bool:

@@ -24,14 +24,14 @@ async def replies_are_shown(stage: Stage) -> None:
 @SUITE.check("br.run.args", "MUST", "Profile")
 async def arguments_are_passed(stage: Stage) -> None:
     """Each of `args` is one argument, exactly as it is written."""
-    await stage.play(profile={"args": [*PROBE, str(stage.folder), *AWKWARD]})
+    await stage.play(profile={"args": [*PROBE, str(stage.turn), *AWKWARD]})
     same("the argument list", list(stage.got().argv), AWKWARD)
 
 
 @SUITE.check("br.run.split", "MUST", "Profile")
 async def commands_are_split(stage: Stage) -> None:
     """`command` is split on white space; quotes and variables mean nothing."""
-    command = " ".join((PYTHON, *PROBE, str(stage.folder), "one", " 'b", "c'", "$HOME"))
+    command = " ".join((PYTHON, *PROBE, str(stage.turn), "one", " 'b", "c'", "$HOME"))
     await stage.play(profile={"command": command, "args": None})
     same("the argument list", list(stage.got().argv), ["one", "'b", "c'", "$HOME"])
 
@@ -39,16 +39,16 @@ async def commands_are_split(stage: Stage) -> None:
 @SUITE.check("br.run.split-args", "MUST", "Profile")
 async def commands_are_split_before_args(stage: Stage) -> None:
     """`command` is split on white space also where there are `args`, which follow."""
-    await stage.play(profile={"command": " ".join((PYTHON, *PROBE, str(stage.folder), "one")), "args": ["two words"]})
+    await stage.play(profile={"command": " ".join((PYTHON, *PROBE, str(stage.turn), "one")), "args": ["two words"]})
     same("the argument list", list(stage.got().argv), ["one", "two words"])
 
 
 @SUITE.check("br.run.no-shell", "MUST", "Profile")
 async def there_is_no_shell(stage: Stage) -> None:
     """No shell sees the command, the arguments or the message."""
-    mark = stage.folder.parent / "injected"
+    mark = stage.folder / "injected"
     attack = f"$(touch {mark}); touch {mark} `touch {mark}` | touch {mark}"
-    await stage.play(profile={"args": [*PROBE, str(stage.folder), attack, "{{MESSAGE}}"]}, ask=Ask(f"x'\"; {attack}"))
+    await stage.play(profile={"args": [*PROBE, str(stage.turn), attack, "{{MESSAGE}}"]}, ask=Ask(f"x'\"; {attack}"))
     if mark.exists():
         raise Broken("a shell ran a part of the arguments")
     same("the first argument", stage.got().argv[0], attack)
@@ -57,7 +57,7 @@ async def there_is_no_shell(stage: Stage) -> None:
 @SUITE.check("br.run.cwd", "MUST", "Profile")
 async def the_directory_is_used(stage: Stage) -> None:
     """The agent runs in `cwd`."""
-    place = stage.folder.parent / "place"
+    place = stage.folder / "place"
     place.mkdir()
     await stage.play(profile={"cwd": str(place)})
     same("the working directory", stage.got().cwd, str(place))
@@ -73,12 +73,12 @@ async def unknown_keys_do_no_harm(stage: Stage) -> None:
 @SUITE.check("br.run.nested", "MAY", "Profile")
 async def profiles_may_be_nested(stage: Stage) -> None:
     """The fields of a profile may stand under `agentproc`."""
-    stage.folder.mkdir()
-    (stage.folder / "plan.json").write_text("[]", encoding="utf-8")
-    words = "".join(f"    - {word}\n" for word in (*PROBE, stage.folder))
+    stage.turn.mkdir()
+    (stage.turn / "plan.json").write_text("[]", encoding="utf-8")
+    words = "".join(f"    - {word}\n" for word in (*PROBE, stage.turn))
     text = f"name: conform\nagentproc:\n  command: {PYTHON}\n  args:\n{words}"
-    (stage.folder / "nested.yaml").write_text(text, encoding="utf-8")
-    running = await stage.start(str(stage.folder / "nested.yaml"), Ask(), {}, text)
+    (stage.turn / "nested.yaml").write_text(text, encoding="utf-8")
+    running = await stage.start(str(stage.turn / "nested.yaml"), Ask(), {}, text)
     await stage.seen(running, stage.target.timeout)
     stage.got()
 
@@ -98,13 +98,13 @@ def _without_traceback(seen: Seen) -> None:
 @SUITE.check("br.run.missing", "MUST", "Exit codes")
 async def missing_programs_are_told(stage: Stage) -> None:
     """A command that does not exist is a failure that the user is told of."""
-    _failed_clearly(await stage.play(profile={"command": str(stage.folder / "no-such-program"), "args": None}))
+    _failed_clearly(await stage.play(profile={"command": str(stage.turn / "no-such-program"), "args": None}))
 
 
 @SUITE.check("br.run.not-executable", "SHOULD", "Exit codes")
 async def files_that_cannot_run_are_told(stage: Stage) -> None:
     """A file that may not be executed is an error with words, not a crash of the bridge."""
-    file = stage.folder.parent / "agent.txt"
+    file = stage.folder / "agent.txt"
     file.write_text("#!/bin/sh\n", encoding="utf-8")
     _without_traceback(await stage.play(profile={"command": str(file), "args": None}))
 
@@ -112,7 +112,7 @@ async def files_that_cannot_run_are_told(stage: Stage) -> None:
 @SUITE.check("br.run.no-interpreter", "SHOULD", "Exit codes")
 async def scripts_need_a_first_line(stage: Stage) -> None:
     """A script without a first line that names its interpreter is an error with words, not a crash of the bridge."""
-    file = stage.folder.parent / "agent"
+    file = stage.folder / "agent"
     file.write_text("echo hello\n", encoding="utf-8")
     file.chmod(0o700)
     seen = await stage.play(profile={"command": str(file), "args": None})
@@ -124,13 +124,13 @@ async def scripts_need_a_first_line(stage: Stage) -> None:
 @SUITE.check("br.run.no-directory", "SHOULD", "Exit codes")
 async def missing_directories_are_told(stage: Stage) -> None:
     """A `cwd` that does not exist is an error with words, not a crash of the bridge."""
-    _without_traceback(await stage.play(profile={"cwd": str(stage.folder / "no-such-directory")}))
+    _without_traceback(await stage.play(profile={"cwd": str(stage.turn / "no-such-directory")}))
 
 
 @SUITE.check("br.run.no-profile", "SHOULD", "Profile")
 async def missing_profiles_are_told(stage: Stage) -> None:
     """A profile that does not exist is an error on standard error, with a status that is not 0."""
-    running = await stage.start(str(stage.folder / "no-such-profile.yaml"), Ask(), {})
+    running = await stage.start(str(stage.turn / "no-such-profile.yaml"), Ask(), {})
     seen = await stage.seen(running, stage.target.timeout)
     if seen.status == 0:
         raise Broken("the exit status is 0")
@@ -153,7 +153,7 @@ async def commands_are_needed(stage: Stage) -> None:
 @SUITE.check("br.run.script", "SHOULD", "Profile")
 async def messages_are_no_scripts(stage: Stage) -> None:
     """A profile that puts the message into the script of a shell (`sh -c`) is refused."""
-    mark = stage.folder / "started"
+    mark = stage.turn / "started"
     profile = {"command": "sh", "args": ["-c", f"touch {mark}; echo {{{{MESSAGE}}}}"]}
     seen = await stage.play(profile=profile)
     if mark.exists() or seen.status == 0:

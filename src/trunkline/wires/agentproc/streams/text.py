@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from trunkline.base.escapes import without_escapes
 from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.printable import without_controls
 from trunkline.wires.agentproc.codec import MAX_LINE, too_long
 from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said
 from trunkline.wires.agentproc.streams.jsonlines import MAX_ANSWER
 
 #: The longest error that is told, in characters, give or take a line.
 MAX_ERROR = 1000
-
-#: What else is no text: everything below the space but tab, and the delete character.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class Stream:
@@ -86,4 +82,4 @@ class Stream:
 def _plain(line: bytes) -> str:
     text = without_escapes(line.decode("utf-8", "replace")).rstrip("\r\n\t ")
     # A progress line is written over and over: the last state counts.
-    return _CONTROLS.sub("", text.rpartition("\r")[2])
+    return without_controls(text.rpartition("\r")[2])

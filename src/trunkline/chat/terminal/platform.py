@@ -1,20 +1,24 @@
 """The simplest platform: lines of standard input are messages, and answers are written to standard output.
 
-For trying a bridge, and for tests: one chat, one person, nothing that can be changed once it was written. It ends when
-its input does.
+For trying a bridge, and for tests: one chat, one person. On a terminal answers appear as they are written; elsewhere
+each message is written once, when it is whole, and as it is: who reads lines from a pipe must not wait for the rest of
+one. It ends when its input does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-import re
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from uuid import uuid4
 
 from trunkline.base import stdio
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pressed, SendFailed
+from trunkline.chat.terminal.screen import Screen
+from trunkline.chat.terminal.text import clean
 
 CHAT = "terminal"
 SENDER = "you"
@@ -25,34 +29,51 @@ MOST_LINES = 100
 LONGEST_LINE = 1024 * 1024
 
 #: Screens have no limit; this keeps a runaway answer in pieces that the rest of the machinery can handle.
-_LIMITS = Limits(text_chars=100_000, edits=False)
-# What a terminal would obey instead of showing it: all control characters but the line feed and the tab.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+TEXT_CHARS = 100_000
+#: A screen takes a change at any time, and people see no more than that many in a second.
+EDIT_SECONDS = 0.1
+#: The sign of typing tells when there may be a prompt again: soon after the end of an answer.
+TYPING_SECONDS = 0.3
 
 
 class TerminalPlatform:
     """Standard input and output as a chat."""
 
     name = "terminal"
-    limits = _LIMITS
 
     def __init__(self, reading: int = 0, writing: int = 1) -> None:
         """The two descriptors, which stay open."""
         self._reading = reading
         self._writing = writing
+        self._is_screen = os.isatty(writing) and os.environ.get("TERM") != "dumb"
+        self.limits = (
+            Limits(TEXT_CHARS, edits=True, edit_seconds=EDIT_SECONDS, typing_seconds=TYPING_SECONDS)
+            if self._is_screen
+            else Limits(TEXT_CHARS, edits=False)
+        )
         self._lines: deque[str] = deque()
         self._rest = b""
         self._ended = False
         self._news = asyncio.Event()
         self._reader: stdio.Reader | None = None
         self._writer: stdio.Writer | None = None
+        self._screen: Screen | None = None
+        self._log: _Log | None = None
 
     async def open(self) -> None:
         self._writer = stdio.Writer(self._writing, lambda: None)
+        if self._is_screen:
+            self._screen = Screen(self._writing, self._put, asks=os.isatty(self._reading))
+            self._screen.greet()
+            if os.isatty(2):
+                self._log = _Log(self._screen.disturbed)
+                logging.getLogger().addHandler(self._log)
         self._reader = stdio.Reader(self._reading, self._read, self._end)
         self._reader.start()
 
     async def receive(self) -> AsyncIterator[Inbound | Pressed]:
+        if self._screen is not None:
+            self._screen.start()
         while True:
             while not self._lines:
                 if self._ended:
@@ -62,26 +83,34 @@ class TerminalPlatform:
             line = self._lines.popleft()
             if self._reader is not None and len(self._lines) == MOST_LINES - 1 and not self._ended:
                 self._reader.resume()
-            yield Inbound(uuid4().hex, CHAT, SENDER, line, private=True)
+            yield Inbound(uuid4().hex, CHAT, SENDER, line, private=True, at=time.time())
 
     async def send(
         self, chat: str, text: str, *, key: str, buttons: Sequence[Button] = (), reply_to: str | None = None
     ) -> str:
-        await self._write(text)
+        if self._screen is not None:
+            self._screen.send(key, text)
+        else:
+            self._put(f"{clean(text) if os.isatty(self._writing) else text}\n")
+        await self._written()
         return key
 
     async def edit(self, chat: str, message: str, text: str, *, buttons: Sequence[Button] = ()) -> None:
-        raise SendFailed("what was written to a terminal cannot be changed")
+        if self._screen is None:
+            raise SendFailed("what was written cannot be changed")
+        self._screen.edit(message, text)
+        await self._written()
 
     async def send_file(self, chat: str, path: str, *, type: FileType, name: str, key: str) -> str:
-        await self._write(f"[{type}] {path}")
-        return key
+        return await self.send(chat, f"[{type}] {path}", key=key)
 
     async def fetch(self, file: File, path: str) -> None:
         raise SendFailed("a terminal brings no files")
 
     async def typing(self, chat: str) -> None:
-        """There is nowhere to show it."""
+        """Shown at the bottom of a screen."""
+        if self._screen is not None:
+            self._screen.busy(TYPING_SECONDS)
 
     def measure(self, text: str) -> int:
         return len(text)
@@ -90,20 +119,31 @@ class TerminalPlatform:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        if self._log is not None:
+            logging.getLogger().removeHandler(self._log)
+            self._log = None
+        if self._screen is not None:
+            self._screen.close()
+            self._screen = None
         if self._writer is not None:
             await self._writer.close()
             self._writer = None
         self._end()
 
-    async def _write(self, text: str) -> None:
-        writer = self._writer
-        if writer is None or writer.broken:
-            raise SendFailed("nobody reads standard output any more")
-        shown = _CONTROL.sub("", text) if os.isatty(self._writing) else text
-        writer.write(f"{shown}\n".encode("utf-8", "backslashreplace"))
-        writer.flush()
-        await writer.drain()
-        if writer.broken:
+    def _put(self, text: str) -> None:
+        if self._writer is not None:
+            self._writer.write(text.encode("utf-8", "backslashreplace"))
+            self._writer.flush()
+
+    async def _written(self) -> None:
+        """Wait while the reader is behind.
+
+        Raises:
+            SendFailed: there is none any more.
+        """
+        if self._writer is not None:
+            await self._writer.drain()
+        if self._writer is None or self._writer.broken:
             raise SendFailed("nobody reads standard output any more")
 
     def _read(self, data: bytes) -> None:
@@ -111,6 +151,8 @@ class TerminalPlatform:
         if len(self._rest) > LONGEST_LINE:
             lines.append(self._rest)
             self._rest = b""
+        if lines and self._screen is not None:
+            self._screen.typed()
         for line in lines:
             self._line(line)
         if self._reader is not None and len(self._lines) >= MOST_LINES:
@@ -127,3 +169,17 @@ class TerminalPlatform:
         self._rest = b""
         self._ended = True
         self._news.set()
+
+
+class _Log(logging.Handler):
+    """Notices that something was logged, which appears on the same screen."""
+
+    def __init__(self, notice: Callable[[], None]) -> None:
+        super().__init__()
+        self._notice = notice
+        self._loop = asyncio.get_running_loop()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Any thread may log something, and may do so at the very end.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._notice)

@@ -1,0 +1,34 @@
+"""What all conversations of one platform share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from trunkline.base.values import Value
+from trunkline.chat.delivery.outbox import Outbox
+from trunkline.chat.delivery.store import ChatStore
+from trunkline.chat.opening import Opener
+from trunkline.chat.platform import Platform
+
+T = TypeVar("T")
+
+
+class Aside(Protocol):
+    """Does something that takes a while where it holds up nobody; `asyncio.to_thread` is one."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+class Desk(Value):
+    """The platform, and what serves it."""
+
+    platform: Platform
+    store: ChatStore
+    outbox: Outbox
+    opener: Opener
+    files: str
+    """The directory for files that come and go."""
+    aside: Aside
+    wall: Callable[[], float]
+    """The clock that messages are dated by: seconds since 1970."""

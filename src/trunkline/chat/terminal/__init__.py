@@ -1,0 +1,1 @@
+"""This terminal as a chat, for trying the bridge."""
