@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.lane import DISK_SECONDS
 from trunkline.core.faults import ConfigError
 
@@ -51,19 +49,3 @@ async def lasting_async(attempt: Callable[[], Awaitable[T]], seconds: float | No
                 logger.error("something could not be kept, and is tried again every %g s: %s", DISK_SECONDS, error)
                 was_told = True
         await asyncio.sleep(DISK_SECONDS)
-
-
-class LastingAnswer(Answer):
-    """An answer whose end can be tried again."""
-
-    @contextmanager
-    def unless_lost(self) -> Iterator[None]:
-        """Around a transaction: if that fails, the answer is as it was before, with all of its text."""
-        before = self._rest + "".join(self._new), self._current, list(self._messages), self._complete
-        try:
-            yield
-        except BaseException:
-            self._rest, self._current, self._messages, self._complete = before
-            self._new.clear()
-            self._new_chars = 0
-            raise

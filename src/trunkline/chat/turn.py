@@ -10,15 +10,15 @@ import asyncio
 import os
 import re
 from collections.abc import Coroutine
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from trunkline.chat import attachments
 from trunkline.chat.attachments import Outgoing
 from trunkline.chat.commands import for_agent
+from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.store import Note
-from trunkline.chat.keeping import LastingAnswer, lasting
+from trunkline.chat.keeping import lasting
 from trunkline.chat.plain import inline
 from trunkline.chat.platform import SendFailed
 from trunkline.chat.showing import STOPPED, Showing
@@ -55,7 +55,7 @@ class Turn:
         self.stopping = asyncio.Event()
         self._session: Session | None = None
         """The one that is answering."""
-        self._answer: LastingAnswer | None = None
+        self._answer: Answer | None = None
 
     def stop(self) -> None:
         """End it soon. Idempotent."""
@@ -69,7 +69,7 @@ class Turn:
         Raises:
             ConfigError: it could not be written to the disk, and nothing has changed.
         """
-        with self._unless_lost(), self._conversation.desk.store.together():
+        with self._conversation.desk.store.together():
             if self._answer is not None:
                 self._answer.complete()
             self._conversation.conclude(self._note, outcome, text)
@@ -105,7 +105,7 @@ class Turn:
         """The end of the answer and of its message, both or neither."""
         conversation = self._conversation
         desk = conversation.desk
-        with self._unless_lost(), desk.store.together():
+        with desk.store.together():
             if self._answer is not None:
                 self._answer.complete(footer)
             for file in outgoing:
@@ -113,9 +113,6 @@ class Turn:
             for complaint in complaints:
                 conversation.say(complaint)
             desk.store.end(self._note, ending)
-
-    def _unless_lost(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._answer is None else self._answer.unless_lost()
 
     async def _answered(self, message: UserMessage) -> tuple[Showing, bool]:
         """Have the agent answer; also whether it refused its old session, and nothing else came of the turn."""
@@ -142,12 +139,12 @@ class Turn:
         is_first = session.state.turns < 2
         return showing, not is_first and _is_dead(showing, given)
 
-    def _begin(self) -> LastingAnswer:
+    def _begin(self) -> Answer:
         if self._answer is None:
             conversation, inbound = self._conversation, self._note.inbound
             # Where several people write, it must be clear who is answered.
             reply_to = None if inbound.private else inbound.message_id
-            self._answer = LastingAnswer(conversation.desk.outbox, conversation.chat, reply_to)
+            self._answer = conversation.desk.outbox.answer(conversation.chat, reply_to=reply_to)
         return self._answer
 
     async def _message(self) -> UserMessage:

@@ -107,7 +107,7 @@ class Answer:
                 before = closed(self._rest.rstrip())
                 self._rest = f"{before}\n\n{footer}" if before.strip() else footer
             self._settle()
-        self._complete = True
+            self._complete = True
 
     async def settled(self) -> State:
         """How it ended: `sent`, or the worst of its messages. Waits for as long as it takes."""
@@ -179,9 +179,9 @@ class Answer:
         self._new.clear()
         self._new_chars = 0
         before = self._rest, self._current, list(self._messages)
-        try:
-            with self._outbox.store.together():
-                yield
-        except BaseException:
-            self._rest, self._current, self._messages = before
-            raise
+        with self._outbox.store.together():
+            self._outbox.store.when_lost(lambda: self._restore(*before))
+            yield
+
+    def _restore(self, rest: str, current: Message | None, messages: list[Message]) -> None:
+        self._rest, self._current, self._messages, self._complete = rest, current, messages, False

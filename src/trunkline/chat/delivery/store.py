@@ -125,6 +125,7 @@ class ChatStore:
             ConfigError: it cannot be opened, or a newer version made it.
         """
         self._claims: dict[str, int] = {}
+        self._lost: list[Callable[[], None]] = []
         self._after: list[Callable[[], None]] | None = None
         self._since_pruned = 0
         self.path = os.path.abspath(path or os.path.join(paths.state_dir(), "chat.db"))
@@ -211,13 +212,17 @@ class ChatStore:
             return
         self.execute("BEGIN IMMEDIATE")
         after: list[Callable[[], None]] = []
-        self._after = after
+        lost: list[Callable[[], None]] = []
+        self._after, self._lost = after, lost
         try:
             yield
             self.execute("COMMIT")
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
+            # The other way round, so that what was first is as it was in the end.
+            for callback in reversed(lost):
+                callback()
             raise
         finally:
             self._after = None
@@ -230,6 +235,10 @@ class ChatStore:
             callback()
         else:
             self._after.append(callback)
+
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        """Call this if what is written in this `together` does not reach the disk, to have all as it was before."""
+        self._lost.append(callback)
 
     def claim(self, platform: str) -> None:
         """Serve a platform from this database, alone, until `close` or the end of the process, however it ends.
