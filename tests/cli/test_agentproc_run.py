@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.base.processes import is_alive, until
+from tests.support.unmeasured import unmeasured
 from trunkline.cli import agentproc_run
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.messages import Attachment
@@ -255,7 +256,7 @@ class TestProcess:
         command = [sys.executable, "-X", "importtime", "-m", "trunkline", "agentproc", "run"]
         done = subprocess.run(
             [*command, "--profile", profile("echo hi"), "--message", "x"],
-            capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True,
+            capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True, env=unmeasured(),
         )  # fmt: skip
         imported = {
             line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")

@@ -30,7 +30,7 @@ class Deadline:
         """It need not be done any more. It may be about to be; may be called again."""
         if self.act is not None:
             self.act = None
-            self._keeper._cancelled()
+            self._keeper._idle += 1
 
 
 class Deadlines:
@@ -50,6 +50,8 @@ class Deadlines:
         """Do something at that time, in the keeper's own thread."""
         deadline = Deadline(act, self)
         with self._changed:
+            if self._idle > _MOST_CANCELLED and self._idle * 2 > len(self._heap):
+                self._tidy()
             heapq.heappush(self._heap, (when, next(self._numbers), deadline))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._keep, name="deadlines", daemon=True)
@@ -58,13 +60,11 @@ class Deadlines:
                 self._changed.notify()
         return deadline
 
-    def _cancelled(self) -> None:
-        with self._changed:
-            self._idle += 1
-            if self._idle > _MOST_CANCELLED and self._idle * 2 > len(self._heap):
-                self._heap = [entry for entry in self._heap if entry[2].act is not None]
-                heapq.heapify(self._heap)
-                self._idle = 0
+    def _tidy(self) -> None:
+        """Throw out what was cancelled. Its number is only about right, since nobody locks to cancel."""
+        self._idle = 0
+        self._heap = [entry for entry in self._heap if entry[2].act is not None]
+        heapq.heapify(self._heap)
 
     def _keep(self) -> None:
         while True:
@@ -80,11 +80,11 @@ class Deadlines:
                 self._changed.wait(patience)
             while self._heap and self._heap[0][0] <= time.monotonic():
                 deadline = heapq.heappop(self._heap)[2]
-                if deadline.act is None:
+                act, deadline.act = deadline.act, None
+                if act is None:
                     self._idle -= 1
                 else:
-                    found.append(deadline.act)
-                    deadline.act = None
+                    found.append(act)
         return found
 
 

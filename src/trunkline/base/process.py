@@ -32,6 +32,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self, TypeAlias
 
+from trunkline.base.environ import encoded, environ
 from trunkline.base.process_errors import SpawnError, SpawnReason, explain, unprepared
 from trunkline.base.process_guard import guard, make_pipe
 from trunkline.base.process_tree import KILL_SECONDS, SIGNAL_EXIT, OwnTree, exit_code, new_cookie
@@ -68,6 +69,7 @@ DRAIN_SECONDS = 0.25
 TAIL_BYTES = 8192
 
 _STDERR_FD = 2
+_TREE_NAME = TREE_VARIABLE.encode("ascii")
 
 
 class Child:
@@ -335,14 +337,14 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def _marked(env: Mapping[str, str] | None, cookie: str) -> Mapping[str, str] | Mapping[bytes, bytes]:
+def _marked(env: Mapping[str, str] | None, cookie: str) -> dict[bytes, bytes]:
     """The child's environment with its cookie behind those of the trees that we ourselves are in."""
-    outer = os.environ.get(TREE_VARIABLE)
+    own = environ()
+    outer = own.get(TREE_VARIABLE)
     mark = f"{outer}{COOKIE_SEPARATOR}{cookie}" if outer else cookie
-    if env is None:
-        # As bytes: nothing needs to be decoded only to be encoded again.
-        return {**os.environb, os.fsencode(TREE_VARIABLE): os.fsencode(mark)}
-    return {**env, TREE_VARIABLE: mark}
+    marked = encoded(own if env is None else env)
+    marked[_TREE_NAME] = mark.encode("ascii", "surrogateescape")
+    return marked
 
 
 def _keep_exit_statuses() -> None:

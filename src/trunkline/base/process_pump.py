@@ -11,7 +11,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Literal, TypeAlias
 
 from trunkline.base.process import DRAIN_SECONDS, Child
@@ -100,6 +100,20 @@ class Pump:
             return self.finished
         return not self._outputs and self._child.stdin is None
 
+    def run(self, take: Callable[[OutputName, bytes], None]) -> None:
+        """Read until `finished`, and give each piece to `take` as it comes. One turn of an agent is spent here."""
+        poll, outputs = self._poller.poll, self._outputs
+        # While there is a pidfd that said nothing, the leader runs, and there is nothing to look at but the pipes.
+        while self._pidfd is not None or not self.finished:
+            for fd, _ in poll(None if self._pidfd is not None else self._patience(None)):
+                name = outputs.get(fd)
+                if name is None:
+                    self._attend(fd)
+                elif chunk := self._read(fd):
+                    take(name, chunk)
+        for name, chunk in self.last_look():
+            take(name, chunk)
+
     def step(self, until: float | None = None) -> list[Chunk]:
         """Wait for something to happen, but not longer than until then by the monotonic clock; deal with it.
 
@@ -107,18 +121,22 @@ class Pump:
         """
         chunks: list[Chunk] = []
         for fd, _ in self._poller.poll(self._patience(until)):
-            if fd in self._outputs:
-                name = self._outputs[fd]
-                if chunk := self._read(fd):
-                    chunks.append((name, chunk))
-            elif fd == self._pidfd:
-                self._forget_pidfd()
-            elif fd == self._child.stdin:
-                self._write()
-            elif self._waker is not None and fd == self._waker[0]:
-                os.read(fd, CHUNK_BYTES)
-                self._write()
+            name = self._outputs.get(fd)
+            if name is None:
+                self._attend(fd)
+            elif chunk := self._read(fd):
+                chunks.append((name, chunk))
         return chunks
+
+    def _attend(self, fd: int) -> None:
+        """Something other than output has happened."""
+        if fd == self._pidfd:
+            self._forget_pidfd()
+        elif fd == self._child.stdin:
+            self._write()
+        elif self._waker is not None and fd == self._waker[0]:
+            os.read(fd, CHUNK_BYTES)
+            self._write()
 
     def last_look(self) -> list[Chunk]:
         """What lies in the pipes when their time is over."""

@@ -56,6 +56,11 @@ _MAX_FORKS_PER_SECOND = 100_000
 #: How many process numbers there are; where the system does not tell, the fewest that are customary.
 _PID_MAX = int(read_file("/proc/sys/kernel/pid_max") or 32_768)
 
+#: What `/proc/loadavg` holds: three averages, running and all threads, and the newest number.
+_LOADAVG_WORDS = 5
+_LOADAVG_BYTES = 128
+_LAST_STANDARD_FD = 2
+
 _HAS_WAITID = hasattr(os, "waitid")
 
 
@@ -281,7 +286,39 @@ def _is_live_member(pid: int, pgid: int) -> bool:
     return stat is not None and stat.alive
 
 
-def _newest_pid() -> int:
-    """The number that was given away last; 0 where the system does not tell."""
-    words = (read_file("/proc/loadavg") or b"").split()
-    return int(words[-1]) if words else 0
+class _NewestPid:
+    """The number that was given away last. The file that tells is kept open: it is read at the end of every tree."""
+
+    def __init__(self) -> None:
+        self._fd: int | None = None
+
+    def __call__(self) -> int:
+        """0 where the system does not tell."""
+        words = self._words()
+        if words is None:
+            # Not open yet; or somebody has closed all files and opened others under their numbers.
+            self._fd = self._open()
+            words = self._words()
+        return int(words[-1]) if words else 0
+
+    def _open(self) -> int | None:
+        try:
+            fd = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        if fd > _LAST_STANDARD_FD:
+            return fd
+        os.close(fd)
+        return None
+
+    def _words(self) -> list[bytes] | None:
+        if self._fd is None:
+            return None
+        try:
+            words = os.pread(self._fd, _LOADAVG_BYTES, 0).split()
+        except OSError:
+            return None
+        return words if len(words) == _LOADAVG_WORDS and b"/" in words[3] and words[-1].isdigit() else None
+
+
+_newest_pid = _NewestPid()

@@ -23,7 +23,7 @@ from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.base.environ import environ as own_environ
 from trunkline.base.process import Child, StderrTail, spawn
 from trunkline.base.process_errors import SpawnError
-from trunkline.base.process_pump import Chunk, Pump
+from trunkline.base.process_pump import OutputName, Pump
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import LineReader, Reader
@@ -183,18 +183,16 @@ class Run:
 
     def _listen(self, pump: Pump) -> None:
         reader = make_reader(self._profile)
-        while not pump.finished:
-            self._take(reader, pump.step())
-        self._take(reader, pump.last_look())
-        self._say(reader.finish())
 
-    def _take(self, reader: Reader, chunks: list[Chunk]) -> None:
-        for name, data in chunks:
+        def take(name: OutputName, data: bytes) -> None:
             if name == "stdout":
                 self._say(reader.feed(data))
             else:
                 self._stderr.feed(data)
                 self._log(data)
+
+        pump.run(take)
+        self._say(reader.finish())
 
     def _say(self, sayings: list[Said]) -> None:
         for said in self._reply.take(sayings):

@@ -170,13 +170,31 @@ def _at_home(path: str, environ: Mapping[str, str]) -> str:
 def _inherited(profile: Profile, environ: Mapping[str, str]) -> dict[str, str]:
     allowed = profile.env_allowlist
     if allowed is None and profile.protocol != "0.4":
-        return {name: value for name, value in environ.items() if not name.startswith(_OWN_PREFIX)}
+        return _without_turns(environ)
     kept = BASE_VARIABLES.union(allowed or ())
     return {
         name: value
         for name, value in environ.items()
         if (name in kept or name.startswith(_LOCALE_PREFIX)) and not name.startswith(_OWN_PREFIX)
     }
+
+
+class _WithoutTurns:
+    """An environment without what tells turns. Most turns find the same one: then the last result is copied."""
+
+    def __init__(self) -> None:
+        self._last: tuple[dict[str, str], dict[str, str]] = ({}, {})
+
+    def __call__(self, environ: Mapping[str, str]) -> dict[str, str]:
+        source, kept = self._last
+        if source != environ:
+            source = dict(environ)
+            kept = {name: value for name, value in source.items() if not name.startswith(_OWN_PREFIX)}
+            self._last = source, kept
+        return dict(kept)
+
+
+_without_turns = _WithoutTurns()
 
 
 def _own_variables(
