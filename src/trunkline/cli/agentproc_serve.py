@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     # The agent's own children have no business with the turn.
-    told = {name: value for name in serve_input.VARIABLES if (value := os.environ.pop(name, None)) is not None}
+    told = {name: value for name in codec.VARIABLES if (value := os.environ.pop(name, None)) is not None}
     redactor = opening.redactor()
     agent_options.log_to_stderr(redactor)
     failing = _Failing(serve_input.dialect_of(told), redactor)

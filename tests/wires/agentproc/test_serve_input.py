@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.core.faults import RemoteProtocolError
-from trunkline.wires.agentproc import serve_input
+from trunkline.wires.agentproc import codec, serve_input
 from trunkline.wires.agentproc.codec_ndjson import encode_turn
 from trunkline.wires.agentproc.messages import Attachment, Turn
 from trunkline.wires.agentproc.serve_input import (
@@ -58,7 +58,7 @@ def test_bytes_that_are_no_utf_8_become_replacement_characters() -> None:
     told.message.encode()
 
 
-@given(st.dictionaries(st.sampled_from(serve_input.VARIABLES), st.text(st.characters()) | st.binary().map(os.fsdecode)))
+@given(st.dictionaries(st.sampled_from(codec.VARIABLES), st.text(st.characters()) | st.binary().map(os.fsdecode)))
 def test_no_environment_is_too_strange(environ: dict[str, str]) -> None:
     told = environment_turn(environ)
     for text in (told.message, told.session_id, told.session_name, told.from_user):

@@ -36,6 +36,12 @@ from trunkline.wires.agentproc.messages import (
 
 PROTOCOL_VERSION = "0.1"
 
+#: What a turn is told by. A bridge sets or leaves out each of them: nothing else can.
+VARIABLES = (
+    "AGENT_MESSAGE", "AGENT_SESSION_ID", "AGENT_SESSION_NAME", "AGENT_FROM_USER", "AGENT_STREAMING",
+    "AGENT_PROTOCOL_VERSION", "AGENT_IMAGE_URL", "AGENT_FILE_URL", "AGENT_ATTACHMENTS",
+)  # fmt: skip
+
 SESSION, PARTIAL, ERROR = "AGENT_SESSION:", "AGENT_PARTIAL:", "AGENT_ERROR:"
 PREFIXES = (SESSION, PARTIAL, ERROR)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc.codec import turn_environment, whole
+from trunkline.wires.agentproc.codec import VARIABLES, turn_environment, whole
 from trunkline.wires.agentproc.messages import Attachment, Turn
 from trunkline.wires.agentproc.placeholders import FROM_THE_CHAT, expand, fill, used
 from trunkline.wires.agentproc.profile import Profile
@@ -36,12 +36,6 @@ BASE_VARIABLES = frozenset((
     "XDG_DATA_DIRS",
     # The certificates of a company's proxy.
     "SSL_CERT_FILE", "SSL_CERT_DIR",
-))  # fmt: skip
-
-#: What a turn is told by, and a profile therefore cannot set: an agent must be able to tell that one is not there.
-RESERVED_VARIABLES = frozenset((
-    "AGENT_MESSAGE", "AGENT_SESSION_ID", "AGENT_SESSION_NAME", "AGENT_FROM_USER", "AGENT_STREAMING",
-    "AGENT_PROTOCOL_VERSION", "AGENT_IMAGE_URL", "AGENT_FILE_URL", "AGENT_ATTACHMENTS",
 ))  # fmt: skip
 
 _OWN_PREFIX = "AGENT_"
@@ -212,7 +206,7 @@ def _own_variables(
 
     found = {}
     for name, template in profile.env.items():
-        if name in RESERVED_VARIABLES:
+        if name in VARIABLES:
             continue
         found[name] = expand(template, values, variable)
         _check(found[name], f"The variable `{name}`", len(name) + 1, "Use `stdin: message` for long messages.")

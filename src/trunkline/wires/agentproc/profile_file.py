@@ -16,7 +16,7 @@ from typing import cast
 
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc.launch import RESERVED_VARIABLES
+from trunkline.wires.agentproc.codec import VARIABLES
 from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, mistaken
 from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.profile_contradictions import contradictions
@@ -203,7 +203,7 @@ class _Reading:
         for name, field in fields["env"].members().items():
             if not name or "=" in name or "\0" in name:
                 raise field.wrong("cannot be the name of a variable.", "Rename it.")
-            if name in RESERVED_VARIABLES:
+            if name in VARIABLES:
                 self._warnings.append(field.place("has no effect: that variable belongs to the protocol."))
             found[name] = field.written('Write "" for an empty value, or remove the line.')
             if (what := from_the_chat(found[name])) is not None:

@@ -174,7 +174,7 @@ class AgentProcess:
             sys.stderr.write(BY_HAND.format(program=sys.argv[0]))
             sys.exit(EXIT_USAGE)
         # The handler's own children have no business with the turn.
-        environ = {name: value for name in serve_input.VARIABLES if (value := os.environ.pop(name, None)) is not None}
+        environ = {name: value for name in codec.VARIABLES if (value := os.environ.pop(name, None)) is not None}
         signals = Signals()
         try:
             reading, writing = claim(needs_input=False)

@@ -13,19 +13,6 @@ from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import codec
 from trunkline.wires.agentproc.messages import Dialect, Turn
 
-#: All that a bridge may set. An agent's own children have no business with them, and a long message none in theirs.
-VARIABLES = (
-    "AGENT_MESSAGE",
-    "AGENT_SESSION_ID",
-    "AGENT_SESSION_NAME",
-    "AGENT_FROM_USER",
-    "AGENT_STREAMING",
-    "AGENT_PROTOCOL_VERSION",
-    "AGENT_IMAGE_URL",
-    "AGENT_FILE_URL",
-    "AGENT_ATTACHMENTS",
-)
-
 #: One read of standard input: as much as a pipe holds.
 READ_BYTES = 64 * 1024
 #: How long a message that is in no variable may keep us waiting: a bridge writes it as soon as the process is there.
