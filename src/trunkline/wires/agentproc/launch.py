@@ -38,6 +38,9 @@ BASE_VARIABLES = frozenset((
     "SSL_CERT_FILE", "SSL_CERT_DIR",
 ))  # fmt: skip
 
+#: The texts of a turn that a program receives.
+_TEXTS = ("message", "session_id", "session_name", "from_user")
+
 _OWN_PREFIX = "AGENT_"
 _LOCALE_PREFIX = "LC_"
 
@@ -68,12 +71,9 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
     has_line = speaks_json and (profile.protocol == "0.4" or profile.stdin == "none")
     interactive = has_line and profile.permission
     turn = _as_meant(profile, turn, interactive)
-    values = {
-        "MESSAGE": turn.message,
-        "SESSION_ID": turn.session_id,
-        "SESSION_NAME": turn.session_name,
-        "PROFILE_DIR": profile.directory or os.getcwd(),
-    }
+    values = _Values(MESSAGE=turn.message, SESSION_ID=turn.session_id, SESSION_NAME=turn.session_name)
+    if profile.directory is not None:
+        values["PROFILE_DIR"] = profile.directory
     warnings: list[str] = []
     argv = _argv(profile, turn, values, environ)
     env = _inherited(profile, environ)
@@ -87,6 +87,14 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
     return Launch(argv, env, cwd, _stdin(profile, turn, has_line), interactive, tuple(warnings))
 
 
+class _Values(dict[str, str]):
+    """What placeholders stand for."""
+
+    def __missing__(self, name: str) -> str:
+        """A profile that lies nowhere is here. To ask where that is costs more than the rest of this module."""
+        return os.getcwd()
+
+
 def _as_meant(profile: Profile, turn: Turn, interactive: bool) -> Turn:
     """The turn as this profile allows and needs it."""
     changes: dict[str, Any] = {}
@@ -98,7 +106,7 @@ def _as_meant(profile: Profile, turn: Turn, interactive: bool) -> Turn:
         # The program knows nothing of our variables: what it is to look at must be in what it is told.
         mentions = "\n".join(map(_mention, turn.attachments))
         changes["message"] = f"{turn.message}\n\n{mentions}" if turn.message else mentions
-    for field in ("message", "session_id", "session_name", "from_user"):
+    for field in _TEXTS:
         text = changes.get(field) or getattr(turn, field)
         if not text.isascii() and (encodable := _encodable(text)) is not text:
             changes[field] = encodable
@@ -227,7 +235,7 @@ def _turn_variables(profile: Profile, turn: Turn, has_line: bool, warnings: list
         del found["AGENT_MESSAGE"]
         warnings.append("the message is too long for `AGENT_MESSAGE`; the agent finds it on its standard input alone")
     for name, value in found.items():
-        if name != "AGENT_MESSAGE":
+        if ("\0" in value or len(value) > _SURELY_SHORT) and name != "AGENT_MESSAGE":
             _check(value, f"`{name}`", len(name) + 1, "Use shorter names and addresses.")
     return found
 
