@@ -181,14 +181,16 @@ def test_ctrl_c_leaves_what_came_for_the_next_pull(model: Model, index: Index) -
         try:
             assert process.stderr is not None
             # A line for each tenth, and the pause comes after a third.
+            seen = []
             for line in process.stderr:
+                seen.append(line)
                 if re.search(rb" 3\d % ", line):
                     break
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=PATIENCE_SECONDS)
         finally:
             process.kill()
-    assert (process.returncode, output) == (130, b"")
+    assert (process.returncode, output) == (130, b""), seen
     assert b"the next pull goes on from there" in errors
     assert b"Traceback" not in errors
     assert "partly" in run("list")
