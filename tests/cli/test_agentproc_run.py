@@ -142,6 +142,16 @@ class TestProcess:
         for name in ("pid", "child"):
             assert not is_alive(int((tmp_path / name).read_text()))
 
+    def test_a_second_signal_does_not_wait_for_the_grace(self, profile: Write, tmp_path: Path) -> None:
+        script = f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 60; done"
+        path = profile(script, kill_grace_secs=600)
+        with subprocess.Popen([*COMMAND, "--profile", path, "--message", "x"]) as process:
+            until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_SECONDS) in (143, 130)
+        assert not is_alive(int((tmp_path / "pid").read_text()))
+
     def test_kill_9_leaves_nothing_running(self, profile: Write, tmp_path: Path) -> None:
         path = profile(f"sleep 60 & echo $! > {tmp_path}/child; echo $$ > {tmp_path}/pid; wait")
         with subprocess.Popen([*COMMAND, "--profile", path, "--message", "x"]) as process:

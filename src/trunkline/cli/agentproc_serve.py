@@ -27,7 +27,7 @@ from trunkline.core.faults import ConfigError, Fault, NoModel, SessionNotFound
 from trunkline.core.log import EventLog
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec, codec_ndjson, serve_input
-from trunkline.wires.agentproc.messages import Dialect, Turn
+from trunkline.wires.agentproc.messages import DIALECTS, Dialect, Turn
 from trunkline.wires.agentproc.serve import Witness, user_message
 from trunkline.wires.agentproc.serve_stdio import StdioServer
 from trunkline.wires.agentproc.serve_voices import voice
@@ -75,7 +75,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
     agent_options.add_session_options(parser)
     add(
         "--protocol",
-        choices=("0.1", "0.4", "auto"),
+        choices=(*DIALECTS, "auto"),
         default="auto",
         help="how the bridge talks: variables and lines (0.1), JSON lines (0.4), or what it begins with (default)",
     )

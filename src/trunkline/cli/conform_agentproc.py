@@ -11,6 +11,7 @@ import click
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.cli import conform_run
+from trunkline.wires.agentproc.messages import DIALECTS
 
 #: Patience with a model that is asked to do something.
 DEFAULT_TIMEOUT = 30.0
@@ -26,7 +27,7 @@ _BRIDGE_EXAMPLE = (
 @click.command("agentproc", short_help="Put an AgentProc agent or bridge to the test.")
 @click.argument("target", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @click.option("--bridge", is_flag=True, help="The command is a bridge, with places such as {profile} and {message}.")
-@click.option("--protocol", type=click.Choice(["0.1", "0.4"]), help="What the agent speaks; 0.1 unless given.")
+@click.option("--protocol", type=click.Choice(DIALECTS), help="What the agent speaks; 0.1 unless given.")
 @click.option("--output", type=click.Choice(["auto", "text", "json"]),
               help="How a bridge tells: text, or an object on the last line. Found out unless given.")  # fmt: skip
 @click.option("--only", multiple=True, metavar="GLOB", help="Only checks whose id matches, such as `ap.session.*`.")

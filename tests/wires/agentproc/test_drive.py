@@ -426,6 +426,25 @@ def test_a_request_that_waits_when_time_is_over_is_denied(py: Script) -> None:
     assert '"deny"' in outcome.partials[0]
 
 
+def test_a_request_in_the_grace_is_denied_and_nobody_is_asked(py: Script) -> None:
+    script = """
+import json, signal, sys, time
+def end(*_):
+    print(json.dumps({"type": "permission_request", "request_id": "r1", "tool_name": "Write", "input": {}}), flush=True)
+    print(json.dumps({"type": "partial", "text": json.loads(sys.stdin.readline())["behavior"]}), flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+sys.stdin.readline()
+print(json.dumps({"type": "partial", "text": "ready "}), flush=True)
+time.sleep(60)
+"""
+    heard: list[Said] = []
+    profile = py(script, protocol="0.4", permission=True, timeout_secs=0.7)
+    outcome = Run(profile, Turn("hi", permission=True), hear=heard.append).perform()
+    assert outcome.partials == ("ready ", "deny")
+    assert not any(isinstance(said, PermissionRequest) for said in heard)
+
+
 def test_a_request_that_cannot_be_answered_ends_the_input(py: Script) -> None:
     script = """
 import json, sys

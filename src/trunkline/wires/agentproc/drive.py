@@ -27,7 +27,6 @@ from trunkline.base.process_pump import OutputName, Pump
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import LineReader, Reader
-from trunkline.wires.agentproc.codec_ndjson import encode_response
 from trunkline.wires.agentproc.launch import launch
 from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn
 from trunkline.wires.agentproc.profile import Profile
@@ -77,7 +76,9 @@ class Run:
         log: Callable[[bytes], None] = lambda data: None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`hear` is told partials, the first error, permission requests and oddities. `environ`: ours unless given.
+        """`hear` is told partials, session ids, the first error, permission requests and oddities.
+
+        `environ` is what the agent's environment is made of; ours unless given.
 
         `log` gets what the agent writes to its standard error, as it comes.
         """
@@ -154,6 +155,9 @@ class Run:
             self._waiting.discard(response.request_id)
             pump = self._pump
         if pump is not None:
+            # Most agents speak 0.1, and never ask.
+            from trunkline.wires.agentproc.codec_ndjson import encode_response
+
             pump.send(encode_response(response))
 
     def _not_started(self, error: SpawnError) -> str:

@@ -17,6 +17,7 @@ from typing import cast
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES
+from trunkline.wires.agentproc.messages import DIALECTS
 from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, mistaken
 from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.profile_contradictions import contradictions
@@ -57,7 +58,7 @@ SYNONYMS = {
     **dict.fromkeys(("input",), "stdin"),
     **dict.fromkeys(("stream_partials", "partials"), "streaming"),
 }
-_PROTOCOLS = ("0.1", "0.4", "auto")
+_PROTOCOLS = (*DIALECTS, "auto")
 _PLACEHOLDERS = ", ".join(f"`{{{{{name}}}}}`" for name in NAMES)
 _COMMAND_LIST = "Write the program alone here, and the rest as `args`."
 
