@@ -6,6 +6,8 @@ import os
 import threading
 import time
 
+import pytest
+
 from trunkline.base.deadlines import Deadlines
 
 PATIENCE_SECONDS = 10
@@ -64,3 +66,26 @@ def test_a_forked_child_has_a_keeper_of_its_own() -> None:
         deadlines.at(time.monotonic() + 0.01, done.set)
         os._exit(0 if done.wait(PATIENCE_SECONDS) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_one_that_fails_does_not_take_the_others_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    keeper, done = Deadlines(), threading.Event()
+    now = time.monotonic()
+    keeper.at(now, lambda: 1 / 0)  # type: ignore[arg-type]  # what it gives does not matter
+    keeper.at(now + 0.05, done.set)
+    assert done.wait(PATIENCE_SECONDS)
+    assert "could not be acted upon" in caplog.text
+
+
+def test_a_keeper_that_could_not_begin_begins_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, done = Deadlines(), threading.Event()
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError):
+            keeper.at(time.monotonic(), done.set)
+    keeper.at(time.monotonic(), done.set)
+    assert done.wait(PATIENCE_SECONDS)

@@ -54,8 +54,14 @@ class Deadlines:
                 self._tidy()
             heapq.heappush(self._heap, (when, next(self._numbers), deadline))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._keep, name="deadlines", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._keep, name="deadlines", daemon=True)
+                try:
+                    thread.start()
+                except BaseException:
+                    # Nobody would keep it: who asked must hear so, and the next one tries again.
+                    deadline.cancel()
+                    raise
+                self._thread = thread
             elif self._heap[0][2] is deadline:
                 self._changed.notify()
         return deadline
@@ -69,7 +75,13 @@ class Deadlines:
     def _keep(self) -> None:
         while True:
             for act in self._due():
-                act()
+                try:
+                    act()
+                except Exception:
+                    # It breaks its promise, and must not take the limits of all others with it.
+                    import logging
+
+                    logging.getLogger(__name__).exception("A deadline could not be acted upon.")
 
     def _due(self) -> list[Callable[[], None]]:
         """Wait for the next one, and take all whose time has come."""

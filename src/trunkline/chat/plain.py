@@ -41,12 +41,13 @@ def inline(text: str, most: int = LONGEST_WORD) -> str:
 
 def block(text: str, language: str, head: int, tail: int) -> str:
     """A code block that its own text cannot end. Of a long one the beginning and the end, and how much is between."""
-    text = visible(text)
     left_out = len(text) - head - tail
     after = ""
     if left_out > 0:
+        # Cut before it is looked at: an agent may ask about megabytes.
         text = f"{text[:head]}\n[...]\n{text[-tail:]}"
         after = f"\n**{left_out} characters in the middle, at `[...]`, are not shown.**"
+    text = visible(text)
     fence = "```"
     while fence in text:
         fence += "`"

@@ -27,6 +27,12 @@ UNKNOWN_END = "(it is not known how this ended)"
 #: What keeps two paragraphs apart.
 _APART = "\n\n"
 
+#: What is kept of an answer to look for pictures in it: as much as is shown of it.
+_MOST_CHARS = 200_000
+#: Failures that the end of a turn tells, and how much of each: an agent may report thousands, or a file of megabytes.
+MOST_FAILURES = 3
+MOST_FAILURE_CHARS = 3000
+
 #: Pictures that one answer may bring. What a tool looked at by the hundred is not meant for people.
 MOST_PICTURES = 10
 
@@ -61,6 +67,7 @@ class Showing:
         self.ended = asyncio.Event()
         self.outcome: events.Outcome = "unknown"
         self.failures: list[str] = []
+        self._failed = 0
         self.pictures: list[str] = []
         """In base64."""
         self._begin = begin
@@ -69,6 +76,7 @@ class Showing:
         self._on_asked = on_asked
         self._on_settled = on_settled
         self._text: list[str] = []
+        self._chars = 0
         self._last = _APART
         """The last two characters that were shown in this message."""
         self._apart = False
@@ -85,7 +93,7 @@ class Showing:
             except Fault as fault:
                 # The disk is full, say. The session must not suffer for it, and the turn still has to end.
                 logger.error("part of an answer could not be kept: %s", fault)
-                self.failures.append(f"a part of this answer is missing: {fault}")
+                self._fail(f"a part of this answer is missing: {fault}")
 
     async def drain(self) -> None:
         """Never congested: the answer is kept on disk, and shown as fast as the platform takes it."""
@@ -114,6 +122,8 @@ class Showing:
         however long an answer is, how it ended is told.
         """
         last = [f"**Error**: {failure}" for failure in self.failures]
+        if self._failed > len(self.failures):
+            last.append(f"({self._failed - len(self.failures)} more errors are not shown)")
         if last and hint:
             last.append(hint)
         if self.outcome == "cancelled":
@@ -152,7 +162,7 @@ class Showing:
                 if self._verbosity != "quiet":
                     self._aside(f"_{message}_")
             case events.Failed(message=message):
-                self.failures.append(message)
+                self._fail(message)
             case events.TurnEnded(outcome=outcome):
                 self.outcome = outcome
                 self.ended.set()
@@ -161,8 +171,17 @@ class Showing:
         if self._apart:
             self._part()
         self._apart = False
-        self._text.append(text)
+        if self._chars < _MOST_CHARS:
+            self._text.append(text)
+            self._chars += len(text)
         self._feed(text)
+
+    def _fail(self, message: str) -> None:
+        self._failed += 1
+        if len(self.failures) < MOST_FAILURES:
+            left_out = len(message) - MOST_FAILURE_CHARS
+            cut = f"{message[:MOST_FAILURE_CHARS]}... ({left_out} more characters)" if left_out > 0 else message
+            self.failures.append(cut)
 
     def _asked(self, event: ToolRequested) -> None:
         """What was said so far stands above the question, and what follows below it."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from trunkline.agents.external.agentproc_paths import stays_inside
 from trunkline.agents.external.agentproc_run import Running
 from trunkline.agents.telling import Telling
 from trunkline.base.escapes import without_escapes
@@ -62,9 +63,6 @@ _CATEGORIES: dict[str, Category] = {
     "read": "info", "grep": "info", "glob": "info", "ls": "info", "websearch": "info",
     "write": "edit", "edit": "edit", "multiedit": "edit", "notebookedit": "edit",
 }  # fmt: skip
-#: Deeper and longer than any path in a tool's arguments. What is beyond is not looked into, and counts as outside.
-_DEEPEST = 5
-_LONGEST_PATH = 4096
 _SILENT_TOOL = "It was allowed. What came of it, this agent does not report."
 
 
@@ -214,7 +212,7 @@ class AgentProcConversation:
         """A request as an approval. Whether it stays in the workspace, only the paths that it names can tell."""
         category = _CATEGORIES.get(said.tool_name.lower(), "exec")
         place = os.path.join(self._request.workspace, os.path.expanduser(self._profile.cwd or ""))
-        outside = any(not _is_inside(path, place, self._request.workspace) for path in _texts(said.input))
+        outside = not stays_inside(said.input, place, self._request.workspace)
         return ToolRequested(said.request_id, said.tool_name, category, said.input, said.description, outside)
 
     def _ended(self, outcome: Outcome) -> None:
@@ -261,26 +259,6 @@ def _attachment(file: str, workspace: str) -> Attachment:
     if file.startswith(("http://", "https://", "file://", "data:")):
         return Attachment(type, file, name if not file.startswith("data:") else "")
     return Attachment(type, Path(os.path.abspath(os.path.join(workspace, file))).as_uri(), name)
-
-
-def _texts(data: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in what a tool is given that could name a file, as deep as anybody nests such things."""
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, Mapping | list) and depth < _DEEPEST:
-        for member in data.values() if isinstance(data, Mapping) else data:
-            yield from _texts(member, depth + 1)
-
-
-def _is_inside(text: str, place: str, workspace: str) -> bool:
-    """Whether a text, if it names a file, names one in the workspace. What is no path is no way out."""
-    if "\0" in text or len(text) > _LONGEST_PATH:
-        return False
-    if not text.startswith(("/", "~")) and os.pardir not in text.split("/"):
-        return True
-    root = os.path.realpath(workspace)
-    path = os.path.realpath(os.path.join(place, os.path.expanduser(text)))
-    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 def _usage(said: Mapping[str, Any] | None) -> Usage | None:

@@ -137,6 +137,18 @@ def test_an_answer_without_end_does_not_fill_the_memory(monkeypatch: pytest.Monk
     assert [len(each.text) for each in said if isinstance(each, Result)] == [100]
 
 
+def test_pieces_without_end_do_not_fill_the_memory_and_are_not_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonlines, "MAX_ANSWER", 100)
+    piece = {"type": "stream_event", "event": {"type": "content_block_delta", "delta": {"text": "x" * 30}}}
+    whole = {"type": "assistant", "message": {"content": [{"type": "text", "text": "x" * 300}]}}
+    reader = streams.make("claude")
+    said = reader.feed((json.dumps(piece).encode() + b"\n") * 10)
+    assert isinstance(reader, jsonlines.JsonLines)
+    assert sum(map(len, reader._pieces)) <= 120
+    said += reader.feed(json.dumps(whole).encode() + b"\n")
+    assert shown(said) == "x" * 300
+
+
 def test_a_whole_message_that_goes_on_where_the_pieces_ended_is_completed() -> None:
     events = [
         {"type": "stream_event", "event": {"type": "content_block_delta", "delta": {"text": "Hello"}}},

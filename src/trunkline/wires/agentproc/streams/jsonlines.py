@@ -39,6 +39,7 @@ class JsonLines:
         self._answer: list[str] = []
         self._answer_chars = 0
         self._pieces: list[str] = []
+        self._piece_chars = 0
         self._apart = False
         self._thought = False
         self._session_id = ""
@@ -101,14 +102,20 @@ class JsonLines:
     def piece(self, value: Any) -> None:
         """A piece of the answer, which goes on where the last one ended."""
         if text := text_of(value):
-            self._pieces.append(text)
+            if self._piece_chars < MAX_ANSWER:
+                self._pieces.append(text)
+            self._piece_chars += len(text)
             self._say(text)
 
     def passage(self, value: Any) -> None:
         """A whole passage of the answer. What of it came in pieces before is not said again."""
         text, begun = text_of(value), "".join(self._pieces)
+        came, self._piece_chars = self._piece_chars, 0
         self._pieces.clear()
-        if not begun:
+        if came > len(begun):
+            # More came in pieces than is kept of any answer: there is nothing to compare it with, and it was said.
+            pass
+        elif not begun:
             self.part()
             self._say(text)
         elif text.startswith(begun):

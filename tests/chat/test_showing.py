@@ -1,0 +1,50 @@
+"""One turn as a chat sees it: what an agent says without end is bounded."""
+
+from __future__ import annotations
+
+from trunkline.chat.plain import block
+from trunkline.chat.showing import MOST_FAILURE_CHARS, MOST_FAILURES, Showing
+from trunkline.core.events import Envelope, Event, Failed, TextDelta, TurnEnded
+
+
+class Taken:
+    """An answer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def feed(self, text: str) -> None:
+        self.text += text
+
+    def cut(self) -> None:
+        pass
+
+
+def shown(*events: Event) -> Showing:
+    taken = Taken()
+    showing = Showing(lambda: taken, verbosity="normal", on_asked=lambda asked: None, on_settled=lambda id, why: None)
+    showing.show([Envelope("s", seq, 1, 0.0, event) for seq, event in enumerate(events)])
+    return showing
+
+
+async def test_an_error_of_megabytes_is_cut_and_says_by_how_much() -> None:
+    end = shown(Failed("agent", "e" * (MOST_FAILURE_CHARS + 7)), TurnEnded("error")).conclude()
+    assert len(end) < MOST_FAILURE_CHARS + 100
+    assert "... (7 more characters)" in end
+
+
+async def test_of_many_errors_the_first_are_told_and_the_rest_counted() -> None:
+    end = shown(*[Failed("agent", f"no {n}") for n in range(MOST_FAILURES + 500)], TurnEnded("error")).conclude()
+    assert end.count("**Error**") == MOST_FAILURES
+    assert "(500 more errors are not shown)" in end
+
+
+async def test_what_is_kept_of_an_answer_is_bounded_and_what_is_shown_is_not() -> None:
+    showing = shown(*[TextDelta("x" * 100_000)] * 5)
+    assert 200_000 <= len(showing.text) <= 300_000
+
+
+def test_a_block_of_megabytes_is_cut_before_it_is_made_visible() -> None:
+    text = block("\u202e" * 3_000_000, "", 10, 10)
+    assert text.count("<U+202E>") == 20
+    assert "2999980 characters in the middle" in text
