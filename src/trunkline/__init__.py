@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     )
     from trunkline.core.faults import (
         AgentBusy,
+        AgentCrashed,
         AgentFailed,
         AgentTimeout,
         Cancelled,
@@ -90,6 +91,7 @@ __all__ = [
     "AddMcpServer",
     "Agent",
     "AgentBusy",
+    "AgentCrashed",
     "AgentFailed",
     "AgentProcAgent",
     "AgentTimeout",
@@ -174,7 +176,7 @@ _HOMES = {
         "ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
     ),
     "trunkline.core.faults": (
-        "AgentBusy AgentFailed AgentTimeout Cancelled ConfigError Fault InternalError LocalProtocolError "
+        "AgentBusy AgentCrashed AgentFailed AgentTimeout Cancelled ConfigError Fault InternalError LocalProtocolError "
         "NoModel ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
         "SessionNotFound ToolError TooLong UnknownCall Unsupported"
     ),

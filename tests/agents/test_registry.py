@@ -112,7 +112,7 @@ def test_an_unknown_agent_is_refused_with_a_suggestion_and_the_list() -> None:
 
 
 def test_the_scripted_agent_asks_for_its_script() -> None:
-    with pytest.raises(ConfigError, match=r"Add `--script FILE`, or `--script NAME` with one of .*`tour`"):
+    with pytest.raises(ConfigError, match=r"Write `scripted:FILE`, or `scripted:NAME` with one of .*`tour`"):
         registry.make("scripted", {})
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform
+from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox
 from trunkline.chat.delivery import answer as answer_module
 from trunkline.chat.delivery.answer import FINISH_SECONDS, FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS
-from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.splitting import closed, split
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
@@ -22,17 +19,6 @@ from trunkline.chat.platform import Inbound, Limits, NotNow, Unclear
 
 IDEMPOTENT = LIMITS.replace(idempotent=True)
 NO_EDITS = LIMITS.replace(edits=False)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(str(tmp_path / "chat.db"))
-    yield store
-    store.close()
-
-
-def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
-    return Outbox(platform, store, chance=lambda: 0.0)
 
 
 def test_an_answer_is_one_message_that_grows_at_the_pace_of_the_platform(store: ChatStore) -> None:

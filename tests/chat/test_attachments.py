@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.chat_platform import LIMITS, MemoryPlatform
-from trunkline.chat.attachments import KEPT_DAYS, LONGEST_NAME, MOST_FILES, Folder, file_type, safe_name, shown
+from trunkline.chat.attachments import (
+    KEPT_DAYS,
+    LONGEST_NAME,
+    MOST_FILES,
+    MOST_SEARCHED,
+    Folder,
+    file_type,
+    safe_name,
+    shown,
+)
 from trunkline.chat.platform import File, SendFailed
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(30)
@@ -161,3 +170,23 @@ def test_old_files_are_removed(tmp_path: Path) -> None:
     assert os.path.exists(picture.path)
     folder.prune(written + (KEPT_DAYS + 1) * 24 * 3600)
     assert not os.path.exists(os.path.dirname(picture.path))
+
+
+@pytest.mark.parametrize("tail", ["", " ", "a", '"', "' "])
+@pytest.mark.parametrize("beginning", ["![", "![](", "![](<", '![](a "', "![](a '", "![]( ", "![](a ", "```\n"])
+def test_a_text_of_nothing_but_beginnings_is_read_once(beginning: str, tail: str) -> None:
+    # Minutes, if what follows were read again for each of them.
+    assert shown(beginning * (MOST_SEARCHED // len(beginning)), "/nowhere") == []
+    assert shown(beginning + tail * MOST_SEARCHED, "/nowhere") == []
+
+
+def test_no_more_of_an_answer_is_searched_than_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    picture = "![](a.png)"
+    assert shown(" " * (MOST_SEARCHED - len(picture)) + picture, str(tmp_path))
+    assert not shown(" " * MOST_SEARCHED + picture, str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["a%00b", "a\ud800b", "x" * 9000])
+def test_what_no_file_can_be_called_is_no_file(tmp_path: Path, name: str) -> None:
+    assert shown(f"![]({name})", str(tmp_path)) == []

@@ -25,11 +25,6 @@ from trunkline.core.events import (
 from trunkline.core.faults import ConfigError
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
-
 def test_a_message_is_answered_in_its_chat(stage: Stage) -> None:
     async def main() -> None:
         async with stage.bridge():
@@ -295,7 +290,7 @@ def test_who_is_too_fast_can_still_stop_and_ask_what_is_going_on(tmp_path: Path)
 
 
 def test_of_whoever_started_the_bridge_every_line_is_answered(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, queue=2, rate=3)
+    stage = Stage(tmp_path, MemoryPlatform(LIMITS.replace(remarks=False)), queue=2, rate=3)
     stage.unlimited = ("memory:1",)
     lines = [f"line {number}" for number in range(40)]
 
@@ -318,7 +313,7 @@ def test_of_whoever_started_the_bridge_every_line_is_answered(tmp_path: Path) ->
 
 def test_no_more_is_read_than_can_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "MOST_PATIENT", 3)
-    stage = Stage(tmp_path)
+    stage = Stage(tmp_path, MemoryPlatform(LIMITS.replace(remarks=False)))
     stage.unlimited = ("memory:1",)
 
     async def main() -> None:

@@ -19,11 +19,6 @@ ASK = ToolRequested("c1", "Bash", "exec", {"command": "make"}, "Builds it")
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
-
-@pytest.fixture
 def typing(tmp_path: Path) -> Stage:
     """Where there are no buttons, and nothing can be changed."""
     return Stage(tmp_path, MemoryPlatform(Limits(text_chars=1000, edits=False)))

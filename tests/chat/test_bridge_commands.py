@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from tests.support.chat_bridge import Stage
 from tests.support.loop import run
 from trunkline.chat.platform import File
@@ -16,11 +14,6 @@ from trunkline.core.events import (
     TextDelta,
     TurnEnded,
 )
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
 
 
 def test_stop_ends_the_answer_drops_the_queue_and_the_session_lives_on(stage: Stage) -> None:

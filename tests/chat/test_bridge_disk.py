@@ -22,11 +22,6 @@ ASK = ToolRequested("c1", "Bash", "exec", {"command": "make"})
 A_WHILE = 23.0
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
-
 class Disk:
     """The disk of a stage's store, which can be told to fail at statements of a kind."""
 
@@ -134,6 +129,52 @@ def test_a_command_whose_end_cannot_be_kept_is_carried_out_later(stage: Stage, c
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("command", "said"), [("/new", "A new session begins"), ("/agent b", "`b` answers from now on")]
+)
+def test_what_could_not_be_kept_has_not_changed(tmp_path: Path, command: str, said: str) -> None:
+    stage = Stage(tmp_path, agent="a", agents={"a": "a", "b": "b"})
+
+    async def main() -> None:
+        async with stage.bridge() as bridge:
+            stage.platform.says("one")
+            await stage.asked()
+            await stage.answers("first")
+            dialogue = bridge._conversations["c"].dialogue
+            before = dialogue.kept
+            disk = Disk(stage)
+            disk.fails("COMMIT")
+            stage.platform.says(command)
+            await asyncio.sleep(A_WHILE)
+            assert (dialogue.agent, dialogue.kept, dialogue.session is None) == ("a", before, False)
+            disk.works()
+            await stage.sees(said)
+            stage.platform.says("two")
+            await stage.asked(2)
+            await stage.answers("second")
+            assert not stage.agent.requests[0].resumed
+
+    run(main())
+
+
+def test_what_was_said_before_a_question_is_shown_when_the_disk_is_back(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            disk = Disk(stage)
+            stage.platform.says("build it")
+            await stage.asked()
+            disk.fails()
+            stage.agent.say(TextDelta("I will."), ASK)
+            await asyncio.sleep(A_WHILE)
+            disk.works()
+            await stage.sees("I will.")
+            await stage.sees("**Approval")
+            assert not stage.agent.decisions
+            stage.agent.say(DONE)
+
+    run(main())
+
+
 @pytest.mark.parametrize("statement", ["UPDATE notes", "COMMIT"])
 def test_a_stop_is_obeyed_although_the_disk_is_full_and_what_waits_is_dropped_when_it_is_not(
     stage: Stage, statement: str
@@ -217,13 +258,13 @@ def test_a_conversation_ends_in_bounded_time_although_the_disk_is_full(stage: St
         conversation: Conversation = bridge._conversations["c"]
         worker: asyncio.Task[Any] | None = conversation._worker
         assert worker is not None
-        leave, seen = conversation._leave, []
+        leave, seen = conversation.dialogue.leave, []
 
         async def watched() -> None:
             seen.append(worker.done())
             await leave()
 
-        conversation._leave = watched  # type: ignore[method-assign]
+        conversation.dialogue.leave = watched  # type: ignore[method-assign]
         conversation.spawn(conversation.tell("nobody will read this"), "something that waits for the disk")
         began = loop.time()
         await stage.end(bridge, serving)

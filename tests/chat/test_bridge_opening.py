@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.chat_bridge import MemorySessions
 from tests.support.puppet import Puppet
+from trunkline.agents.external.agentproc import AgentProcAgent
 from trunkline.base.redact import Redactor
 from trunkline.chat.matrix import account
 from trunkline.chat.opening import USUAL_VARIABLES, Opener, variables
@@ -16,6 +17,7 @@ from trunkline.chat.settings import BridgeSettings
 from trunkline.chat.telegram import platform as telegram
 from trunkline.cli import bridge_run
 from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc.profile import Profile
 
 SETTINGS = BridgeSettings(
     agent="a",
@@ -63,6 +65,18 @@ async def test_an_agent_that_knows_secrets_learns_those_of_the_platforms(tmp_pat
     await session.close()
 
 
+async def test_secrets_that_are_written_down_in_a_profile_are_not_shown(tmp_path: Path) -> None:
+    env = {"SERVICE_TOKEN": "written-down-1", "ADDRESS": "https://me:pass-word-2@host/", "COLOUR": "turquoise"}
+    agent = AgentProcAgent(Profile(("sh",), env=env))
+    settings = SETTINGS.replace(workspace=str(tmp_path))
+    opener = Opener(settings, make=lambda spec, options: agent, sessions=MemorySessions(), environ={})
+    session = await opener.open("a")
+    shown = "[redacted] [redacted] turquoise"
+    assert session.clean("written-down-1 pass-word-2 turquoise") == shown
+    assert opener.redactor.text("written-down-1 pass-word-2 turquoise") == shown
+    await session.close()
+
+
 def test_the_usual_variables_are_those_that_the_platforms_look_at() -> None:
     assert USUAL_VARIABLES == {
         "telegram": (telegram.TOKEN_VARIABLE,),
@@ -84,7 +98,7 @@ def test_agents_do_not_inherit_what_the_platforms_log_in_with(monkeypatch: pytes
     seen: list[bool] = []
     monkeypatch.setattr(bridge_run, "platform", lambda *arguments: seen.append("MY_BOT" in os.environ))
     monkeypatch.setattr(bridge_run, "log_to_stderr", lambda redactor: None)
-    monkeypatch.setattr(bridge_run, "_Signals", _no_further)
+    monkeypatch.setattr(bridge_run, "_Ends", _no_further)
     with pytest.raises(_Enough):
         _sent(bridge_run.run(SETTINGS, ("telegram",)))
     assert seen == [True]

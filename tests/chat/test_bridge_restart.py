@@ -25,11 +25,6 @@ from trunkline.core.events import (
 from trunkline.core.faults import ConfigError
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
-
 def test_a_session_goes_on_after_a_restart(stage: Stage) -> None:
     async def main() -> None:
         async with stage.bridge():

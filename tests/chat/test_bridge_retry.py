@@ -19,11 +19,6 @@ from trunkline.core.events import Failed, TextDelta, TurnEnded
 FAILED = (Failed("agent", "No."), TurnEnded("error"))
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
-
 async def interrupt(stage: Stage, text: str, *, private: bool = True) -> str:
     """Kill a bridge in the middle of answering this; gives the message's id."""
     bridge = await stage.started()
@@ -109,6 +104,24 @@ def test_a_stranger_cannot_ask_again(stage: Stage) -> None:
             stage.platform.says("/status")
             await stage.sees("state: idle")
             assert heard(stage) == ["one"]
+
+    run(main())
+
+
+def test_what_somebody_wrote_who_is_not_let_in_any_more_is_not_asked_again(stage: Stage) -> None:
+    stage.allow = ("memory:1", "memory:2")
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("delete it", sender="2", private=False)
+            await stage.asked()
+            stage.agent.say(*FAILED)
+            await stage.sees("No.")
+        stage.allow = ("memory:1",)
+        async with stage.bridge():
+            stage.platform.says("/retry", private=False)
+            await stage.sees("Who wrote this is not let in any more")
+            assert heard(stage) == ["delete it"]
 
     run(main())
 
@@ -248,6 +261,10 @@ def test_an_answer_that_was_cut_off_by_an_earlier_run_is_not_touched_by_the_new_
     run(main())
 
 
+def anybody(inbound: Inbound) -> bool:
+    return True
+
+
 def note(store: ChatStore, id: str) -> Note:
     noted = store.note("p", Inbound(id, "c", "1", id))
     assert noted is not None
@@ -267,13 +284,13 @@ def test_the_old_message_is_given_up_and_the_new_one_made_at_once_or_not_at_all(
     with monkeypatch.context() as patch:
         patch.setattr(store, "end", broken)
         with pytest.raises(RuntimeError):
-            again.renewed(store, "p", "c", old.id)
+            again.renewed(store, "p", "c", old.id, anybody)
     assert store.waiting("p") == []
-    _, new = again.renewed(store, "p", "c", old.id)
+    _, new = again.renewed(store, "p", "c", old.id, anybody)
     assert [each.id for each in store.waiting("p")] == [new.id]
     assert (new.inbound.message_id, new.inbound.text) == ("one", "one")
     with pytest.raises(again.NotAgain):
-        again.renewed(store, "p", "c", old.id)
+        again.renewed(store, "p", "c", old.id, anybody)
     store.close()
 
 
@@ -287,8 +304,8 @@ def test_a_button_of_another_message_with_the_same_number_does_nothing(tmp_path:
     meant = again.pressed(button.data)
     assert meant is not None
     with pytest.raises(again.NotAgain):
-        again.renewed(store, "p", "c", meant.replace(seal="0" * 8))
-    assert again.renewed(store, "p", "c", meant)[0].id == old.id
+        again.renewed(store, "p", "c", meant.replace(seal="0" * 8), anybody)
+    assert again.renewed(store, "p", "c", meant, anybody)[0].id == old.id
     store.close()
 
 

@@ -138,7 +138,15 @@ async def failing(server: Scripted, directory: Path, **credentials: Any) -> Conf
 async def test_what_is_wrong_when_it_is_opened_is_said(tmp_path: Path) -> None:
     async with scripted() as server:
         server.always("/whoami", (401, {"errcode": "M_UNKNOWN_TOKEN", "error": "x"}))
-        assert "does not accept the access token" in str(await failing(server, tmp_path))
+        error = await failing(server, tmp_path)
+        assert "does not accept the access token" in str(error)
+        assert not error.retryable
+        server.always("/whoami", (503, {"errcode": "M_UNKNOWN", "error": "Service unavailable."}))
+        error = await failing(server, tmp_path)
+        assert "Service unavailable. Check the address" in str(error)
+        assert error.retryable
+        server.always("/whoami", (403, {"errcode": "M_USER_DEACTIVATED", "error": "Gone."}))
+        assert not (await failing(server, tmp_path)).retryable
         server.always("/whoami", b"HTTP/1.1 404 X\r\nContent-Length: 5\r\n\r\nhello")
         assert "no Matrix homeserver" in str(await failing(server, tmp_path))
         server.always("/whoami", (200, {"hello": "world"}))
@@ -156,4 +164,6 @@ async def test_what_is_wrong_when_it_is_opened_is_said(tmp_path: Path) -> None:
 async def test_an_address_where_nobody_answers_is_said(tmp_path: Path) -> None:
     async with scripted() as server:
         pass
-    assert "nobody answers" in str(await failing(server, tmp_path))
+    error = await failing(server, tmp_path)
+    assert "nobody answers" in str(error)
+    assert error.retryable

@@ -187,14 +187,21 @@ def test_a_token_that_the_server_does_not_know_is_given_up(tmp_path: Path) -> No
 
 def test_a_refused_access_token_is_renewed_or_ends_it(tmp_path: Path) -> None:
     renewed = []
+    away: list[ConfigError] = []
 
     async def renew() -> None:
+        if away:
+            raise away.pop()
         renewed.append(True)
 
     async def main() -> None:
         async with opened(tmp_path, sync=[TokenRefused("401"), news("s1", "a")], renew=renew) as stream:
             assert await stream.texts(1) == ["a"]
             assert renewed == [True]
+        refused = [TokenRefused("401"), TokenRefused("401"), news("s2", "b")]
+        away.append(ConfigError("Nobody answers.", retryable=True))
+        async with opened(tmp_path, sync=refused, renew=renew) as stream:
+            assert await stream.texts(1) == ["b"]
         async with opened(tmp_path, sync=[TokenRefused("401")]) as stream:
             with pytest.raises(ConfigError, match="no other token"):
                 await stream.texts(1)

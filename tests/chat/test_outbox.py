@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, ScriptedPlatform
-from trunkline.chat.delivery.outbox import Outbox
+from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox
 from trunkline.chat.delivery.rows import Rows, Words
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Button, NotNow
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(str(tmp_path / "chat.db"))
-    yield store
-    store.close()
-
-
-def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
-    # Without chance, waits are half of what they may be, and what was asked for.
-    return Outbox(platform, store, chance=lambda: 0.0)
 
 
 def states(store: ChatStore) -> list[tuple[str, str]]:

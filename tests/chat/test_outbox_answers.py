@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform
+from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox
 from trunkline.chat.delivery.answer import FIRST_SECONDS
-from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.rows import Words
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
@@ -19,17 +16,6 @@ from trunkline.chat.platform import Limits, NotNow, SendFailed, Unclear
 from trunkline.core.faults import ConfigError
 
 IDEMPOTENT = LIMITS.replace(idempotent=True)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(str(tmp_path / "chat.db"))
-    yield store
-    store.close()
-
-
-def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
-    return Outbox(platform, store, chance=lambda: 0.0)
 
 
 @pytest.mark.parametrize("arrived", [True, False])

@@ -5,32 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, ScriptedPlatform
+from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox
 from trunkline.chat.delivery import rows as rows_module
 from trunkline.chat.delivery.lane import DISK_SECONDS
 from trunkline.chat.delivery.losses import LOST
-from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.rows import PRUNE_SECONDS, SENT_DAYS, UNSETTLED_DAYS, Rows
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import DAY_SECONDS, ChatStore
-from trunkline.chat.platform import NotNow, SendFailed, Unclear
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(str(tmp_path / "chat.db"))
-    yield store
-    store.close()
-
-
-def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
-    return Outbox(platform, store, chance=lambda: 0.0)
+from trunkline.chat.platform import Gone, NotNow, SendFailed, Unclear
 
 
 def test_the_log_tells_of_each_without_its_text(store: ChatStore, caplog: pytest.LogCaptureFixture) -> None:
@@ -230,3 +216,25 @@ def test_a_bridge_that_is_left_running_forgets_what_it_sent_long_ago(
 
 def texts(store: ChatStore) -> list[str]:
     return [str(rows_module._loaded(body).text) for (body,) in store.execute("SELECT body FROM outbox ORDER BY key")]  # type: ignore[union-attr]  # they are words
+
+
+def test_what_nobody_can_miss_is_forgotten(store: ChatStore) -> None:
+    async def main() -> None:
+        platform = ScriptedPlatform()
+        box = outbox(platform, store)
+        answer = box.answer("c")
+        answer.feed("one")
+        await asyncio.sleep(10)
+        assert platform.messages
+        platform.outcomes["c"].extend(Gone("the screen is closed") for _ in range(3))
+        answer.feed(" two")
+        await asyncio.sleep(10)
+        answer.complete()
+        posting = box.post("c", "hello")
+        await answer.settled()
+        await posting.settled()
+        assert Rows(store).unsettled() == Rows(store).unfinished("scripted") == []
+        assert len(platform.calls) == 3
+        await box.close()
+
+    run(main())

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform
+from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox
 from trunkline.chat.delivery import patience as outbox_patience
 from trunkline.chat.delivery.lane import DISK_SECONDS, TEXT_SECONDS
-from trunkline.chat.delivery.outbox import CLOSE_SECONDS, CRASHED, WATCH_SECONDS, Outbox
+from trunkline.chat.delivery.outbox import CLOSE_SECONDS, CRASHED, WATCH_SECONDS
 from trunkline.chat.delivery.patience import LONGEST_ASKED_SECONDS, LONGEST_SECONDS, Patience
 from trunkline.chat.delivery.rows import Rows
 from trunkline.chat.delivery.states import OPEN, TABLE, UNSETTLED, Cause, State, worst
@@ -21,18 +19,6 @@ from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import NotNow, SendFailed, Unclear
 
 IDEMPOTENT = LIMITS.replace(idempotent=True)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ChatStore]:
-    store = ChatStore(str(tmp_path / "chat.db"))
-    yield store
-    store.close()
-
-
-def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
-    # Without chance, waits are half of what they may be, and what was asked for.
-    return Outbox(platform, store, chance=lambda: 0.0)
 
 
 def test_one_chat_that_has_to_wait_holds_its_own_messages_and_no_other_chat(store: ChatStore) -> None:

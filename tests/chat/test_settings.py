@@ -81,7 +81,11 @@ def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[bridge]\nallow = ["12345"]', "`bridge.allow` must be a list of senders"),
+        (
+            '[bridge]\nallow = ["telegram:1", "12345"]',
+            "line 2: `bridge.allow` holds `12345`, which names no sender: write",
+        ),
+        ("[bridge]\nallow = [12345]", "`bridge.allow` must be a list of senders"),
         ('[bridge]\nallow = "telegram:1"', "must be a list of senders"),
         (
             '[bridge]\nallow = ["telegram:@me"]',
@@ -148,14 +152,27 @@ def test_a_profile_is_relative_to_the_file_that_names_it(workspace: Path, monkey
         "program": "jsonstream:./agent.yaml",
     }
     # What a flag names lies where the flag was typed.
-    chosen = settings.load(str(workspace), "agentproc:other.yaml")
-    assert chosen.agents["agentproc:other.yaml"] == "agentproc:other.yaml"
+    monkeypatch.chdir(workspace)
+    (workspace / "plain").touch()
+    for name, path in (("other.yaml", "other.yaml"), ("./other.yaml", "other.yaml"), ("plain", "plain")):
+        chosen = settings.load(str(workspace), f"agentproc:{name}")
+        assert chosen.agents[f"agentproc:{name}"] == f"agentproc:{workspace / path}"
+    assert settings.load(str(workspace), "agentproc:codex").agents["agentproc:codex"] == "agentproc:codex"
 
 
 def test_a_workspace_that_nobody_trusts_cannot_choose_a_program(workspace: Path) -> None:
     (workspace / "trunkline.toml").write_text('[bridge]\nagent = "jsonstream:evil"\n')
     found = settings.load(str(workspace))
     assert dict(found.agents) == {"coder": "coder"}
+    assert "not followed: `bridge.agent`" in found.warnings[0]
+
+
+@pytest.mark.parametrize("named", ['[bridge.agents]\nsafe = "echo"\n', '[bridge]\nagent = "echo"\n'])
+def test_a_workspace_that_nobody_trusts_cannot_add_an_agent(workspace: Path, named: str) -> None:
+    own(named)
+    (workspace / "trunkline.toml").write_text('[bridge]\nagent = "coder"\n')
+    found = settings.load(str(workspace))
+    assert "coder" not in found.agents
     assert "not followed: `bridge.agent`" in found.warnings[0]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from trunkline.base import paths
 from trunkline.chat.delivery import store as store_module
-from trunkline.chat.delivery.store import DEDUP_DAYS, ChatStore, Kept, Note
+from trunkline.chat.delivery.store import DEDUP_DAYS, FOR_THE_BRIDGE, ChatStore, Kept, Note
 from trunkline.chat.platform import File, Inbound
 from trunkline.core.faults import ConfigError
 
@@ -98,15 +98,21 @@ def test_an_outcome_is_not_a_state_of_what_is_open(store: ChatStore) -> None:
 
 
 def test_the_last_message_that_failed_can_be_asked_for_again(store: ChatStore) -> None:
-    assert store.latest("telegram", "c", "error") is None
-    first, second, other = noted(store, "1"), noted(store, "2"), noted(store, "3", chat="d")
+    assert store.last_ended("telegram", "c") is None
+    first, second, command = noted(store, "1"), noted(store, "2"), noted(store, "3")
+    other, waiting = noted(store, "4", chat="d"), noted(store, "5")
     store.end(first, "error")
     store.end(second, "cancelled")
+    store.end(command, FOR_THE_BRIDGE)
     store.end(other, "error")
-    assert store.latest("telegram", "c", "error") == first
-    assert store.latest("telegram", "c", "error", "cancelled") == second
+    assert store.last_ended("telegram", "c") == second.id
+    for note in (first, second):
+        assert store.failed("telegram", "c", note.id) == note
+    for note in (command, other, waiting):
+        assert store.failed("telegram", "c", note.id) is None
     store.end(second, "success")
-    assert store.latest("telegram", "c", "success") is None
+    assert store.failed("telegram", "c", second.id) is None
+    assert store.last_ended("telegram", "c") == second.id
 
 
 def test_a_chat_keeps_what_it_was_given(path: str) -> None:

@@ -87,10 +87,22 @@ class TestOpening:
             with pytest.raises(ConfigError, match=r"does not know this bot token.*BotFather") as caught:
                 await TelegramPlatform(token, api_url=server.url).open()
             assert token not in str(caught.value)
+            assert not caught.value.retryable
 
     async def test_an_address_where_nobody_answers_is_one_too(self) -> None:
-        with pytest.raises(ConfigError, match=r"cannot be reached.*api_url"):
+        with pytest.raises(ConfigError, match=r"cannot be reached.*api_url") as caught:
             await TelegramPlatform("4200:x", api_url="http://127.0.0.1:9").open()
+        assert caught.value.retryable
+
+    @pytest.mark.parametrize("method", ["getMe", "getUpdates"])
+    async def test_trouble_of_telegrams_may_pass(self, server: TelegramServer, method: str) -> None:
+        server.fail(method, 502, "Bad Gateway")
+        bot = TelegramPlatform(server.token, api_url=server.url)
+        with pytest.raises(ConfigError, match="Bad Gateway") as caught:
+            await bot.open()
+        assert caught.value.retryable
+        await bot.open()
+        await bot.close()
 
     async def test_a_webhook_in_the_way_is_named_with_its_remedy(self, server: TelegramServer) -> None:
         server.world.webhook = "https://example.org/hook"
@@ -124,7 +136,7 @@ class TestOpening:
         assert isinstance(make({"token_env": "MINE"}, {"MINE": "1:x"}), TelegramPlatform)
         assert isinstance(make({"token": "1:x", "api_url": "http://127.0.0.1:1"}, {}), TelegramPlatform)
         assert isinstance(make({}, {"TELEGRAM_BOT_TOKEN": "1:x"}), TelegramPlatform)
-        with pytest.raises(ConfigError, match=r"no token.*BotFather.*`MINE`"):
+        with pytest.raises(ConfigError, match=r"`bridge.telegram.token_env` names `MINE`, which is not set"):
             make({"token_env": "MINE"}, {})
         with pytest.raises(ConfigError, match=r"`bridge\.telegram\.tokn` is not known"):
             make({"tokn": "1:x"}, {})

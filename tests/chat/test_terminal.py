@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trunkline.chat.platform import Inbound, SendFailed
+from trunkline.chat.platform import Gone, Inbound, SendFailed
 from trunkline.chat.terminal.platform import LONGEST_LINE, MOST_LINES, TerminalPlatform
 
 
@@ -163,6 +163,29 @@ async def test_nobody_reads_any_more(pipes: Pipes) -> None:
     await pipes.platform.open()
     os.close(pipes.screen)
     pipes.screen = -1
-    with pytest.raises(SendFailed, match="nobody reads"):
+    lost: list[OSError] = []
+    pipes.platform.on_lost = lost.append
+    with pytest.raises(Gone, match="standard output cannot be written: Broken pipe"):
         await pipes.platform.send("terminal", "hello", key="k")
+    assert [type(error) for error in lost] == [BrokenPipeError]
     await pipes.platform.close()
+
+
+def test_remarks_are_for_people_alone() -> None:
+    ours, theirs = pty.openpty()
+    reading, writing = os.pipe()
+    try:
+        between = {
+            (place, to): TerminalPlatform(place, to).limits.remarks
+            for place in (theirs, reading)
+            for to in (theirs, writing)
+        }
+        assert between == {
+            (theirs, theirs): True,
+            (theirs, writing): False,
+            (reading, theirs): False,
+            (reading, writing): False,
+        }
+    finally:
+        for fd in (ours, theirs, reading, writing):
+            os.close(fd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,7 @@ def test_a_working_directory_that_is_not_there_is_a_problem(profile: Path) -> No
     ]
     assert "is not a directory" in problems(profile, "command: cat\ncwd: agent.py\n")[0]
     assert problems(profile, "command: cat\ncwd: rooms/{{SESSION_NAME}}\n") == []
+    assert "would lead out" in problems(profile, "command: cat\ncwd: rooms/{{SESSION_ID}}\n")[0]
 
 
 def test_a_message_that_may_be_taken_for_an_option_is_a_warning(profile: Path) -> None:
@@ -182,6 +184,40 @@ def test_a_message_that_may_be_taken_for_an_option_is_a_warning(profile: Path) -
     ):
         profile.write_text(text, encoding="utf-8")
         assert (warning in json.loads(check(str(profile), "--json").stdout)["warnings"]) is warned, text
+
+
+def test_an_input_that_stays_open_is_a_warning_where_the_agent_may_read_it_to_its_end(profile: Path) -> None:
+    for text, warned in (
+        ("protocol: auto", True),
+        ("protocol: '0.4'", False),
+        ("protocol: auto\nstdin: message", False),
+    ):
+        profile.write_text(f"command: cat\npermission: true\n{text}\n", encoding="utf-8")
+        warnings = json.loads(check(str(profile), "--json").stdout)["warnings"]
+        assert any("would wait for ever" in warning for warning in warnings) is warned, text
+
+
+def test_what_was_meant_for_a_shell_is_told_apart_from_a_program_that_is_missing(profile: Path) -> None:
+    assert "No shell reads `command`. Use `cwd:`" in problems(profile, "command: cd /tmp && ls\n")[0]
+
+
+def test_nobody_who_reads_it_does_not_make_a_profile_bad(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved, (reading, writing) = os.dup(1), os.pipe()
+    os.close(reading)
+    profile.write_text("command: cat\n", encoding="utf-8")
+
+    def unread(text: str) -> None:
+        os.write(writing, text.encode())
+
+    monkeypatch.setattr("click.echo", unread)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            agentproc_check.command([str(profile)], standalone_mode=False)
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
+        os.close(writing)
+    assert ended.value.code == 0
 
 
 def test_on_a_terminal_no_line_is_longer_than_it_is_wide(

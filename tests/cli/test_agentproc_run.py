@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -188,9 +189,52 @@ class TestProcess:
         assert (done.stdout, done.stderr) == ("fine\n", "log\n")
 
     def test_an_agent_that_said_nothing_is_mentioned(self, profile: Write) -> None:
-        done = run(profile("exit 0"))
+        done = run(profile("exit 0"), "--session", "a/b")
         assert (done.stdout, done.returncode) == ("", 0)
-        assert "said nothing" in done.stderr
+        assert "said nothing\n" in done.stderr
+        assert "`--session`: `a/b` is no id" in done.stderr
+        unwanted = run(profile("""echo 'AGENT_PARTIAL:"x"'"""), "--no-stream")
+        assert (unwanted.stdout, unwanted.returncode) == ("", 0)
+        assert "said nothing but partials" in unwanted.stderr
+
+    def test_on_a_terminal_the_message_is_asked_for_and_nothing_of_the_answer_is_a_command(
+        self, profile: Write
+    ) -> None:
+        path = profile("""printf 'AGENT_PARTIAL:"a\\\\u001b]0;evil\\\\u0007b"\\nbody \\033[2J\\n'""")
+        master, slave = os.openpty()
+        command = [*COMMAND, "--profile", path, "--message", "-"]
+        with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=subprocess.PIPE) as process:
+            os.close(slave)
+            os.write(master, b"hi\n\x04")
+            shown = b""
+            with contextlib.suppress(OSError):
+                while piece := os.read(master, 4096):
+                    shown += piece
+            assert process.stderr is not None
+            assert b"Ctrl-D" in process.stderr.read()
+        os.close(master)
+        assert b"body" in shown
+        assert not set(shown) & {0x1B, 0x07}
+
+    def test_in_any_locale_the_message_is_utf_8(self, profile: Write) -> None:
+        path = profile('printf "%s|%s|" "$AGENT_MESSAGE" "$1"; cat', protocol="auto", args=["ö {{MESSAGE}}"])
+        plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
+        done = run(path, message="-", input="é", encoding="utf-8", env=os.environ | plain)
+        message, argument, line = done.stdout.split("|")
+        assert (message, argument, json.loads(line)["message"]) == ("é", "ö é", "é")
+
+    def test_a_signal_that_is_ignored_from_the_start_stays_so(self, profile: Write, tmp_path: Path) -> None:
+        gate = tmp_path / "gate"
+        os.mkfifo(gate)
+        path = profile(f"""echo 'AGENT_PARTIAL:"ready"'; read -r _ < {gate}; echo done""")
+        command = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *COMMAND, "--profile", path, "--message", "x"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.read(5) == b"ready"
+            process.send_signal(signal.SIGHUP)
+            gate.write_text("go\n")
+            assert process.stdout.read() == b"\ndone\n"
+        assert process.returncode == 0
 
     def test_an_output_that_does_not_wait_gets_everything(self, profile: Write) -> None:
         reading, writing = os.pipe()
@@ -216,13 +260,20 @@ class TestProcess:
         script = f"""echo $$ > {tmp_path}/pid; while echo 'AGENT_PARTIAL:"xxxxxxxxxxxxxxxx"'; do :; done"""
         limit = 1 if number is None else 60
         path = profile(script, max_reply_chars=10**9, timeout_secs=limit, kill_grace_secs=0.2)
-        process = subprocess.Popen([*COMMAND, "--profile", path, "--message", "x"], stdout=subprocess.PIPE)
+        command = [*COMMAND, "--profile", path, "--message", "x"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if number is not None:
             until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
             process.send_signal(number)
         assert process.wait(PATIENCE_SECONDS) == (124 if number is None else 128 + number)
         assert process.stdout is not None
+        assert process.stderr is not None
+        said = process.stderr.read()
+        if number is None:
+            assert b"did not answer within 1 second" in said
+            assert b"the rest of it is left out" in said
         process.stdout.close()
+        process.stderr.close()
         assert not is_alive(int((tmp_path / "pid").read_text()))
 
     def test_warnings_have_an_end_and_nobody_waits_for_their_reader(self, profile: Write) -> None:

@@ -198,6 +198,32 @@ def test_a_session_that_is_not_known_here_is_an_error_that_says_so(session: str)
     assert line.startswith('AGENT_ERROR:"Session not found: ')
 
 
+def test_a_conversation_with_another_agent_is_not_gone_on_with(script: str) -> None:
+    session = serve("echo").session
+    done = serve("--script", script, session=session)
+    assert done.code == 1
+    assert done.lines == [
+        'AGENT_ERROR:"This conversation is with `echo`, and here is `scripted`. Begin a new conversation."'
+    ]
+    assert serve("echo", session=session).code == 0
+
+
+def test_an_output_that_is_full_is_said_so_and_so_is_a_bridge_of_another_version() -> None:
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            [*COMMAND, "echo"],
+            env=variables("hello") | {"AGENT_PROTOCOL_VERSION": "9"},
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+    assert process.returncode == 1
+    assert b"standard output cannot be written: No space left on device" in process.stderr
+    assert process.stderr.count(b"protocol '9'") == 1
+
+
 def test_a_session_that_another_process_has_is_an_error_and_no_answer(script: str) -> None:
     with running("--script", script, env=variables("long")) as process:
         session = read_until(process, "AGENT_PARTIAL")[0].removeprefix("AGENT_SESSION:")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -196,6 +197,28 @@ def test_check_names_an_agent_once_and_says_where_to_write_a_platform() -> None:
 def test_check_warns_of_a_door_that_is_wide_open(tmp_path: Path) -> None:
     result = bridge("check", "terminal", "--agent", "echo", "--allow", "*", "--workspace", str(tmp_path))
     assert "allowed: everybody, strangers included" in result.output
+
+
+def test_check_says_how_to_be_let_in_where_invitations_are_declined(tmp_path: Path) -> None:
+    result = bridge("check", "matrix", "--agent", "echo", "--workspace", str(tmp_path))
+    assert "nobody on matrix: it declines all invitations. Your client shows your own id in its" in result.output
+    assert "write to it" not in result.output
+
+
+def test_agents_are_offered_to_the_shell(tmp_path: Path) -> None:
+    own(f'[bridge]\nworkspace = "{tmp_path}"\n[bridge.agents]\nclever = "agentproc:claude-code"\necho = "echo"\n')
+    run = command.commands["run"]
+    (agent,) = [each for each in run.params if each.name == "agent"]
+    context = click.Context(run)
+
+    def offered(incomplete: str) -> list[str]:
+        return [item.value for item in agent.shell_complete(context, incomplete)]
+
+    assert offered("cle") == ["clever"]
+    assert offered("ec") == ["echo"]
+    assert "agentproc:claude-code" in offered("agentproc:cl")
+    own("[bridge")
+    assert offered("ec") == ["echo"]
 
 
 # What was not delivered.

@@ -67,4 +67,5 @@ def test_what_agentproc_runs_by_itself_is_completed_too() -> None:
     assert "agentproc:codex" in completed("trunkline agentproc serve ")
     assert completed("trunkline agentproc serve --p") == ["--provider", "--profile", "--protocol"]
     assert completed("trunkline agentproc serve echo --protocol 0") == ["0.1", "0.4"]
-    assert "claude-code" in completed("trunkline agentproc check cl")
+    # The file first: bash forgets what it heard before a file.
+    assert completed("trunkline agentproc check cl") == ["cl", "claude-code"]

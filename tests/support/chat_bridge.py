@@ -131,6 +131,12 @@ class Stage:
             await self.end(bridge, serving)
 
     async def started(self) -> Bridge:
+        bridge = self.unstarted()
+        await bridge.start()
+        return bridge
+
+    def unstarted(self) -> Bridge:
+        """A bridge with a store that is open."""
         self.store = ChatStore(str(self.directory / "chat.db"))
         opener = Opener(self.settings, make=self.make, sessions=self.sessions, environ=self.environ)
         if self.seats is not None:
@@ -142,7 +148,6 @@ class Stage:
             self.platform, self.store, opener, senders, files=files, clock=loop.time, wall=loop.time, aside=at_once
         )
         self.made = bridge
-        await bridge.start()
         return bridge
 
     async def end(self, bridge: Bridge, serving: asyncio.Task[None]) -> None:

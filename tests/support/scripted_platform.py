@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 from trunkline.chat.delivery.losses import LOST
+from trunkline.chat.delivery.outbox import Outbox
+from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pressed, SendFailed
 
 LIMITS = Limits(text_chars=100, edits=True, edit_seconds=1.0, buttons=True)
@@ -140,3 +142,8 @@ class ScriptedPlatform:
 
     async def close(self) -> None:
         raise NotImplementedError
+
+
+def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
+    """One without chance: waits are half of what they may be, and what was asked for."""
+    return Outbox(platform, store, chance=lambda: 0.0)

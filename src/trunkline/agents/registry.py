@@ -85,7 +85,8 @@ def _scripted(options: Mapping[str, Any]) -> Agent:
     if not spec:
         raise ConfigError(
             "The agent `scripted` needs a script.",
-            hint=f"Add `--script FILE`, or `--script NAME` with one of {listed(script.bundled())}.",
+            hint=f"Write `{_SCRIPT}:FILE`, or `{_SCRIPT}:NAME` with one of {listed(script.bundled())}. Where there is "
+            "`--script`, that does the same.",
         )
     return _playing(str(spec))
 

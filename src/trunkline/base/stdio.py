@@ -193,6 +193,8 @@ class Writer:
         self._room.set()
         self._empty = asyncio.Event()
         self.broken = False
+        self.error: OSError | None = None
+        """What broke it."""
         self.congested = False
         """Whether the reader is so far behind that no more should be said. Asked after every event: not a property."""
         self._fd, self._send = _non_blocking(fd)
@@ -245,7 +247,8 @@ class Writer:
                 del self._pending[:written]
         except (BlockingIOError, InterruptedError):
             pass
-        except OSError:
+        except OSError as error:
+            self.error = error
             self._break()
             self._on_broken()
             return

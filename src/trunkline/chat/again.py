@@ -9,20 +9,16 @@ The old message is given up and a new one noted in one transaction, so that a cr
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from trunkline.base.values import Value
 from trunkline.chat.delivery.store import ChatStore, Note, blob
 from trunkline.chat.plain import excerpt
-from trunkline.chat.platform import Button
-
-#: How a message ends that is for the bridge itself: a command, a press. It is none that could be asked again.
-FOR_THE_BRIDGE = "command"
+from trunkline.chat.platform import Button, Inbound
 
 NOTHING = "There is nothing to ask again."
+NOT_LET_IN = "Who wrote this is not let in any more; it is not asked again."
 
-#: What a message is called for a moment, in the transaction that gives it up.
-_CHOSEN = "chosen"
-_ENDED_BADLY = "('error', 'cancelled')"
 _AGAIN = "again"
 _MOST_DIGITS = 12
 _SEAL_CHARS = 8
@@ -41,9 +37,13 @@ class NotAgain(Exception):
 
 def told(note: Note) -> str:
     """What the chat hears of a message whose turn was cut off."""
+    return f"The bridge was interrupted before this was answered: {named(note)}."
+
+
+def named(note: Note) -> str:
+    """A message, so that people know which."""
     inbound = note.inbound
-    words = inbound.text or (inbound.files[0].type if inbound.files else "")
-    return f"The bridge was interrupted before this was answered: {excerpt(words)}."
+    return excerpt(inbound.text or (inbound.files[0].type if inbound.files else ""))
 
 
 def button(note: Note) -> Button:
@@ -60,29 +60,27 @@ def pressed(data: str) -> Meant | None:
             return None
 
 
-def renewed(store: ChatStore, platform: str, chat: str, meant: Meant | int | None) -> tuple[Note, Note]:
+def renewed(
+    store: ChatStore, platform: str, chat: str, meant: Meant | int | None, may: Callable[[Inbound], bool]
+) -> tuple[Note, Note]:
     """Give up the message that is meant, by a button or its number or as the last one, and note it anew: old and new.
 
+    `may` says whether its author is still let in.
+
     Raises:
-        NotAgain: there is none, or it has been asked again already.
+        NotAgain: there is none, or it has been asked again already, or it must not be.
         ConfigError: it could not be written to the disk.
     """
     if meant is None:
-        number: int | None = _last(store, platform, chat)
+        number = store.last_ended(platform, chat)
     else:
         number = meant if isinstance(meant, int) else meant.number
-    here = blob(platform), blob(chat)
     with store.together():
-        found = store.execute(
-            f"SELECT id FROM notes WHERE key = ? AND platform = ? AND chat = ? AND state IN {_ENDED_BADLY}",  # noqa: S608
-            number, *here,
-        ).fetchone()  # fmt: skip
-        if found is None or (isinstance(meant, Meant) and meant.seal != _seal(found[0])):
+        old = None if number is None else store.failed(platform, chat, number)
+        if old is None or (isinstance(meant, Meant) and meant.seal != _seal(blob(old.inbound.id))):
             raise NotAgain(NOTHING)
-        store.execute("UPDATE notes SET state = ? WHERE key = ?", _CHOSEN, number)
-        old = store.latest(platform, chat, _CHOSEN)
-        if old is None:
-            raise NotAgain(NOTHING)
+        if not may(old.inbound):
+            raise NotAgain(NOT_LET_IN)
         # Its id is its own: one that is delivered again is still recognised by the old one.
         again = old.inbound.replace(id=f"{old.inbound.id}/{old.id}", message=old.inbound.message_id)
         new = store.note(platform, again)
@@ -90,16 +88,6 @@ def renewed(store: ChatStore, platform: str, chat: str, meant: Meant | int | Non
             raise NotAgain(NOTHING)
         store.end(old, "refused")
     return old, new
-
-
-def _last(store: ChatStore, platform: str, chat: str) -> int | None:
-    """The number of the last message to the agent that has ended, however it did."""
-    row = store.execute(
-        "SELECT key FROM notes WHERE platform = ? AND chat = ? AND state NOT IN ('waiting', 'running', ?)"
-        " ORDER BY key DESC LIMIT 1",
-        blob(platform), blob(chat), FOR_THE_BRIDGE,
-    ).fetchone()  # fmt: skip
-    return None if row is None else int(row[0])
 
 
 def _seal(id: bytes) -> str:

@@ -34,14 +34,18 @@ MOST_FILES = 10
 LONGEST_NAME = 80
 #: A file that came is read in the turn that it came with, or in one of the next days.
 KEPT_DAYS = 14
+#: How much of an answer is searched for files: as much as is shown of it.
+MOST_SEARCHED = 200_000
 
 _DAY = 24 * 3600.0
 #: A file is copied in pieces: it may be as large as a platform takes.
 _CHUNK = 1024 * 1024
 _PRIVATE_FILE = 0o600
 _UNSAFE = re.compile(r"[^\w.-]+")
-# A title behind the path is allowed, as in Markdown; spaces in a path are not, unless it is in angle brackets.
-_PICTURE = re.compile(r"""!\[[^\]\n]*\]\(\s*(?:<([^<>\n]+)>|([^\s()<>]+))(?:\s+["'][^\n]*["'])?\s*\)""")
+# A title behind the path is allowed, as in Markdown; spaces in a path are not, unless it is in angle brackets. No part
+# can run over the beginning of another picture, so that a text of nothing but beginnings is read once, and not once
+# for each of them.
+_PICTURE = re.compile(r"""!\[[^\[\]\n]*\]\(\s*(?:<([^<>\n]+)>|([^\s()<>]+))(?:\s+(?:"[^"\n]*"|'[^'\n]*'))?\s*\)""")
 _FENCED = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
 
 _TYPES: dict[str, FileType] = {
@@ -205,20 +209,29 @@ def file_type(name: str) -> FileType:
 
 
 def shown(text: str, workspace: str) -> list[str]:
-    """The files of the workspace that an answer shows, each once. They exist; what else is in it is left alone."""
+    """The files of the workspace that an answer shows, each once. They exist; what else is in it is left alone.
+
+    May take a while: each name that the answer shows is looked for.
+    """
     root = os.path.realpath(workspace)
     found: dict[str, None] = {}
-    for match in _PICTURE.finditer(_FENCED.sub("", text)):
+    for match in _PICTURE.finditer(_FENCED.sub("", text[:MOST_SEARCHED])):
         path = _inside(root, match[1] or match[2])
         if path is not None:
             found[path] = None
-    return list(found)[:MOST_FILES]
+            if len(found) == MOST_FILES:
+                break
+    return list(found)
 
 
 def _inside(root: str, named: str) -> str | None:
-    if "://" in named or "\0" in named:
+    if "://" in named:
         return None
-    path = os.path.realpath(os.path.join(root, unquote(named)))
+    try:
+        path = os.path.realpath(os.path.join(root, unquote(named)))
+    except ValueError:
+        # A NUL, or half a character: no file is called so.
+        return None
     below = os.path.relpath(path, root)
     if below.startswith(os.pardir) or any(part.startswith(".") for part in below.split(os.sep)):
         return None

@@ -25,13 +25,13 @@ from typing import TypeVar
 
 from trunkline.base import paths
 from trunkline.chat import again, approvals
-from trunkline.chat.again import FOR_THE_BRIDGE, Meant, NotAgain
+from trunkline.chat.again import Meant, NotAgain
 from trunkline.chat.approvals import Mistaken, Press
 from trunkline.chat.commands import URGENT, Command, parse
 from trunkline.chat.control import NOT_AN_APPROVER, Control
 from trunkline.chat.conversation import Conversation
 from trunkline.chat.delivery.outbox import Outbox
-from trunkline.chat.delivery.store import ChatStore, Note
+from trunkline.chat.delivery.store import FOR_THE_BRIDGE, ChatStore, Note
 from trunkline.chat.desk import Aside, Desk
 from trunkline.chat.keeping import lasting
 from trunkline.chat.opening import Opener
@@ -79,7 +79,7 @@ class Bridge:
         self._senders = senders
         self._clock = clock
         directory = files or os.path.join(paths.state_dir(), "chat-files")
-        self._desk = Desk(platform, store, self.outbox, opener, directory, aside, wall)
+        self._desk = Desk(platform, store, self.outbox, opener, directory, aside, wall, self._allowed)
         self._control = Control(platform.name, senders)
         self._conversations: dict[str, Conversation] = {}
         self._met: set[str] = set()
@@ -96,10 +96,19 @@ class Bridge:
         await self.platform.open()
         await self.outbox.start()
         for note in self._store.interrupted(self.platform.name):
-            self._conversation(note.inbound.chat).interrupted(note)
+            if self._still_allowed(note):
+                self._conversation(note.inbound.chat).interrupted(note)
         for note in self._store.waiting(self.platform.name):
-            # It was taken before, and is not refused now.
-            self._hand_over(note, patient=True)
+            if self._still_allowed(note):
+                self._hand_over(note, restored=True)
+
+    def _still_allowed(self, note: Note) -> bool:
+        """Whether an earlier run's message is still somebody's who is let in; else it ends here, and nobody is told."""
+        if self._allowed(note.inbound):
+            return True
+        logger.warning("message %d is not answered: `%s` is not let in any more", note.id, self._sender(note.inbound))
+        self._store.end(note, "refused")
+        return False
 
     async def serve(self) -> None:
         """Take what people write, until the platform has nothing more to give, and answer all of it."""
@@ -175,11 +184,11 @@ class Bridge:
         else:
             self._hand_over(note, patient=self._senders.unlimited(self._sender(note.inbound)))
 
-    def _hand_over(self, note: Note, *, patient: bool) -> None:
+    def _hand_over(self, note: Note, *, patient: bool = False, restored: bool = False) -> None:
         conversation = self._conversation(note.inbound.chat)
         command = self._command(note.inbound)
         if command is None:
-            conversation.take(note, patient=patient)
+            conversation.take(note, patient=patient, restored=restored)
             return
         try:
             with self._store.together():
@@ -240,6 +249,9 @@ class Bridge:
 
     def _sender(self, item: Inbound | Pressed) -> str:
         return f"{self.platform.name}:{item.sender}"
+
+    def _allowed(self, inbound: Inbound) -> bool:
+        return self._senders.allowed(self._sender(inbound))
 
     def _remember(self, item: Inbound) -> None:
         self._names[item.sender] = item.sender_name

@@ -8,7 +8,6 @@ from trunkline.chat.again import NotAgain
 from trunkline.chat.approvals import Mistaken
 from trunkline.chat.commands import HELP, Command, choice, number
 from trunkline.chat.conversation import Conversation
-from trunkline.chat.delivery.store import Kept
 from trunkline.chat.plain import excerpt, inline, shown_name
 from trunkline.chat.platform import Inbound
 from trunkline.chat.senders import Senders
@@ -48,12 +47,9 @@ class Control:
         return f"{_told(dropped)} A new session begins with your next message.".strip()
 
     def _status(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
-        kept = conversation.kept
-        if kept.agent != conversation.agent:
-            # Another agent's, which the next message leaves.
-            kept = Kept()
+        kept = conversation.dialogue.going_on
         lines = [
-            f"agent: `{inline(conversation.agent)}`",
+            f"agent: `{inline(conversation.dialogue.agent)}`",
             f"session: `{kept.session_id}`" if kept.session_id else "session: none yet",
             f"state: {conversation.state}",
             f"waiting messages: {conversation.line.behind}",
@@ -69,7 +65,7 @@ class Control:
         return "\n".join(f"- {line}" for line in lines)
 
     def _agent(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
-        agents, current = conversation.settings.agents, conversation.agent
+        agents, current = conversation.settings.agents, conversation.dialogue.agent
         if not command.argument:
             names = "\n".join(f"- `{inline(name)}`{' (answers here)' if name == current else ''}" for name in agents)
             return f"{names}\n\n`/agent NAME` changes to another."

@@ -1,8 +1,8 @@
 """One conversation: the messages of one chat, answered one after the other by one agent.
 
 Its session is opened when somebody writes, closed when nobody has for a while, and resumed with the next message, also
-after a restart. Whatever becomes of a turn, the chat is told; and a message is noted as ended when its answer is on
-disk, not before.
+after a restart: see `dialogue`. Whatever becomes of a turn, the chat is told; and a message is noted as ended when its
+answer is on disk, not before.
 
 What the bridge calls takes effect at once and never waits, except `close`.
 """
@@ -20,15 +20,15 @@ from trunkline.chat.again import Meant, NotAgain
 from trunkline.chat.asking import Asking
 from trunkline.chat.attachments import Folder
 from trunkline.chat.delivery.outbox import Posting
-from trunkline.chat.delivery.store import Kept, Note
+from trunkline.chat.delivery.store import Note
 from trunkline.chat.desk import Desk
+from trunkline.chat.dialogue import Dialogue
 from trunkline.chat.keeping import lasting
 from trunkline.chat.line import Line
-from trunkline.chat.plain import inline
 from trunkline.chat.platform import Button, Inbound, SendFailed
-from trunkline.chat.turn import DEAD_SESSION, Stopped, Turn
+from trunkline.chat.turn import Stopped, Turn
 from trunkline.core.agent import Decision
-from trunkline.core.faults import ConfigError, Fault, SessionDamaged, SessionNotFound, UnknownCall
+from trunkline.core.faults import ConfigError, Fault, UnknownCall
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 
@@ -56,23 +56,19 @@ class Conversation:
         self.desk = desk
         self.chat = chat
         self.settings = desk.opener.settings
-        self.kept = desk.store.conversation(desk.platform.name, chat)
+        self.dialogue = Dialogue(desk, chat, self.remark, insist=insist)
         self.line: Line[Note] = Line(self.settings.queue)
-        self.session: Session | None = None
         self.folder = Folder(desk.files, desk.platform.name, chat)
         self.closing = ""
         """Why it is being closed, if it is."""
-        self._insist = insist
         self._on_rest = on_rest
         self._loop = asyncio.get_running_loop()
         self._turn: Turn | None = None
         self._worker: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._fresh = False
-        """Whether the session is to be left before the next message."""
         self._resting: asyncio.TimerHandle | None = self._loop.call_later(self.settings.idle_seconds, self._rest)
-        self._opening = asyncio.Lock()
-        """Held while the session is opened or closed: nobody opens what is still being closed."""
+        self._restored: set[int] = set()
+        """Messages that an earlier run of the bridge has taken."""
         self._queue_told: Posting | None = None
         self._ended = asyncio.Event()
         """Set whenever a message has its end."""
@@ -98,13 +94,25 @@ class Conversation:
         """`say`, as soon as the disk takes it."""
         await lasting(lambda: self.say(text))
 
-    def take(self, note: Note, *, patient: bool = False) -> None:
-        """A message for the agent. Of those who are `patient`, and see what they wrote, none is refused."""
-        if not self.line.join(note, passing=patient):
+    def remark(self, text: str) -> None:
+        """Say something about the conversation itself: in the log, where programs read the chat."""
+        if self.desk.platform.limits.remarks:
+            self.say(text)
+        else:
+            self.desk.store.when_kept(lambda: logger.warning("%s", text))
+
+    def take(self, note: Note, *, patient: bool = False, restored: bool = False) -> None:
+        """A message for the agent. Of those who are `patient`, and see what they wrote, none is refused.
+
+        One that is `restored` was taken by an earlier run of the bridge.
+        """
+        if not self.line.join(note, passing=patient or restored):
             self.conclude(note, "refused", f"{self._full}; this was not taken.")
             return
+        if restored:
+            self._restored.add(note.id)
         self._wake()
-        if self.line.behind and not patient:
+        if self.line.behind and not restored and self.desk.platform.limits.remarks:
             self._tell_queue()
 
     async def room(self) -> None:
@@ -143,9 +151,12 @@ class Conversation:
 
     def renew(self, agent: str | None = None) -> None:
         """Begin a new session with the next message, maybe with another agent."""
-        self._keep(self.kept.replace(agent=agent or self.agent, session_id=None, agent_session=None))
-        self._insist = self._insist and agent is None
-        self._fresh = True
+        store = self.desk.store
+        with store.together():
+            self.dialogue.renew(agent)
+            store.when_kept(self._renewed)
+
+    def _renewed(self) -> None:
         self._failures = ()
         self._wake()
 
@@ -159,7 +170,7 @@ class Conversation:
             raise NotAgain(f"{self._full}; this was not asked again.")
         store = self.desk.store
         with store.together():
-            old, new = again.renewed(store, self.desk.platform.name, self.chat, meant)
+            old, new = again.renewed(store, self.desk.platform.name, self.chat, meant, self.desk.allowed)
             store.when_kept(lambda: self.take(new))
         return old
 
@@ -190,10 +201,9 @@ class Conversation:
         return bool(now) and before == now and self.session is not None
 
     @property
-    def agent(self) -> str:
-        """The name of the agent that answers here."""
-        stays = self.kept.agent in self.settings.agents and not self._insist
-        return self.kept.agent if stays else self.settings.agent
+    def session(self) -> Session | None:
+        """The session, if one is open."""
+        return self.dialogue.session
 
     @property
     def in_progress(self) -> bool:
@@ -225,7 +235,7 @@ class Conversation:
             self._turn.stop()
         if self._worker is not None:
             await _ended({self._worker})
-        await self._leave()
+        await self.dialogue.leave()
         if self._tasks:
             await _ended(set(self._tasks))
 
@@ -246,9 +256,7 @@ class Conversation:
 
     async def _work(self) -> None:
         while not self.closing:
-            if self._fresh:
-                await self.forget()
-                self._fresh = False
+            await self.dialogue.ready()
             note = self.line.begin()
             if note is None:
                 break
@@ -259,6 +267,7 @@ class Conversation:
                 logger.exception("a message has no end")
             finally:
                 self.line.end()
+                self._restored.discard(note.id)
                 self._queue_told = None
                 self._ended.set()
         if not self.closing:
@@ -279,6 +288,8 @@ class Conversation:
         await lasting(lambda: self.desk.store.begin(note))
         typing = self._loop.create_task(self._type(), name=f"typing in {self.chat}")
         try:
+            if note.id in self._restored and not self.desk.platform.limits.history:
+                await lasting(lambda: self.remark(f"From before the restart: {again.named(note)}."))
             await turn.perform()
         except Stopped:
             await lasting(lambda: turn.fail("cancelled", turn.stopped_because))
@@ -298,46 +309,8 @@ class Conversation:
         Raises:
             ConfigError: it cannot be had.
         """
-        async with self._opening:
-            if self.session is None:
-                # In a group several people share it; then it is the group's.
-                asker = inbound.sender if inbound.private else self.chat
-                self.session = session = await self._open(asker)
-                await lasting(lambda: self._keep(Kept(agent=self.agent, session_id=session.id)))
-            return self.session
-
-    async def _open(self, asker: str) -> Session:
-        open_session = self.desk.opener.open
-        if self.kept.agent and self.kept.agent != self.agent:
-            was, now = inline(self.kept.agent), inline(self.agent)
-            await self.tell(f"The agent here was `{was}`. From now on `{now}` answers, in a new session.")
-            return await open_session(self.agent, None, asker)
-        try:
-            return await open_session(self.agent, self.kept.session_id, asker)
-        except (SessionNotFound, SessionDamaged) as fault:
-            await self.tell(f"{fault} {DEAD_SESSION}")
-            return await open_session(self.agent, None, asker)
-
-    async def forget(self) -> None:
-        """Leave the session for good: the next message begins another."""
-        await self._leave()
-        await lasting(lambda: self._keep(self.kept.replace(session_id=None, agent_session=None)))
-
-    async def learnt(self, session: Session) -> None:
-        """Keep what the agent calls the session, for people who look for it."""
-        if session is self.session and not self._fresh and session.state.agent_session != self.kept.agent_session:
-            await lasting(lambda: self._keep(self.kept.replace(agent_session=session.state.agent_session)))
-
-    def _keep(self, kept: Kept) -> None:
-        if kept != self.kept:
-            self.desk.store.keep(self.desk.platform.name, self.chat, kept)
-            self.kept = kept
-
-    async def _leave(self) -> None:
-        async with self._opening:
-            session, self.session = self.session, None
-            if session is not None:
-                await session.close()
+        # In a group several people share it; then it is the group's.
+        return await self.dialogue.opened(inbound.sender if inbound.private else self.chat)
 
     def _rest(self) -> None:
         self._resting = None
@@ -345,7 +318,7 @@ class Conversation:
 
     async def _leave_if_idle(self) -> None:
         if not self.line.busy:
-            await self._leave()
+            await self.dialogue.leave()
         if not self.line.busy:
             self._on_rest(self)
 

@@ -9,7 +9,7 @@ from trunkline.base.values import Value
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
-from trunkline.chat.platform import Platform
+from trunkline.chat.platform import Inbound, Platform
 
 T = TypeVar("T")
 
@@ -32,3 +32,5 @@ class Desk(Value):
     aside: Aside
     wall: Callable[[], float]
     """The clock that messages are dated by: seconds since 1970."""
+    allowed: Callable[[Inbound], bool]
+    """Whether who wrote this is let in."""

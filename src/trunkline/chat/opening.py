@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from trunkline.base import paths
+from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.chat.seats import Seats
 from trunkline.chat.settings import BridgeSettings
@@ -17,6 +18,7 @@ from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
+from trunkline.wires.agentproc.profile import Profile
 
 #: Where platforms look for their tokens and passwords unless the settings name another place.
 USUAL_VARIABLES = {"telegram": ("TELEGRAM_BOT_TOKEN",), "matrix": ("MATRIX_TOKEN", "MATRIX_PASSWORD")}
@@ -94,13 +96,21 @@ class Opener:
     async def _agent(self, spec: str) -> tuple[Agent, dict[str, Any]]:
         options: dict[str, Any] = {"workspace": self.settings.workspace}
         try:
-            return self._made(spec, options), options
+            agent = self._made(spec, options)
         except NoModel:
             from trunkline.models.discover import discover
 
             found = await discover(self._environ)
             options |= {key: getattr(found.settings, key) for key in ("provider", "model", "base_url", "api_key")}
-            return self._made(spec, options), options
+            agent = self._made(spec, options)
+        self._learn(agent)
+        return agent, options
+
+    def _learn(self, agent: Agent) -> None:
+        """Know the secrets that are written down in an agent's profile. Those of its variables are known already."""
+        profile = getattr(agent, "profile", None)
+        if isinstance(profile, Profile):
+            self.redactor.learn(environment_secrets(profile.env))
 
     def _made(self, spec: str, options: Mapping[str, Any]) -> Agent:
         if self._make is not None:

@@ -67,6 +67,11 @@ def shown_name(sender: str, name: str = "") -> str:
     return f"{clean} (`{inline(sender)}`)" if clean else f"`{inline(sender)}`"
 
 
+def sentence(text: str) -> str:
+    """A text with one full stop, whether it had one or not: something may follow it."""
+    return f"{text.rstrip(' .')}."
+
+
 def span(seconds: float) -> str:
     """A time as people say it."""
     number, unit = (seconds, "second") if seconds < _MINUTE else (seconds / _MINUTE, "minute")

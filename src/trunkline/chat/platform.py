@@ -29,6 +29,10 @@ class Limits(Value):
     file_bytes: int = 20 * 1024 * 1024
     idempotent: bool = False
     """Whether a message that is sent twice with one key appears once."""
+    history: bool = True
+    """Whether people still see, after a restart, what they wrote before."""
+    remarks: bool = True
+    """Whether what the bridge remarks about a conversation belongs into it: no person reads along in a pipe."""
 
 
 class Button(Value):
@@ -86,6 +90,10 @@ class SendFailed(Exception):
     """The platform did not take it: certainly not, and trying again will not help (a chat that is gone, say)."""
 
 
+class Gone(SendFailed):
+    """Nobody is there to take it, and nobody will ask for it later: a screen that was closed. It need not be kept."""
+
+
 class NotNow(SendFailed):
     """It did not take it now: certainly not, but it may later. `seconds` is what it asked to wait, if it did."""
 
@@ -113,7 +121,8 @@ class Platform(Protocol):
         """Connect and check the credentials.
 
         Raises:
-            ConfigError: it cannot work as configured: a wrong token, an address where nobody answers.
+            ConfigError: it cannot work as configured: a wrong token, say; or not now, and maybe later (`retryable`):
+                nobody answers. Then it may be opened again.
         """
 
     def receive(self) -> AsyncIterator[Inbound | Pressed]:

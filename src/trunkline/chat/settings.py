@@ -56,9 +56,10 @@ _AT_THE_TERMINAL = "you"
 #: How the names of profiles and scripts end.
 _FILES = (".yaml", ".yml", ".json")
 
+# Which of them names nobody is told later, one by one.
 _PLACES = Kind(
     'a list of senders such as "telegram:12345", or "*"',
-    lambda value: isinstance(value, list) and all(_is_sender(item) for item in value),
+    lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
 )
 _MINUTES = Kind("a number of minutes above 0", lambda value: type(value) in (int, float) and 0 < value < float("inf"))
 
@@ -156,7 +157,7 @@ class _Reading:
         project = read_toml(os.path.join(where, PROJECT_FILE))
         if project is not None and project.path != self._user_file:
             trusted = is_trusted(where, whole.get("trust", ()))
-            table = {**table, **self._allowed(project, trusted=trusted)}
+            table = {**table, **self._allowed(project, table, trusted=trusted)}
         return self._made(table, where, agent)
 
     def _checked(self, file: TomlFile) -> dict[str, Any]:
@@ -171,7 +172,7 @@ class _Reading:
         table: dict[str, Any] = checked.table.get("bridge", {})
         for key in ("allow", "approvers"):
             for sender in table.get(key, ()):
-                if (nobody := _wrong_with_id(sender)) is not None:
+                if (nobody := _wrong_with(sender)) is not None:
                     keys = ("bridge", key)
                     raise ConfigFileError(file.path, nobody, key=dotted(keys), line=file.line_of(keys))
         self._place(table, os.path.dirname(file.path))
@@ -184,14 +185,17 @@ class _Reading:
         if "agent" in table:
             self._placed[table["agent"]] = _placed(table["agent"], directory)
 
-    def _allowed(self, file: TomlFile, *, trusted: bool) -> dict[str, Any]:
+    def _allowed(self, file: TomlFile, own: Mapping[str, Any], *, trusted: bool) -> dict[str, Any]:
+        """What of a workspace's file is followed, beside the user's `own` table."""
         table: dict[str, Any] = self._checked(file).get("bridge", {})
         # It has been found; to be sent elsewhere by it would be odd.
         table.pop("workspace", None)
         if trusted:
             return table
-        # An agent with a colon is none that the user named, but a program, or code.
-        harmless = {key for key in table if key in HARMLESS and not (key == "agent" and ":" in table[key])}
+        # Only an agent that the user named: another one may be able to do more.
+        agents = own.get("agents", ())
+        named = {*agents, own.get("agent") or next(iter(agents), DEFAULT_AGENT)}
+        harmless = {key for key in table if key in HARMLESS and not (key == "agent" and table[key] not in named)}
         refused = [f"`bridge.{key}`" for key in table if key not in harmless]
         if refused:
             self._warnings.append(
@@ -212,7 +216,7 @@ class _Reading:
         return BridgeSettings(
             agent=chosen,
             insist=agent is not None,
-            agents={chosen: self._placed.get(chosen, chosen) if agent is None else chosen, **agents},
+            agents={chosen: self._spec(chosen, is_flag=agent is not None), **agents},
             allow=tuple(table.get("allow", ())),
             approvers=tuple(table.get("approvers", ())),
             workspace=workspace,
@@ -220,6 +224,15 @@ class _Reading:
             warnings=tuple(self._warnings),
             **given,
         )
+
+    def _spec(self, chosen: str, *, is_flag: bool) -> str:
+        """What the agent that was chosen is, wherever the bridge is started the next time."""
+        if not is_flag:
+            return self._placed.get(chosen, chosen)
+        # What a flag names lies where the flag was typed, also a file whose name is not like one.
+        kind, _, path = chosen.partition(":")
+        is_file = bool(path) and os.path.isfile(path)
+        return _placed(f"{kind}:{os.path.join(os.curdir, path)}" if is_file else chosen, os.getcwd())
 
 
 def _chosen(name: str | None, agents: Mapping[str, str]) -> str:
@@ -255,18 +268,15 @@ def check_senders(senders: Sequence[str]) -> tuple[str, ...]:
         ConfigError: one of them names nobody.
     """
     for sender in senders:
-        if not _is_sender(sender):
-            raise ConfigError(
-                f"`{sender}` names no sender.",
-                hint="Write `PLATFORM:ID`, such as `telegram:12345`, or `*` for everybody.",
-            )
-        if (problem := _wrong_with_id(sender)) is not None:
+        if (problem := _wrong_with(sender)) is not None:
             raise ConfigError(f"`--allow` {problem}.")
     return tuple(senders)
 
 
-def _wrong_with_id(sender: str) -> str | None:
-    """Why nobody can have that id, and what ids look like."""
+def _wrong_with(sender: str) -> str | None:
+    """Why that is nobody, and what senders look like."""
+    if not _is_sender(sender):
+        return f"holds `{sender}`, which names no sender: write `PLATFORM:ID`, such as `telegram:12345`, or `*` for all"
     platform, _, id = sender.partition(":")
     user, colon, server = id.removeprefix("@").partition(":")
     if platform == "telegram" and not (id.isascii() and id.isdigit()):
@@ -280,9 +290,7 @@ def _wrong_with_id(sender: str) -> str | None:
     return f"holds `{sender}`, which is nobody: {looks}"
 
 
-def _is_sender(item: Any) -> bool:
-    if not isinstance(item, str):
-        return False
+def _is_sender(item: str) -> bool:
     platform, colon, sender = item.partition(":")
     return item == EVERYBODY or bool(colon and sender and platform in PLATFORMS)
 

@@ -18,8 +18,9 @@ from trunkline.chat.attachments import Outgoing
 from trunkline.chat.commands import for_agent
 from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.store import Note
+from trunkline.chat.dialogue import DEAD_SESSION
 from trunkline.chat.keeping import lasting
-from trunkline.chat.plain import inline
+from trunkline.chat.plain import inline, sentence
 from trunkline.chat.platform import SendFailed
 from trunkline.chat.showing import STOPPED, Showing
 from trunkline.core.events import UserMessage
@@ -38,8 +39,6 @@ NEW_MAY_HELP = "This has happened twice. `/new` begins a new session, which may 
 
 # Words that say of a session, which is named beside them, that it is not there.
 _NOT_THERE = re.compile(r"not found|unknown|invalid|expired|not exist|n't exist|no such|no longer", re.IGNORECASE)
-
-DEAD_SESSION = "This is a new session: it does not know what was said before."
 
 
 class Stopped(Exception):
@@ -91,8 +90,9 @@ class Turn:
         message = await self._unless_stopped(self._message())
         showing, is_dead = await self._answered(message)
         if is_dead:
-            await conversation.tell(f"The agent does not know the earlier session any more. {DEAD_SESSION}")
-            await conversation.forget()
+            forgotten = f"The agent does not know the earlier session any more. {DEAD_SESSION}"
+            await lasting(lambda: conversation.remark(forgotten))
+            await conversation.dialogue.forget()
             showing, _ = await self._answered(message)
         ending: Ending = "error" if showing.outcome == "unknown" else showing.outcome
         hint = NEW_MAY_HELP if conversation.failed_so_before(showing.failures) else ""
@@ -135,7 +135,7 @@ class Turn:
         finally:
             self._session = None
             session.detach(showing)
-        await self._conversation.learnt(session)
+        await self._conversation.dialogue.learnt(session)
         is_first = session.state.turns < 2
         return showing, not is_first and _is_dead(showing, given)
 
@@ -160,7 +160,7 @@ class Turn:
                 paths.append(await conversation.folder.fetch(conversation.desk.platform, file, self._note.id))
             except SendFailed as error:
                 name = attachments.safe_name(file.name or file.type)
-                await conversation.tell(f"The file `{name}` could not be taken: {error}.")
+                await conversation.tell(f"The file `{name}` could not be taken: {sentence(str(error))}")
         if len(inbound.files) > attachments.MOST_FILES:
             await conversation.tell(f"Only the first {attachments.MOST_FILES} files were taken.")
         text = for_agent(inbound.text)
@@ -177,11 +177,12 @@ class Turn:
         complaints: list[str] = []
         for data in showing.pictures:
             found.append(await desk.aside(partial(folder.picture, data, number)))
-        for path in attachments.shown(showing.text, conversation.settings.workspace):
+        workspace = conversation.settings.workspace
+        for path in await desk.aside(partial(attachments.shown, showing.text, workspace)):
             try:
                 found.append(await desk.aside(partial(folder.copy, path, number, most)))
             except SendFailed as error:
-                complaints.append(f"The file `{inline(os.path.basename(path))}` was not sent: {error}.")
+                complaints.append(f"The file `{inline(os.path.basename(path))}` was not sent: {sentence(str(error))}")
         return [file for file in found if file is not None], complaints
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:

@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 
+from trunkline.base.signals import handled
+
 EXIT_INTERRUPTED = 130
 
 
@@ -36,7 +38,7 @@ def main() -> None:
 
 def _end_on_signals() -> None:
     """Before the imports, which take longer than the rest of the start: a host may change its mind at any moment."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in handled():
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 

@@ -65,12 +65,23 @@ def command(profile: str, as_json: bool) -> None:
         report = Report(problems=(str(error),))
     redactor = Redactor.from_environ(os.environ)
     if as_json:
-        click.echo(jsontext.dumps(redactor.data(_record(profile, found, report))))
+        text = jsontext.dumps(redactor.data(_record(profile, found, report))).decode()
     else:
         rows = (*_rows(profile, found, report), *_findings(report))
-        for line in _lines([(label, redactor.text(text)) for label, text in rows]):
-            click.echo(line)
+        text = "\n".join(_lines([(label, redactor.text(text)) for label, text in rows]))
+    _show(text)
     sys.exit(EXIT_PROBLEMS if report.problems else 0)
+
+
+def _show(text: str) -> None:
+    """Print it. Whether somebody reads it to its end does not change what it says of the profile."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        # Python would try again at its end, and complain.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
 
 
 def _record(name: str, profile: Profile | None, report: Report) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from trunkline.wires.agentproc import hub
 
 def profiles(incomplete: str) -> list[CompletionItem]:
     """Bundled profiles, and files."""
-    return [*_beginning(hub.names(), incomplete), CompletionItem(incomplete, type="file")]
+    return _or_a_file(hub.names(), incomplete)
 
 
 def agents(incomplete: str) -> list[CompletionItem]:
@@ -56,11 +56,16 @@ def _values(parser: argparse.ArgumentParser, action: argparse.Action, incomplete
     if action.choices is not None:
         return _beginning(action.choices, incomplete)
     if action.dest == "script":
-        return [*_beginning(script.bundled(), incomplete), CompletionItem(incomplete, type="file")]
+        return _or_a_file(script.bundled(), incomplete)
     if action.dest == "workspace":
         return [CompletionItem(incomplete, type="dir")]
     # `serve` has an option of that name, too, for the profiles of the configuration file.
     return profiles(incomplete) if action.dest == "profile" and action.required else []
+
+
+def _or_a_file(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Some names, and files where none of them fits. In this order: in bash, a file forgets what was offered before."""
+    return [CompletionItem(incomplete, type="file"), *_beginning(names, incomplete)]
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[CompletionItem]:

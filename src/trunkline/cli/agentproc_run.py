@@ -15,14 +15,17 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
+from trunkline.base.signals import handled
 from trunkline.base.writing import Unread, write_all
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import profile_cache
+from trunkline.wires.agentproc.codec import SESSION_ID_RULE, is_session_id
 from trunkline.wires.agentproc.drive import EXIT_TIMED_OUT, Outcome, Run
 from trunkline.wires.agentproc.messages import (
     DEFAULT_SESSION_NAME,
@@ -70,9 +73,15 @@ def main(arguments: list[str]) -> NoReturn:
     except ConfigError as error:
         _complain(str(error))
         sys.exit(EXIT_USAGE)
-    for warning in profile.warnings:
+    for warning in (*profile.warnings, *_odd_session(profile, turn.session_id)):
         _complain(f"warning: {warning}")
     sys.exit(_Command(profile, turn, as_json=options.json, verbose=options.verbose).run())
+
+
+def _odd_session(profile: Profile, session_id: str) -> Iterator[str]:
+    """An id that no agent of the protocol can have given. It is passed on all the same: it is the agent's own."""
+    if session_id and profile.stream is None and profile.protocol == "0.1" and not is_session_id(session_id):
+        yield f"`--session`: `{session_id}` is no id that an agent can give: {SESSION_ID_RULE}"
 
 
 class _Command:
@@ -83,6 +92,7 @@ class _Command:
     """
 
     def __init__(self, profile: Profile, turn: Turn, *, as_json: bool, verbose: bool) -> None:
+        self._profile = profile
         self._turn = turn
         self._run = Run(profile, turn, hear=self._hear, log=self._log)
         self._as_json = as_json
@@ -95,7 +105,7 @@ class _Command:
 
     def run(self) -> int:
         """Run the turn; gives the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in handled():
             signal.signal(number, self._end)
         code = EXIT_TIMED_OUT
         try:
@@ -106,6 +116,7 @@ class _Command:
             _forget_stdout()
             code = EXIT_UNREAD
         except Unread:
+            _complain(self._cut())
             _forget_stdout()
         except OSError as error:
             _complain(f"standard output cannot be written: {error.strerror}")
@@ -115,8 +126,16 @@ class _Command:
 
     def _end(self, number: int, _: FrameType | None) -> None:
         """A signal takes the agent's tree with it."""
-        self._run.cancel(128 + number, _HURRY_SECONDS if self._signals else None)
+        # First: another one may come in the middle of this.
         self._signals.append(number)
+        self._run.cancel(128 + number, _HURRY_SECONDS if len(self._signals) > 1 else None)
+
+    def _cut(self) -> str:
+        """What to say of a turn whose end nobody reads."""
+        from trunkline.wires.agentproc import failures
+
+        what = "" if self._signals else f"{failures.describe(self._profile, EXIT_TIMED_OUT, True, '')} "
+        return f"{what}Standard output was not read for {LAST_WRITE_SECONDS:g} s then, so the rest of it is left out."
 
     def _hear(self, said: Said) -> None:
         if isinstance(said, Partial):
@@ -155,7 +174,7 @@ class _Command:
             if outcome.stderr and not self._verbose and outcome.stderr not in outcome.error:
                 _write_log(f"Its standard error:\n{outcome.stderr}\n")
         elif not outcome.reply and not outcome.partials:
-            _complain("the agent said nothing")
+            _complain(outcome.remark or "the agent said nothing")
 
     def _show(self, text: str) -> None:
         self._last = text
@@ -215,6 +234,8 @@ def _message(text: str | None) -> str:
     if text != "-":
         return text or ""
     try:
+        if sys.stdin is not None and sys.stdin.isatty():
+            _write_log("Type the message, and end it with Ctrl-D on a line of its own.\n")
         data = sys.stdin.buffer.read(MAX_MESSAGE + 1) if sys.stdin is not None else b""
     except OSError as error:
         raise ConfigError(f"The message cannot be read from standard input: {error.strerror}.") from None

@@ -18,6 +18,7 @@ from trunkline.agents import registry
 from trunkline.base import stdio
 from trunkline.base.claim import claim
 from trunkline.base.redact import Redactor
+from trunkline.base.signals import handled
 from trunkline.base.values import Value
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 #: No variable stands for these.
 FLAGS_ONLY = ("help",)
 
+#: What an exception says that nobody foresaw is for whoever reads the log.
+_NOT_STARTED = "The agent could not be started, or failed badly. Its log says why."
 NO_TURN = "There is no message."
 NO_TURN_HINT = (
     "A bridge sets `AGENT_MESSAGE` (0.1) or writes a line (0.4). By hand: `AGENT_MESSAGE=hello trunkline ...`."
@@ -85,7 +88,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
 
 def main(arguments: list[str]) -> NoReturn:
     """Answer one message. Exits 0 if that worked, 143 after SIGTERM, 130 after SIGINT, 141 if nobody reads us."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in handled():
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     # The agent's own children have no business with the turn.
     told = {name: value for name in codec.VARIABLES if (value := os.environ.pop(name, None)) is not None}
@@ -106,10 +109,11 @@ def main(arguments: list[str]) -> NoReturn:
     except Fault as fault:
         failing.fail(str(fault), EXIT_FAILED)
     except OSError as error:
-        failing.fail(f"The agent could not be started: {error}.", EXIT_FAILED)
+        logger.error("%s", error)
+        failing.fail(_NOT_STARTED, EXIT_FAILED)
     except Exception:
         logger.exception("the agent could not be started, or failed badly")
-        failing.fail("The agent could not be started, or failed badly. Its log says why.", EXIT_FAILED)
+        failing.fail(_NOT_STARTED, EXIT_FAILED)
 
 
 class _Failing:
@@ -150,10 +154,15 @@ def _claim() -> tuple[int, int]:
 def _listen(dialect: Dialect, told: dict[str, str], reading: int, *, explicit: bool) -> _Told:
     """Hear the turn. In 0.1 standard input is not touched, unless the message was too long for a variable."""
     if dialect == "0.1":
+        if (remark := serve_input.odd_version(told)) is not None:
+            logger.warning("%s", remark)
         return _Told(dialect, serve_input.environment_turn(told, lambda: serve_input.whole_input(reading)))
     if not explicit and _is_terminal(reading):
         raise ConfigError(NO_TURN, hint=NO_TURN_HINT)
-    line, rest = serve_input.first_line(reading)
+    try:
+        line, rest = serve_input.first_line(reading)
+    except serve_input.NoTurn:
+        raise ConfigError(NO_TURN, hint=NO_TURN_HINT) from None
     return _Told(dialect, codec_ndjson.decode_turn(line), rest)
 
 
@@ -161,11 +170,11 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     turn = told.turn
     message = user_message(turn)
     workspace = opening.directory(options.workspace)
-    log = _session_log(turn, workspace, kept=not options.no_session)
+    with_model = agent_options.model_options(options)
+    agent = await _agent(options, workspace, with_model)
+    log = _session_log(turn, workspace, agent.name, kept=not options.no_session)
     resumed = bool(turn.session_id) and not options.no_session
     try:
-        with_model = agent_options.model_options(options)
-        agent = await _agent(options, workspace, with_model)
         policy = opening.policy(
             options.allow, auto_approve=options.auto_approve, agent=agent, interactive=turn.permission
         )
@@ -209,18 +218,18 @@ async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[s
         return opening.make_agent(options.agent, options.script, workspace, with_model)
 
 
-def _session_log(turn: Turn, workspace: str, *, kept: bool) -> EventLog:
+def _session_log(turn: Turn, workspace: str, agent: str, *, kept: bool) -> EventLog:
     """The log of a new conversation, or of the one that the bridge names.
 
     Raises:
-        ConfigError: it is not there, or another process has it.
+        ConfigError: it is not there, another process has it, or it is another agent's.
     """
     resume = codec.own_id(turn.session_id) if turn.session_id and kept else None
     try:
         if resume == opening.LATEST:
             # A word of ours, and no name that a bridge can have been given.
             raise SessionNotFound(resume)
-        return opening.session_log(workspace, session_id=None, resume=resume, kept=kept)
+        return opening.session_log(workspace, session_id=None, resume=resume, kept=kept, agent=agent)
     except SessionNotFound:
         shown = turn.session_id[: codec.SHOWN_CHARS]
         raise SessionNotFound(

@@ -1,7 +1,7 @@
 """`trunkline bridge`: agents in a chat.
 
 Exit codes: 0 when the input of the last platform ended, 1 when the bridge could not start or had to give up, 2 for
-wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+wrong usage, 130 after Ctrl-C, 141 when nobody reads the answers at the terminal any more, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
@@ -41,11 +42,27 @@ def _explained(function: Callable[..., R]) -> Callable[..., R]:
     return explained
 
 
+def _agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from trunkline.cli.agentproc_completion import agents
+
+    try:
+        own = chat_settings.load(context.params.get("workspace")).agents
+    except Fault:
+        own = {}
+    offered = [CompletionItem(name) for name in own if name.startswith(incomplete)]
+    return [*offered, *(item for item in agents(incomplete) if item.value not in own)]
+
+
 def _settled(function: Callable[..., R]) -> Callable[..., R]:
     """The arguments that `run` and `check` share."""
     for decorate in (
         click.argument("platforms", nargs=-1, metavar="[PLATFORM]...", type=click.Choice(PLATFORMS)),
-        click.option("--agent", metavar="NAME", help="Who answers: a name of `[bridge.agents]`, or any agent."),
+        click.option(
+            "--agent",
+            metavar="NAME",
+            help="Who answers: a name of `[bridge.agents]`, or any agent.",
+            shell_complete=_agents,
+        ),
         click.option("--allow", metavar="ID", multiple=True, help="Let somebody in: `telegram:12345`, or `*` for all."),
         click.option("--workspace", metavar="DIR", help="The directory that the agents work in."),
     ):

@@ -20,6 +20,11 @@ Say = Callable[[str], None]
 
 #: An entry of the allow-list, for each platform that needs one.
 _EXAMPLES = {"telegram": "telegram:12345", "matrix": "matrix:@me:example.org"}
+#: How people get their id there, and what comes before it is written down.
+_WAYS_IN = {
+    "telegram": "write to it, and it tells you your id. Then",
+    "matrix": "it declines all invitations. Your client shows your own id in its settings:",
+}
 
 
 async def check(settings: BridgeSettings, names: Sequence[str], say: Say) -> bool:
@@ -94,8 +99,8 @@ def _senders(settings: BridgeSettings, names: Sequence[str], say: Say) -> bool:
     for name in shut_out:
         entry = _EXAMPLES[name]
         say(
-            f'  nobody on {name}: write to it, and it tells you your id. Then write `allow = ["{entry}"]` below '
-            f"`[bridge]` in `{user_file()}`, or give `--allow {entry}`."
+            f'  nobody on {name}: {_WAYS_IN[name]} write `allow = ["{entry}"]` below `[bridge]` in `{user_file()}`, '
+            f"or give `--allow {entry}`."
         )
     if settings.approvers:
         say(f"approvers: {', '.join(settings.approvers)}")

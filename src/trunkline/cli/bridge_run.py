@@ -7,9 +7,10 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trunkline.base import stdio
+from trunkline.base.signals import handled
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener, variables
@@ -19,10 +20,16 @@ from trunkline.chat.settings import BridgeSettings
 from trunkline.cli.agent_options import log_to_stderr
 from trunkline.core.faults import Fault
 
+if TYPE_CHECKING:
+    from trunkline.chat.terminal.platform import TerminalPlatform
+
 logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 _SIGNAL_EXIT = 128
+#: The first and the longest wait before a platform that could not be reached is tried again.
+FIRST_WAIT_SECONDS = 1.0
+LONGEST_WAIT_SECONDS = 60.0
 
 
 async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
@@ -36,22 +43,24 @@ async def run(settings: BridgeSettings, names: Sequence[str]) -> int:
     platforms = [platform(name, settings, senders) for name in names]
     _hide(settings, names)
     log_to_stderr(opener.redactor)
-    signals = _Signals()
+    ends = _Ends()
+    terminals = _terminals(platforms)
+    for terminal in terminals:
+        terminal.on_lost = ends.lost
     store = ChatStore()
     bridges = [Bridge(each, store, opener, senders) for each in platforms]
+    failed = False
     try:
         started = asyncio.ensure_future(_start(bridges))
-        if await signals.first(started):
-            started.result()
-            _tell(f"Serving {', '.join(names)}. Ctrl-C ends it.")
-            serving = [asyncio.ensure_future(bridge.serve()) for bridge in bridges]
-            failed = await _served(serving, signals)
-        else:
-            failed = False
+        if await ends.first(started):
+            if len(terminals) == len(platforms):
+                _keep_off(terminals)
+            serving = [asyncio.ensure_future(_serve(bridge, problem)) for bridge, problem in started.result()]
+            failed = await _served(serving, ends)
     finally:
         await asyncio.gather(*(_closed(bridge) for bridge in bridges))
         store.close()
-    return _SIGNAL_EXIT + signals.came[0] if signals.came else EXIT_FAILED if failed else 0
+    return ends.code if ends.code is not None else EXIT_FAILED if failed else 0
 
 
 def senders_of(settings: BridgeSettings, names: Sequence[str]) -> Senders:
@@ -89,16 +98,70 @@ def _hide(settings: BridgeSettings, names: Sequence[str]) -> None:
         os.environ.pop(name, None)
 
 
-async def _start(bridges: Sequence[Bridge]) -> None:
-    for bridge in bridges:
-        await bridge.start()
+def _terminals(platforms: Sequence[Platform]) -> list[TerminalPlatform]:
+    from trunkline.chat.terminal.platform import TerminalPlatform
+
+    return [each for each in platforms if isinstance(each, TerminalPlatform)]
 
 
-async def _served(serving: list[asyncio.Task[None]], signals: _Signals) -> bool:
+def _keep_off(terminals: Sequence[TerminalPlatform]) -> None:
+    """Keep off a screen what the chat on it shows anyway."""
+    if os.isatty(2) and all(terminal.is_screen for terminal in terminals):
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_is_not_shown)
+
+
+def _is_not_shown(record: logging.LogRecord) -> bool:
+    """Whether a record is news to somebody who sees the chat: agents mark with `shown` what they tell it, too."""
+    return not getattr(record, "shown", False)
+
+
+async def _start(bridges: Sequence[Bridge]) -> list[tuple[Bridge, Fault | None]]:
+    """Start all, as far as they can be reached: each with why it could not be.
+
+    Raises:
+        ConfigError: one cannot be served, and waiting would not help.
+    """
+    outcomes = await asyncio.gather(*(bridge.start() for bridge in bridges), return_exceptions=True)
+    started: list[tuple[Bridge, Fault | None]] = []
+    for bridge, problem in zip(bridges, outcomes, strict=True):
+        if problem is not None and not (isinstance(problem, Fault) and problem.retryable):
+            raise problem
+        started.append((bridge, problem))
+    names = [bridge.platform.name for bridge, problem in started if problem is None]
+    if names:
+        _tell(f"Serving {', '.join(names)}. Ctrl-C ends it.")
+    return started
+
+
+async def _serve(bridge: Bridge, problem: Fault | None) -> None:
+    """Serve a bridge; one that could not be reached, as soon as it can be.
+
+    Raises:
+        ConfigError: it cannot be served, and waiting would not help.
+    """
+    name, wait = bridge.platform.name, FIRST_WAIT_SECONDS
+    while problem is not None:
+        logger.warning("`%s` cannot be served yet, which is tried again in %g s: %s", name, wait, problem)
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, LONGEST_WAIT_SECONDS)
+        try:
+            await bridge.start()
+        except Fault as fault:
+            if not fault.retryable:
+                raise
+            problem = fault
+        else:
+            problem = None
+            _tell(f"Serving {name}. Ctrl-C ends it.")
+    await bridge.serve()
+
+
+async def _served(serving: list[asyncio.Task[None]], ends: _Ends) -> bool:
     """Wait for the end of all, or of one that failed, or for a signal. Whether one failed."""
     pending = set(serving)
     failed = False
-    while pending and not failed and await signals.first(*pending):
+    while pending and not failed and await ends.first(*pending):
         done = {task for task in pending if task.done()}
         pending -= done
         for task in done:
@@ -119,30 +182,47 @@ async def _closed(bridge: Bridge) -> None:
         logger.exception("`%s` did not end well", bridge.platform.name)
 
 
-class _Signals:
-    """The first one asks for an orderly end; a second one does not wait for it."""
+class _Ends:
+    """What ends it from outside. The first signal asks for an orderly end; a second one does not wait for it.
+
+    What we were started to ignore stays ignored.
+    """
 
     def __init__(self) -> None:
-        self.came: list[int] = []
+        self.code: int | None = None
+        """The exit code, when it is to end."""
         self._any = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in handled():
             loop.add_signal_handler(number, self._on_signal, number)
 
-    def _on_signal(self, number: int) -> None:
-        self.came.append(number)
-        self._any.set()
-        if len(self.came) > 1:
-            os._exit(_SIGNAL_EXIT + number)
+    def lost(self, error: OSError) -> None:
+        """Nobody can read the answers any more."""
+        if isinstance(error, BrokenPipeError):
+            self._end(_SIGNAL_EXIT + signal.SIGPIPE)
+            return
+        if self.code is None:
+            _tell(f"Error: Standard output cannot be written: {error.strerror or error}.")
+        self._end(EXIT_FAILED)
 
-    async def first(self, *tasks: asyncio.Future[None]) -> bool:
-        """Wait for one of the tasks; False if a signal came first, and then all of them are cancelled."""
+    def _on_signal(self, number: int) -> None:
+        if self.code is not None:
+            os._exit(_SIGNAL_EXIT + number)
+        self._end(_SIGNAL_EXIT + number)
+
+    def _end(self, code: int) -> None:
+        if self.code is None:
+            self.code = code
+            self._any.set()
+
+    async def first(self, *tasks: asyncio.Future[Any]) -> bool:
+        """Wait for one of the tasks; False if it is to end, and then all of them are cancelled."""
         waiting: asyncio.Future[Any] = asyncio.ensure_future(self._any.wait())
         try:
             await asyncio.wait([*tasks, waiting], return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
-        if not self.came:
+        if self.code is None:
             return True
         for task in tasks:
             task.cancel()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import stat
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 from trunkline.base import jsontext, shapes, stdio
 from trunkline.base.printable import printable
+from trunkline.base.signals import handled
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
 from trunkline.cli.transcript import tokens
 from trunkline.core import events, records
@@ -77,7 +77,7 @@ def _stop_at_signals(talk: Talk) -> list[int]:
             os._exit(_SIGNAL_EXIT + number)
         talk.session.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in handled():
         loop.add_signal_handler(number, on_signal, number)
     return came
 

@@ -89,15 +89,23 @@ def redactor(agent: Agent | None = None) -> Redactor:
     return own if own is not None else Redactor.from_environ(os.environ)
 
 
-def session_log(workspace: str, *, session_id: str | None, resume: str | None, kept: bool) -> EventLog:
-    """The log to write, held by this process from here on.
+def session_log(
+    workspace: str, *, session_id: str | None, resume: str | None, kept: bool, agent: str | None = None
+) -> EventLog:
+    """The log to write, held by this process from here on. With `agent`, it is kept who answers, and nobody else may.
 
     Raises:
-        ConfigError: there is no session to resume, the id is taken, or another process holds it.
+        ConfigError: there is no session to resume, it is another agent's, the id is taken, or another process holds it.
     """
     if not kept:
         return MemoryLog(new_id(), keep=0)
     store = FileStore(paths.sessions_dir())
     if resume is not None:
-        return store.open(store.latest(workspace) if resume == LATEST else resume)
-    return store.create(new_id() if session_id is None else session_id, workspace)
+        log = store.open(store.latest(workspace) if resume == LATEST else resume)
+        if agent is not None and log.agent not in (None, agent):
+            log.close()
+            raise ConfigError(
+                f"This conversation is with `{log.agent}`, and here is `{agent}`.", hint="Begin a new conversation."
+            )
+        return log
+    return store.create(new_id() if session_id is None else session_id, workspace, agent)

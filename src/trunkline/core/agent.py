@@ -123,7 +123,11 @@ class Conversation(Protocol):
         """Stop the running turn soon. It still ends with `TurnEnded`; the conversation lives on."""
 
     async def close(self) -> None:
-        """Let go of everything: processes, connections, files. Nothing is left running."""
+        """Let go of everything: processes, connections, files. Nothing is left running.
+
+        Half a second is enough for most. Whoever needs more, because a program has a grace, says how much in an
+        attribute `close_seconds`.
+        """
 
 
 class Agent(Protocol):

@@ -14,7 +14,8 @@
     │   └── TooLong              the conversation does not fit into what the model or its service takes
     ├── ToolError                a tool failed in a way that ends more than the tool
     ├── AgentBusy                one turn at a time, and this wire does not queue
-    ├── AgentFailed              the agent crashed, vanished or broke its contract
+    ├── AgentFailed              the agent vanished or broke its contract
+    │   └── AgentCrashed         it raised what nobody foresaw
     ├── AgentTimeout             it did not answer in time
     ├── Unsupported              this agent cannot do that
     ├── UnknownCall              no such tool call is waiting for an answer
@@ -61,6 +62,7 @@ TABLE: dict[str, WireForm] = {
     "tool": WireForm("tool_error", False, 1, 500, 4001),
     "busy": WireForm("protocol_error", True, 1, 409, 3004),
     "agent": WireForm("internal_error", False, 1, 500, 4001),
+    "crashed": WireForm("internal_error", False, 1, 500, 4001),
     "timeout": WireForm("internal_error", True, 124, 504, 4002),
     "unsupported": WireForm("protocol_error", False, 1, 422, 5002),
     "unknown_call": WireForm("protocol_error", False, 1, 404, 5002),
@@ -159,9 +161,15 @@ class AgentBusy(Fault):
 
 
 class AgentFailed(Fault):
-    """The agent crashed, vanished or broke its contract."""
+    """The agent vanished or broke its contract."""
 
     kind = "agent"
+
+
+class AgentCrashed(AgentFailed):
+    """The agent raised what nobody foresaw. The text is a programmer's: wires that people read show another one."""
+
+    kind = "crashed"
 
 
 class AgentTimeout(Fault):
@@ -195,7 +203,7 @@ class InternalError(Fault):
 
 
 def of(error: BaseException) -> Fault:
-    """The fault that an exception amounts to: itself, or an `AgentFailed` that names it."""
+    """The fault that an exception amounts to: itself, or an `AgentCrashed` that names it."""
     if isinstance(error, Fault):
         return error
-    return AgentFailed(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    return AgentCrashed(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

@@ -37,7 +37,8 @@ logger = logging.getLogger(__name__)
 CANCEL_SECONDS = 0.7
 #: How long a task may take to unwind after it was cancelled.
 UNWIND_SECONDS = 0.1
-#: How long a conversation may take to close. What it leaves running then, the process watchdog ends.
+#: How long a conversation may take to close, unless it asks for more (`close_seconds`). What it leaves running then,
+#: the process watchdog ends.
 CLOSE_SECONDS = 0.5
 #: How long an agent may take to hear a decision, which it is to take note of and no more.
 DECIDE_SECONDS = 5.0
@@ -131,9 +132,10 @@ class Performer:
         if self._worker is not None:
             await _unwound(self._worker, UNWIND_SECONDS)
         if self.conversation is not None:
+            seconds: float = getattr(self.conversation, "close_seconds", CLOSE_SECONDS)
             closing = self._loop.create_task(_awaited(self.conversation.close()), name="close the agent")
-            if not await _unwound(closing, CLOSE_SECONDS):
-                logger.warning("the agent did not close within %s s", CLOSE_SECONDS)
+            if not await _unwound(closing, seconds):
+                logger.warning("the agent did not close within %s s", seconds)
 
     # Effects on the agent happen one after the other, in the order they were decided.
 

@@ -26,8 +26,19 @@ class FileLog:
     """An `EventLog` in a file. Made by `FileStore`."""
 
     def __init__(
-        self, fd: int, path: str, session: str, *, start: int, size: int, last: int, made: tuple[str, ...] = ()
+        self,
+        fd: int,
+        path: str,
+        session: str,
+        *,
+        start: int,
+        size: int,
+        last: int,
+        made: tuple[str, ...] = (),
+        agent: str | None = None,
     ) -> None:
+        self.agent = agent
+        """Who answers in the session, if that was said when it was made."""
         self._fd = fd
         self._path = path
         self._session = session

@@ -31,8 +31,10 @@ class FileStore:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._directory = os.path.abspath(os.fspath(directory))
 
-    def create(self, session: str, workspace: str) -> FileLog:
+    def create(self, session: str, workspace: str, agent: str | None = None) -> FileLog:
         """A new session. A file of that name that is no log, after a crash or damage, is set aside.
+
+        `agent` is who answers in it, for those who want to know when they open it again.
 
         Raises:
             SessionExists: the id is taken.
@@ -40,14 +42,14 @@ class FileStore:
             ConfigError: the id is empty or absurdly long, or the file cannot be made.
         """
         path = self._path(session)
-        header = logfile.encode_header(Header(session, workspace, round(time.time(), 3)))
+        header = logfile.encode_header(Header(session, workspace, round(time.time(), 3), agent=agent))
         if len(header) > logfile.LONGEST_HEADER:
             raise ConfigError(f"A session id of {len(session)} characters is too long.", hint="Choose a shorter one.")
         with _explained(path):
             made = paths.ensure_dir(self._directory)
             fd = _create(path, session, header)
         made_in = (self._directory, *map(os.path.dirname, made))
-        return FileLog(fd, path, session, start=len(header), size=len(header), last=0, made=made_in)
+        return FileLog(fd, path, session, start=len(header), size=len(header), last=0, made=made_in, agent=agent)
 
     def open(self, session: str) -> FileLog:
         """An existing session. Makes nothing, except that a damaged end is cut off.
@@ -65,12 +67,12 @@ class FileStore:
             except FileNotFoundError:
                 raise _not_found(session) from None
             try:
-                start = _checked_header(fd, session)
+                header, start = _checked_header(fd, session)
                 size, last = _cut_damaged_end(fd, path, start)
             except BaseException:
                 os.close(fd)
                 raise
-        return FileLog(fd, path, session, start=start, size=size, last=last)
+        return FileLog(fd, path, session, start=start, size=size, last=last, agent=header.agent)
 
     def peek(self, session: str) -> View:
         """An existing session, only to be looked at, also while another process is writing it.
@@ -174,7 +176,7 @@ def _make_room(path: str, session: str) -> None:
         os.close(fd)
 
 
-def _checked_header(fd: int, session: str) -> int:
+def _checked_header(fd: int, session: str) -> tuple[Header, int]:
     try:
         header, start = logfile.read_header(fd)
     except NotALog as error:
@@ -183,7 +185,7 @@ def _checked_header(fd: int, session: str) -> int:
             hint="A new session of that id sets the file aside.",
         ) from None
     _check_id(header.session, session)
-    return start
+    return header, start
 
 
 def _check_id(found: str, session: str) -> None:

@@ -50,6 +50,8 @@ class Header(Value):
     workspace: str
     created: float
     records: int = records.VERSION
+    agent: str | None = None
+    """Who answers in it, if that was said."""
 
 
 def encode_header(header: Header) -> bytes:

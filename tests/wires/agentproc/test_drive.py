@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -237,6 +238,22 @@ def test_a_listener_that_does_not_come_back_cannot_defeat_the_time_limit(sh: Scr
     assert ended
 
 
+def test_an_agent_that_has_ended_was_in_time_however_long_we_listen(sh: Script) -> None:
+    profile = sh("""echo 'AGENT_PARTIAL:"x"'; echo body""", timeout_secs=0.4)
+    expired = threading.Event()
+
+    class Watched(Run):
+        def _expire(self) -> None:
+            super()._expire()
+            expired.set()
+
+    def hear(_: Said) -> None:
+        assert expired.wait(SOON)
+
+    outcome = Watched(profile, Turn("hi"), hear=hear).perform()
+    assert (outcome.reply, outcome.exit_code, outcome.timed_out) == ("body", 0, False)
+
+
 def test_an_error_said_before_the_limit_is_the_users_text(sh: Script) -> None:
     outcome, _ = timed(sh("""echo 'AGENT_ERROR:"bad"'; sleep 60""", timeout_secs=0.4, kill_grace_secs=0.2))
     assert (outcome.error, outcome.exit_code) == ("bad", 124)
@@ -335,6 +352,15 @@ def test_a_turn_that_was_cancelled_before_it_began_ends_at_once(sh: Script) -> N
     turn.cancel(143)
     begun = time.monotonic()
     assert turn.perform().exit_code == 143
+    assert time.monotonic() - begun < SOON
+
+
+def test_hurry_is_remembered_until_there_is_something_to_end(sh: Script) -> None:
+    turn = Run(sh("trap '' TERM; while :; do sleep 60; done", kill_grace_secs=60.0), Turn("hi"))
+    turn.cancel()
+    turn.cancel(grace=0.0)
+    begun = time.monotonic()
+    assert turn.perform().exit_code == 130
     assert time.monotonic() - begun < SOON
 
 
@@ -461,20 +487,32 @@ print(json.dumps({"type": "result", "text": repr(sys.stdin.readline())}))
     assert isinstance(heard[0], Ignored)
 
 
-def test_requests_without_end_are_not_answered_without_end(py: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_requests_without_end_few_are_shown_all_are_denied_and_then_the_input_ends(
+    py: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(drive, "MAX_REQUESTS", 5)
+    monkeypatch.setattr(drive, "MAX_ANSWERS", 8)
     script = """
 import json, sys
-for n in range(50):
-    print(json.dumps({"type": "permission_request", "request_id": str(n), "tool_name": "Write", "input": {}}))
-print(json.dumps({"type": "result", "text": ""}), flush=True)
-print(json.dumps({"type": "partial", "text": str(len(sys.stdin.read().splitlines()))}))
+sys.stdin.readline()
+answers = []
+for n in range(9):
+    print(json.dumps({"type": "permission_request", "request_id": str(n), "tool_name": "T", "input": {}}), flush=True)
+    answers.append(sys.stdin.readline())
+print(json.dumps({"type": "result", "text": json.dumps([a and json.loads(a)["behavior"] for a in answers])}))
 """
+    holder: list[Run] = []
     heard: list[Said] = []
-    outcome = run(py(script, protocol="0.4", permission=True), Turn("hi", permission=True), hear=heard.append)
-    # The turn, and five answers.
-    assert outcome.partials == ("6",)
-    assert len([said for said in heard if isinstance(said, Ignored)]) == 1
+
+    def hear(said: Said) -> None:
+        heard.append(said)
+        if isinstance(said, PermissionRequest):
+            holder[0].respond(PermissionResponse(said.request_id, "allow"))
+
+    profile = py(script, protocol="0.4", permission=True, timeout_secs=10.0)
+    holder.append(Run(profile, Turn("hi", permission=True), hear=hear))
+    assert json.loads(holder[0].perform().reply) == ["allow"] * 5 + ["deny"] * 3 + [""]
+    assert [type(said) for said in heard] == [*[PermissionRequest] * 5, Ignored]
 
 
 def test_an_agent_of_the_other_dialect_is_not_silently_empty(sh: Script) -> None:

@@ -90,20 +90,23 @@ def test_a_name_from_the_chat_does_not_become_the_home_directory() -> None:
     assert make(Turn("hi", session_name="~"), cwd="{{SESSION_NAME}}").cwd == "/profiles/~"
 
 
-@pytest.mark.parametrize("name", ["..", "../../etc", "a/../../etc", "/../etc", "/etc", "//etc"])
+@pytest.mark.parametrize("name", ["..", "../../etc", "a/../../etc", "/../etc", "/etc", "//etc", "", ".", "a/.."])
 @pytest.mark.parametrize("cwd", ["/srv/{{SESSION_NAME}}", "{{SESSION_NAME}}", "~/{{SESSION_NAME}}"])
 def test_a_name_from_the_chat_does_not_lead_out_of_the_working_directory(name: str, cwd: str) -> None:
     complaint = refusal(Turn("hi", session_name=name), cwd=cwd)
     assert complaint == (
-        "`{{SESSION_NAME}}` would lead out of the profile's `cwd` here. "
-        "Use a name without `..` that does not begin with `/`."
+        "`{{SESSION_NAME}}` would lead out of the profile's `cwd` here, or to what all chats share. "
+        "Use a name without `..` that does not begin with `/` and is neither empty nor `.`."
     )
 
 
 def test_dots_of_a_name_and_of_the_profile_do_not_lead_out_together() -> None:
     assert "would lead out" in refusal(Turn("hi", session_name="."), cwd="/srv/.{{SESSION_NAME}}")
     assert "would lead out" in refusal(Turn(".", session_name="."), cwd="/srv/{{SESSION_NAME}}{{MESSAGE}}/x")
+    assert "would lead out" in refusal(Turn("hi", session_name="a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}")
+    assert make(Turn("hi", "s1", "a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}").cwd == "/srv/a/b/s1"
     assert make(Turn("hi", session_name="a/b"), cwd="../{{SESSION_NAME}}").cwd == "/a/b"
+    assert make(Turn("hi", session_name="a/../b"), cwd="/srv/{{SESSION_NAME}}").cwd == "/srv/b"
 
 
 def test_a_program_at_home_is_found_there_and_other_arguments_stay_as_they_are() -> None:

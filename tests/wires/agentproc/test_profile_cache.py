@@ -75,6 +75,14 @@ def test_a_relative_path_belongs_to_its_directory(
         assert profile_cache.find("p.yaml").directory == str(directory)
 
 
+def test_a_path_at_home_belongs_to_that_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "p.yaml").write_text(TEXT)
+        monkeypatch.setenv("HOME", str(tmp_path / name))
+        assert profile_cache.find("~/p.yaml").directory == str(tmp_path / name)
+
+
 def test_another_release_reads_anew(path: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     profile_cache.find(path)
     monkeypatch.setattr(trunkline, "__version__", "99")

@@ -238,6 +238,7 @@ def test_aliases_of_single_values_are_followed() -> None:
         ("timeout_sec: 5", "p.yaml, line 2: `timeout_sec` is not a key of a profile. Did you mean `timeout_secs`?"),
         ("zzz: 5", "p.yaml, line 2: `zzz` is not a key of a profile."),
         ("environment: {A: b}", "p.yaml, line 2: `environment` is not a key of a profile. Did you mean `env`?"),
+        ("enviroment: {A: b}", "p.yaml, line 2: `enviroment` is not a key of a profile. Did you mean `env`?"),
         ("workdir: x", "p.yaml, line 2: `workdir` is not a key of a profile. Did you mean `cwd`?"),
         ("arguments: [x]", "p.yaml, line 2: `arguments` is not a key of a profile. Did you mean `args`?"),
         ("timeout: 5", "p.yaml, line 2: `timeout` is not a key of a profile. Did you mean `timeout_secs`?"),
@@ -265,12 +266,20 @@ def test_aliases_of_single_values_are_followed() -> None:
             "permission: true\nprotocol: auto\nstdin: message",
             "p.yaml, line 2: `permission` has no effect with `stdin: mes",
         ),
+        ("cwd: 'x/{{SESSION_ID}}'", "p.yaml, line 2: `cwd` lets no session begin: `{{SESSION_ID}}` is empty"),
         ("cwd: '{{SESSION_NAME}}/x'", "p.yaml, line 2: `cwd` begins with `{{SESSION_NAME}}`: whoever writes decides"),
     ],
 )
 def test_what_can_be_passed_over_is_a_warning_with_line_and_key(text: str, warning: str) -> None:
     warnings = read(f"command: a\n{text}\n").warnings
     assert any(found.startswith(warning) for found in warnings), warnings
+
+
+@pytest.mark.parametrize("command", ["cd /tmp && ls", "FOO=1 ./agent.sh", "./agent.sh | cat", "a > b"])
+def test_what_only_a_shell_understands_is_a_warning(command: str) -> None:
+    (warning,) = read(f"command: '{command}'\n").warnings
+    assert "no shell reads it. Use `cwd:` for a directory and `env:` for variables" in warning
+    assert read(f"command: sh -c '{command}'\n".replace("'", '"')).command[0] == "sh"
 
 
 def test_what_a_file_says_about_itself_is_no_reason_for_a_warning() -> None:

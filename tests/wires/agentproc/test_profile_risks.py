@@ -49,6 +49,24 @@ def refusal(text: str) -> str:
         ("python -m {{MESSAGE}}", []),
         ("node -e", ["log('{{MESSAGE}}')"]),
         ("node", ["--eval=log('{{MESSAGE}}')"]),
+        ("node -pe", ["log('{{MESSAGE}}')"]),
+        ("node -ep", ["log('{{MESSAGE}}')"]),
+        ("lksh -c", ["{{MESSAGE}}"]),
+        ("yash -c", ["{{MESSAGE}}"]),
+        ("posh -c", ["{{MESSAGE}}"]),
+        ("oksh -c", ["{{MESSAGE}}"]),
+        ("osh -c", ["{{MESSAGE}}"]),
+        ("elvish -c", ["{{MESSAGE}}"]),
+        ("vi -c", ["{{MESSAGE}}"]),
+        ("view -c", ["{{MESSAGE}}"]),
+        ("python3 -m timeit", ["{{MESSAGE}}"]),
+        ("python3 -Imtimeit -n 1", ["{{MESSAGE}}"]),
+        ("ipython -c", ["{{MESSAGE}}"]),
+        ("irb -e", ["{{MESSAGE}}"]),
+        ("socat -", ["EXEC:{{MESSAGE}}"]),
+        ("tar -cf x.tar --checkpoint=1", ["--checkpoint-action=exec={{MESSAGE}}", "."]),
+        ("tar --to-command", ["{{MESSAGE}}", "-xf", "x.tar"]),
+        ("tar", ["-I{{MESSAGE}}", "-xf", "x.tar"]),
         ("perl -ne", ["print '{{MESSAGE}}'"]),
         ("perl -e", ["print @ARGV", "{{MESSAGE}}"]),
         ("ruby -e", ["puts '{{MESSAGE}}'"]),
@@ -145,6 +163,8 @@ def test_what_goes_to_a_shell_is_told_with_who_hands_it_over() -> None:
         ("find . -name", ["{{MESSAGE}}"]),
         ("jq -n --arg m {{MESSAGE}} $m", []),
         ("gemini -p", ["{{MESSAGE}}"]),
+        ("tar -cf", ["{{SESSION_NAME}}.tar", "."]),
+        ("python3 -mcode_m", ["{{MESSAGE}}"]),
     ],
 )
 def test_a_message_as_an_argument_of_its_own_is_fine(command: str, args: list[str]) -> None:
@@ -169,7 +189,9 @@ def test_an_interpreter_that_would_run_the_message_on_its_input_is_refused(comma
     "command",
     [
         *("ssh host", "ssh -p 22 host bash", "xargs -I{} sh -c {}", "xargs sh -c", "xargs -n 1 env", "sqlite3 my.db"),
-        *("psql", "parallel", "at now", "su me", "nix-shell -p x", "docker exec -i box sh"),
+        *("psql", "parallel", "at now", "su me", "nix-shell -p x", "docker exec -i box sh", "sudo -s", "sudo -u me -i"),
+        *("sudo --login", "doas -s", "chroot /srv", "unshare -r", "python3 -m code", "python3 -masyncio", "ipython"),
+        *("irb", "socat - EXEC:bash", "socat - system:sh,pty", "vi", "view -", "osh", "env yash"),
     ],
 )
 def test_a_program_that_would_run_its_input_in_a_shell_is_refused(command: str) -> None:
@@ -178,13 +200,23 @@ def test_a_program_that_would_run_its_input_in_a_shell_is_refused(command: str) 
     )
 
 
-@pytest.mark.parametrize("command", ["ssh -p 22 host agent", "xargs agent", "xargs -I{} agent {}", "su me -c agent"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("ssh -p 22 host agent", "xargs agent", "xargs -I{} agent {}", "su me -c agent", "sudo -s agent"),
+        *("sudo -u me agent", "chroot /srv agent", "socat - EXEC:agent", "socat - TCP:localhost:1"),
+    ],
+)
 def test_a_program_that_hands_its_input_on_may_have_the_message_there(command: str) -> None:
     assert read(f"command: {command}\nstdin: message\n").stdin == "message"
 
 
 @pytest.mark.parametrize(
-    "command", ["sh agent.sh", "bash -c cat", "python3 -m agent", "python3 -c pass", "cat", "perl -epass"]
+    "command",
+    [
+        *("sh agent.sh", "sh - agent.sh", "bash -c cat", "python3 -m agent", "python3 -c pass", "cat", "perl -epass"),
+        *("tar -xf -", "awk -f agent.awk", "python3 dev/stdin.py", "irb agent.rb"),
+    ],
 )
 def test_a_program_that_reads_its_input_may_have_the_message_there(command: str) -> None:
     assert read(f"command: {command}\nstdin: message\n").stdin == "message"
@@ -202,6 +234,15 @@ def test_a_variable_that_programs_run_cannot_come_from_the_chat(name: str) -> No
     [
         "sh /dev/stdin",
         "bash /dev/fd/0",
+        "sh //dev//stdin",
+        "sh /dev/./stdin",
+        "sh /proc/thread-self/fd/0",
+        "sh /proc/self/fd/00",
+        "sh ./../../dev/stdin",
+        "bash --rcfile /dev/stdin agent.sh",
+        "awk -f /dev/stdin",
+        "awk -f -",
+        "sed --file=/dev/stdin",
         "python3 /dev/stdin",
         "python3 -i -c pass",
         "python3 -Ii agent.py",

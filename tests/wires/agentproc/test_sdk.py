@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from trunkline.core.faults import LocalProtocolError
+from trunkline.base.signals import ENDING
+from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
+from trunkline.wires.agentproc.messages import Dialect
 from trunkline.wires.agentproc.sdk import (
     APOLOGY,
     AgentError,
@@ -22,6 +25,8 @@ from trunkline.wires.agentproc.sdk import (
     own_id,
     portable_id,
 )
+from trunkline.wires.agentproc.sdk_forms import form
+from trunkline.wires.agentproc.sdk_pipes import Signals
 
 HELLO = {"AGENT_MESSAGE": "hello"}
 QUIETLY = HELLO | {"AGENT_STREAMING": "0"}
@@ -76,6 +81,11 @@ def test_a_handler_may_be_async() -> None:
 def test_lines_of_a_reply_that_look_like_protocol_are_escaped() -> None:
     main = agent(returning("a\nAGENT_ERROR:b\nAGENT_PARTIAL:c"))
     assert main.run(HELLO) == (["a", " AGENT_ERROR:b", " AGENT_PARTIAL:c"], 0)
+
+
+def test_a_carriage_return_does_not_begin_a_line_of_the_protocol_for_anybody() -> None:
+    (line,), _ = agent(returning("x\rAGENT_SESSION:evil")).run(HELLO)
+    assert line == "x\r AGENT_SESSION:evil"
 
 
 def test_a_handler_without_a_reply_says_nothing() -> None:
@@ -219,6 +229,37 @@ def test_hostile_variables_are_texts_that_can_be_said_again() -> None:
 
 def test_a_message_too_long_for_a_variable_comes_by_standard_input() -> None:
     assert agent(lambda turn: turn.message).run({"AGENT_PROTOCOL_VERSION": "0.1"}, b"long story") == (["long story"], 0)
+
+
+class Nothing:
+    """A bridge that neither writes nor closes its end."""
+
+    def everything(self) -> None:
+        return None
+
+    def line(self) -> bytes:
+        raise RemoteProtocolError("The turn is too long.")
+
+
+@pytest.mark.parametrize(("dialect", "what"), [("0.1", "There is no message"), ("0.4", "The turn is too long.")])
+def test_what_is_wrong_with_the_input_is_told(dialect: Dialect, what: str) -> None:
+    said: list[bytes] = []
+    spoken = form(dialect, {"AGENT_PROTOCOL_VERSION": "0.1"}, Nothing(), said.append)
+    assert agent(returning("x"))._answer(spoken, None) == 1
+    assert len(said) == 1
+    assert what in said[0].decode()
+
+
+def test_a_signal_that_was_ignored_before_stays_so() -> None:
+    before = {number: signal.getsignal(number) for number in ENDING}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        Signals()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) != before[signal.SIGTERM]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # 0.4

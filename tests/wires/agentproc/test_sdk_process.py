@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 15.0
 END_SECONDS = 2.0
 
 PROGRAM = """
-import asyncio, os, subprocess, sys, time
+import asyncio, os, subprocess, sys, threading, time
 from trunkline.wires.agentproc.sdk import Turn, agent
 
 def handle(turn: Turn):
@@ -42,8 +42,11 @@ def handle(turn: Turn):
                 time.sleep(60)
             except BaseException:
                 pass
-    while turn.message == "flood":
-        turn.partial("x" * 10000)
+    def flood():
+        while turn.message == "flood":
+            turn.partial("x" * 10000)
+    threading.Thread(target=flood).start()
+    flood()
     return str(turn.ask("Write")) if turn.message == "ask" else "reply"
 
 async def handle_async(turn: Turn):
@@ -117,7 +120,7 @@ def test_a_handler_that_takes_no_notice_of_a_signal_does_not_live_on(program: li
         assert time.monotonic() - began < END_SECONDS
 
 
-def test_a_bridge_that_does_not_read_any_more_ends_it_quietly(program: list[str]) -> None:
+def test_a_bridge_that_does_not_read_any_more_ends_it_and_its_threads_quietly(program: list[str]) -> None:
     with running(program, "flood") as process:
         assert process.stdout is not None
         assert process.stderr is not None

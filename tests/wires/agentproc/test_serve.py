@@ -177,14 +177,17 @@ def test_a_turn_that_ends_badly_and_says_nothing_is_still_an_error(outcome: Any,
     run(main())
 
 
-def test_an_agent_that_crashes_is_an_error() -> None:
+def test_an_agent_that_crashes_is_an_error_and_the_words_of_the_exception_are_for_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         async with served() as turn:
             turn.puppet.crash(RuntimeError("oops"))
             assert await turn.server.over == 1
-            assert turn.bridge.lines[1:] == ['AGENT_ERROR:"RuntimeError: oops"']
+            assert turn.bridge.lines[1:] == ['AGENT_ERROR:"The agent failed. Its log says why."']
 
     run(main())
+    assert "RuntimeError: oops" in caplog.text
 
 
 def test_secrets_reach_neither_the_answer_nor_the_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ from trunkline.wires.agentproc.serve_input import (
     environment_turn,
     first_line,
     local_path,
+    odd_version,
     whole_input,
 )
 
@@ -91,11 +93,48 @@ def test_a_message_too_long_for_a_variable_is_read_from_standard_input(data: byt
     assert told.message == "long \ufffd\nstory"
 
 
-def test_a_bridge_that_never_writes_does_not_keep_us_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bridge_that_never_writes_is_an_error_unless_something_is_attached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_input, "PATIENCE_SECONDS", 0.01)
-    with pipe(b"half", ended=False) as fd:
-        assert whole_input(fd) == b"half"
-        assert whole_input(fd) == b""
+    environ = {"AGENT_PROTOCOL_VERSION": "0.1"}
+    with pipe(b"", ended=False) as fd:
+        with pytest.raises(RemoteProtocolError, match="There is no message"):
+            environment_turn(environ, lambda: whole_input(fd))
+        told = environment_turn(environ | {"AGENT_IMAGE_URL": "/i.png"}, lambda: whole_input(fd))
+    assert (told.message, told.attachments) == ("", (Attachment("image", "/i.png"),))
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_message_that_has_begun_is_waited_for_to_its_end(monkeypatch: pytest.MonkeyPatch, blocking: bool) -> None:
+    monkeypatch.setattr(serve_input, "PATIENCE_SECONDS", 0.01)
+    reading, writing = os.pipe()
+    os.set_blocking(reading, blocking)
+
+    def go_on() -> None:
+        os.write(writing, b" a message")
+        os.close(writing)
+
+    os.write(writing, b"half")
+    later = threading.Timer(0.2, go_on)
+    later.start()
+    try:
+        assert whole_input(reading) == b"half a message"
+    finally:
+        later.join()
+        os.close(reading)
+
+
+def test_a_message_that_is_too_long_is_an_error_and_not_cut() -> None:
+    with pipe(b"x" * 100) as fd:
+        assert whole_input(fd, max_bytes=100) == b"x" * 100
+    with pipe(b"x" * 101) as fd:
+        with pytest.raises(RemoteProtocolError, match="100 bytes"):
+            whole_input(fd, max_bytes=100)
+
+
+@pytest.mark.parametrize(("version", "is_odd"), [("0.1", False), ("0.1.0", False), ("", False), ("0.10", True)])
+def test_another_version_of_the_protocol_is_remarked_on(version: str, is_odd: bool) -> None:
+    remark = odd_version({"AGENT_PROTOCOL_VERSION": version})
+    assert (remark is not None and repr(version) in remark) is is_odd
 
 
 def test_the_first_line_is_given_with_what_came_behind_it() -> None:

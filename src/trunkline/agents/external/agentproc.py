@@ -19,6 +19,7 @@ from trunkline.agents.external.agentproc_paths import stays_inside
 from trunkline.agents.external.agentproc_run import Running
 from trunkline.agents.telling import Telling
 from trunkline.base.escapes import without_escapes
+from trunkline.base.process import KILL_SECONDS
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
 from trunkline.core.events import (
     Category,
@@ -55,8 +56,8 @@ logger = logging.getLogger(__name__)
 _JOURNAL_KEY = "agentproc_session"
 #: Oddities of its output that the user is told of in one turn. More of them say nothing new.
 _MAX_COMPLAINTS = 3
-#: How long a program may take to end when the conversation is closed: the session waits half a second.
-_CLOSE_GRACE_SECONDS = 0.3
+#: What it takes to notice that the program has ended, besides.
+_NOTICE_SECONDS = 0.5
 
 #: What the tools that agents commonly have do, by their usual names. All others may do anything.
 _CATEGORIES: dict[str, Category] = {
@@ -113,6 +114,11 @@ class AgentProcConversation:
     def session_id(self) -> str | None:
         return self._session_id
 
+    @property
+    def close_seconds(self) -> float:
+        """How long `close` may take: a program that is told to end has the profile's grace."""
+        return self._profile.kill_grace_secs + KILL_SECONDS + _NOTICE_SECONDS
+
     def turn(self, message: UserMessage) -> Telling:
         self._telling = Telling(partial(self._work, message))
         return self._telling
@@ -141,7 +147,7 @@ class AgentProcConversation:
     async def close(self) -> None:
         await self.cancel()
         if self._running is not None:
-            self._running.leave(_CLOSE_GRACE_SECONDS)
+            self._running.leave()
             await self._running.over.wait()
         self._closed = True
 
@@ -189,9 +195,12 @@ class AgentProcConversation:
             await tell.say(TextDelta(f"\n\n{outcome.reply}" if outcome.partials else outcome.reply))
         tell.usage = _usage(outcome.usage)
         if outcome.exit_code == 0:
+            if outcome.remark:
+                await tell.say(Notice(outcome.remark))
             return TurnEnded("success", tell.usage)
         # The user gets what the profile allows; whoever runs this has a log.
-        logger.warning("`%s`: %s", self._profile.name or self._profile.command[0], outcome.failure)
+        program = self._profile.name or self._profile.command[0]
+        logger.warning("`%s`: %s", program, outcome.failure, extra={"shown": bool(outcome.error)})
         if outcome.stderr:
             logger.warning("its standard error: %s", without_escapes(outcome.stderr))
         if outcome.error:

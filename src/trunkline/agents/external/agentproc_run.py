@@ -59,13 +59,13 @@ class Running:
         """Answer a permission request."""
         self._run.respond(response)
 
-    def leave(self, grace: float | None = None) -> None:
-        """Nobody reads any more: end the run, soon. May be called again, with less grace than the profile's."""
+    def leave(self) -> None:
+        """Nobody reads any more: end the run, in the profile's grace. May be called again."""
         with self._room:
             self._is_read = False
             self._room.notify()
         if not self.over.is_set():
-            self._run.cancel(grace=grace)
+            self._run.cancel()
 
     def __aiter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from trunkline.chat.delivery.lane import DISK_SECONDS
 from trunkline.chat.delivery.message import Message
 from trunkline.chat.delivery.rows import Words
 from trunkline.chat.delivery.splitting import advance, closed
@@ -61,6 +62,7 @@ class Answer:
         """How many characters more are shown."""
         self._left_out = False
         self._complete = False
+        self._complained = False
 
     def feed(self, text: str) -> None:
         """More of the text. Costs next to nothing; what is shown follows at the platform's pace.
@@ -136,9 +138,11 @@ class Answer:
                 self._advance()
                 if self._limits.edits and self._rest.strip():
                     self._show(self._rest.rstrip(), growing=True)
-        except ConfigError:
-            # Nothing is lost: the text is still here, and `complete` tells those who can do something about it.
-            _logger.exception("an answer cannot be shown")
+        except ConfigError as error:
+            # Nothing is lost: the text is still here, and it is tried again.
+            if not self._complained:
+                _logger.error("an answer cannot be shown, which is tried again every %g s: %s", DISK_SECONDS, error)
+                self._complained = True
 
     def _settle(self) -> None:
         """All that there is, in messages that are final."""
@@ -179,9 +183,14 @@ class Answer:
         self._new.clear()
         self._new_chars = 0
         before = self._rest, self._current, list(self._messages)
-        with self._outbox.store.together():
-            self._outbox.store.when_lost(lambda: self._restore(*before))
-            yield
+        try:
+            with self._outbox.store.together():
+                self._outbox.store.when_lost(lambda: self._restore(*before))
+                yield
+        except ConfigError:
+            # Maybe nothing more is said for a long time: a question waits for its answer.
+            self._wait(DISK_SECONDS)
+            raise
 
     def _restore(self, rest: str, current: Message | None, messages: list[Message]) -> None:
         self._rest, self._current, self._messages, self._complete = rest, current, messages, False

@@ -18,7 +18,7 @@ from trunkline.chat.delivery.message import Message
 from trunkline.chat.delivery.patience import Patience
 from trunkline.chat.delivery.rows import Body, Words
 from trunkline.chat.delivery.splitting import closed
-from trunkline.chat.delivery.verdicts import Doubt, Later, Refused, Taken, Verdict, judged
+from trunkline.chat.delivery.verdicts import Doubt, Later, Refused, Taken, Unwanted, Verdict, judged
 from trunkline.chat.platform import Platform, SendFailed
 from trunkline.core.faults import ConfigError
 
@@ -173,6 +173,9 @@ class Lane:
             message.taken(verdict.message)
             message.not_before = now + self._platform.limits.edit_seconds
             return
+        if isinstance(verdict, Unwanted):
+            message.unwanted()
+            return
         may_try_again = not isinstance(verdict, Refused)
         if isinstance(verdict, Doubt) and not self._platform.limits.idempotent:
             may_try_again = False
@@ -193,6 +196,8 @@ class Lane:
             self._patience.succeeded()
             message.changed(body)
             message.not_before = now + self._platform.limits.edit_seconds
+        elif isinstance(verdict, Unwanted):
+            message.unwanted()
         elif isinstance(verdict, Refused) and not message.row.renewed:
             message.gone(verdict.problem)
         elif isinstance(verdict, Refused) or (wait := self._patience.wait(now, verdict.seconds)) is None:

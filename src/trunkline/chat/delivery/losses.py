@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 
 from trunkline.chat.delivery.rows import Rows
-from trunkline.chat.delivery.verdicts import Later, Refused, Verdict, judged
+from trunkline.chat.delivery.verdicts import Later, Refused, Unwanted, Verdict, judged
 from trunkline.chat.platform import Platform
 
 LOST = "(an earlier message may not have arrived; `/status` tells more)"
@@ -43,5 +43,5 @@ class Losses:
         Raises:
             ConfigError: the disk cannot say so.
         """
-        if isinstance(verdict, Later | Refused):
+        if isinstance(verdict, Later | Refused | Unwanted):
             self._rows.tell(lost, told=False)

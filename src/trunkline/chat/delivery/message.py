@@ -136,6 +136,12 @@ class Message:
         self._keep(row.replace(shown=None, message=None, problem=problem))
         self.doubtful = False
 
+    def unwanted(self) -> None:
+        """Nobody is there who could miss it, now or later: the disk forgets it, and so does who waits for its end."""
+        self._rows.forget(self.row)
+        row = self.row.replace(state=State.SENT, shown=self.row.body, message=None)
+        self._become(row, self._given, self._skipped, self.growing)
+
     # How it is kept.
 
     def _lose(self, row: Row) -> None:

@@ -37,6 +37,9 @@ BUSY_SECONDS = 5.0
 
 DAY_SECONDS = 24 * 60 * 60
 
+#: How a message ends that is for the bridge itself: a command, a press. It is none that could be asked again.
+FOR_THE_BRIDGE = "command"
+
 _WAITING, _RUNNING = "waiting", "running"
 #: What nobody will ask for again: only that it was here is kept.
 _FORGOTTEN = frozenset({"success", "refused"})
@@ -112,6 +115,10 @@ class Kept(Value):
     """The session that goes on."""
     agent_session: str | None = None
     """What the agent itself calls it, where that matters."""
+    spec: str = ""
+    """What the agent's name stood for when the session began; empty: not known."""
+    workspace: str = ""
+    """Where the session works; empty: not known."""
     mode: str | None = None
 
 
@@ -169,12 +176,20 @@ class ChatStore:
         """What was begun and never ended, oldest first. After a start: turns that a crash cut off."""
         return self._notes("platform = ? AND state = ? ORDER BY key", blob(platform), _RUNNING)
 
-    def latest(self, platform: str, chat: str, *outcomes: str) -> Note | None:
-        """The last message of a chat that ended so, to be asked again. None after `success` and `refused`: their texts
-        are not kept."""
-        marks = ", ".join("?" * len(outcomes))
-        condition = f"platform = ? AND chat = ? AND state IN ({marks}) ORDER BY key DESC LIMIT 1"
-        return next(iter(self._notes(condition, blob(platform), blob(chat), *outcomes)), None)
+    def failed(self, platform: str, chat: str, id: int) -> Note | None:
+        """The message of that id, if it was written in this chat and ended in `error` or `cancelled`: one that can be
+        asked again."""
+        condition = "key = ? AND platform = ? AND chat = ? AND state IN ('error', 'cancelled')"
+        return next(iter(self._notes(condition, id, blob(platform), blob(chat))), None)
+
+    def last_ended(self, platform: str, chat: str) -> int | None:
+        """The id of a chat's last message to the agent that has ended, however it did."""
+        row = self.execute(
+            "SELECT key FROM notes WHERE platform = ? AND chat = ? AND state NOT IN (?, ?, ?)"
+            " ORDER BY key DESC LIMIT 1",
+            blob(platform), blob(chat), _WAITING, _RUNNING, FOR_THE_BRIDGE,
+        ).fetchone()  # fmt: skip
+        return None if row is None else int(row[0])
 
     def conversation(self, platform: str, chat: str) -> Kept:
         """What a chat keeps; of a chat that was never seen, the defaults."""

@@ -7,13 +7,13 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from trunkline.base.values import Value
-from trunkline.chat.platform import NotNow, SendFailed, Unclear
+from trunkline.chat.platform import Gone, NotNow, SendFailed, Unclear
 
 _logger = logging.getLogger(__name__)
 
 
 class Verdict(Value):
-    """What came of a request. One of its four children."""
+    """What came of a request. One of its five children."""
 
     problem: str = ""
     seconds: float | None = None
@@ -34,6 +34,10 @@ class Refused(Verdict):
     """It was not done, and will not be."""
 
 
+class Unwanted(Verdict):
+    """It was not done, and there is nobody who could miss it."""
+
+
 class Doubt(Verdict):
     """Whether it was done is not known."""
 
@@ -50,6 +54,8 @@ async def judged(ask: Callable[[], Awaitable[str]], seconds: float) -> Verdict:
         return Later(str(error), error.seconds)
     except Unclear as error:
         return Doubt(str(error))
+    except Gone as error:
+        return Unwanted(str(error))
     except SendFailed as error:
         return Refused(str(error))
     except TimeoutError:

@@ -18,9 +18,11 @@ from trunkline.base import paths
 from trunkline.base.config import USER_FILE
 from trunkline.base.config_schema import suggestion
 from trunkline.base.values import Value
+from trunkline.chat.credentials import secret
 from trunkline.chat.matrix.client import Homeserver, Refused, TokenRefused
 from trunkline.chat.matrix.state import Keeper
-from trunkline.chat.platform import NotNow, SendFailed
+from trunkline.chat.plain import sentence
+from trunkline.chat.platform import NotNow, SendFailed, Unclear
 from trunkline.core.faults import ConfigError
 
 #: Looked at when the configuration does not name others.
@@ -93,7 +95,8 @@ class Account:
             answer = await self.server.call(request)
         except Refused as error:
             raise ConfigError(
-                f"`{self.server.address}` does not let `{user}` in: {error}.", hint="Check `user` and the password."
+                f"`{self.server.address}` does not let `{user}` in: {sentence(str(error))}",
+                hint="Check `user` and the password.",
             ) from None
         except SendFailed as error:
             raise self._unusable(error) from None
@@ -135,7 +138,9 @@ class Account:
             return self._no_homeserver()
         seconds = error.seconds if isinstance(error, NotNow) else None
         hint = f"Try again in {seconds:.0f} s." if seconds else "Check the address, the network and the proxy."
-        return ConfigError(f"Matrix cannot be used: {error}.", hint=hint, retryable=True)
+        # What the homeserver refuses, it refuses the next time, too.
+        may_pass = isinstance(error, NotNow | Unclear) and not isinstance(error, TokenRefused)
+        return ConfigError(f"Matrix cannot be used: {sentence(str(error))}", hint=hint, retryable=may_pass)
 
     def _no_homeserver(self) -> ConfigError:
         return ConfigError(
@@ -163,22 +168,12 @@ def configured(table: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[st
             hint='Write `homeserver = "https://matrix.example.org"` into the section `[bridge.matrix]` of '
             f"`{os.path.join(paths.config_dir(environ), USER_FILE)}`.",
         )
-    password = _secret(table, "password", PASSWORD_ENV, environ)
+    password = secret("matrix", table, "password", PASSWORD_ENV, environ)
     # A password that is written down is meant, whatever else is in the environment.
     is_asked_for = "token" in table or "token_env" in table or not (table.get("user") and password)
-    token = _secret(table, "token", TOKEN_ENV, environ) if is_asked_for else None
+    token = secret("matrix", table, "token", TOKEN_ENV, environ) if is_asked_for else None
     state_dir = table.get("state_dir") or os.path.join(paths.state_dir(environ), "matrix")
     return homeserver, Credentials(token, table.get("user"), password), os.path.expanduser(state_dir)
-
-
-def _secret(table: Mapping[str, Any], key: str, variable: str, environ: Mapping[str, str]) -> str | None:
-    if table.get(key):
-        return str(table[key])
-    named = table.get(f"{key}_env")
-    value = environ.get(named or variable)
-    if named and not value:
-        raise ConfigError(f"`bridge.matrix.{key}_env` names `{named}`, which is not set.", hint=f"Set `{named}`.")
-    return value.strip() if value else None
 
 
 def _address(given: str) -> str:

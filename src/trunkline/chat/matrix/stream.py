@@ -28,6 +28,7 @@ from trunkline.chat.matrix.events import (
 )
 from trunkline.chat.matrix.state import Keeper
 from trunkline.chat.platform import NotNow, SendFailed, Unclear
+from trunkline.core.faults import ConfigError
 
 #: How long the server holds a request for news when there are none, and what it may take on top of that.
 POLL_SECONDS = 30.0
@@ -164,7 +165,7 @@ class Stream:
                 if self._server.closed.is_set():
                     return None
                 _logger.warning("%s", error)
-                await self._renew()
+                await self._renewed()
                 seconds: float | None = None
             except SendFailed as error:
                 seconds = error.seconds if isinstance(error, NotNow) else None
@@ -173,6 +174,19 @@ class Stream:
             await self._pause(seconds if seconds is not None else wait * random.uniform(0.5, 1.0))  # noqa: S311  # no secret
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         return None
+
+    async def _renewed(self) -> None:
+        """Get a new token, unless the server cannot be asked for one now.
+
+        Raises:
+            ConfigError: there is none to be had.
+        """
+        try:
+            await self._renew()
+        except ConfigError as error:
+            if not error.retryable:
+                raise
+            _logger.warning("%s", error)
 
     async def _pause(self, seconds: float) -> None:
         try:

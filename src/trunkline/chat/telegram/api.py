@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from trunkline.base import http, jsontext
 from trunkline.base.redact import RedactingFilter, Redactor
+from trunkline.chat.plain import sentence
 from trunkline.chat.platform import NotNow, SendFailed, Unclear
 
 if TYPE_CHECKING:
@@ -92,20 +93,15 @@ def _refusal(status: int, answer: Mapping[str, Any], mask: Callable[[str], str])
     if code == 429:
         seconds = parameters.get("retry_after")
         wait = float(seconds) if isinstance(seconds, int) else None
-        return NotNow(_sentence(f"Telegram asks to slow down: {words}"), wait)
+        return NotNow(sentence(f"Telegram asks to slow down: {words}"), wait)
     if code == 401:
-        return TokenRefused(_sentence(f"Telegram does not accept the bot token: {words}"))
+        return TokenRefused(sentence(f"Telegram does not accept the bot token: {words}"))
     if code >= 500:
-        return NotNow(_sentence(f"Telegram is in trouble: {words}"))
-    message = _sentence(f"Telegram refused ({code}): {words}")
+        return NotNow(sentence(f"Telegram is in trouble: {words}"))
+    message = sentence(f"Telegram refused ({code}): {words}")
     if (moved := parameters.get("migrate_to_chat_id")) is not None:
         message = f"The group has become a supergroup with the id `{moved}`; write there to go on."
     return Refused(message, code, words)
-
-
-def _sentence(text: str) -> str:
-    """The text with a full stop: a hint may follow it."""
-    return f"{text.rstrip(' .')}."
 
 
 class Api:
@@ -223,11 +219,11 @@ class Api:
             async with self._client.stream(verb, address, timeout=timeout, **request) as response:
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
-            raise NotNow(_sentence(f"Telegram cannot be reached: {self._reason(error)}")) from None
+            raise NotNow(sentence(f"Telegram cannot be reached: {self._reason(error)}")) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            raise SendFailed(_sentence(f"`api_url` is no address: {self._reason(error)}")) from None
+            raise SendFailed(sentence(f"`api_url` is no address: {self._reason(error)}")) from None
         except httpx.HTTPError as error:
-            raise Unclear(_sentence(f"The connection to Telegram broke: {self._reason(error)}")) from None
+            raise Unclear(sentence(f"The connection to Telegram broke: {self._reason(error)}")) from None
         except RuntimeError:
             # How the HTTP library says that it was closed in the meantime.
             if not self._client.is_closed:

@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
+from trunkline.chat.credentials import secret
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, NotNow, Pressed, SendFailed, Unclear
 from trunkline.chat.telegram.api import Api, Refused, megabytes
 from trunkline.chat.telegram.receive import check, receive, who
@@ -68,12 +69,11 @@ def make(settings: Mapping[str, Any], environ: Mapping[str, str]) -> TelegramPla
             )
         if not isinstance(value, str):
             raise ConfigError(f"`bridge.telegram.{key}` must be a text.")
-    variable = settings.get("token_env", TOKEN_VARIABLE)
-    token = settings.get("token") or environ.get(variable, "")
+    token = secret("telegram", settings, "token", TOKEN_VARIABLE, environ)
     if not token:
         raise ConfigError(
             "There is no token for the Telegram bot.",
-            hint=f"Get one from @BotFather in Telegram, and set `{variable}` to it.",
+            hint=f"Get one from @BotFather in Telegram, and set `{TOKEN_VARIABLE}` to it.",
         )
     return TelegramPlatform(token, api_url=settings.get("api_url", API_URL))
 

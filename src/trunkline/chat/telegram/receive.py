@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from trunkline.chat.commands import HELP
-from trunkline.chat.platform import Inbound, NotNow, Pressed, SendFailed
+from trunkline.chat.platform import Inbound, NotNow, Pressed, SendFailed, Unclear
 from trunkline.chat.telegram import updates
 from trunkline.chat.telegram.api import Api, Refused, TokenRefused
 from trunkline.core.faults import ConfigError
@@ -47,7 +47,7 @@ async def who(api: Api) -> updates.Me:
     """The bot that the token belongs to.
 
     Raises:
-        ConfigError: to none; or there is nobody who could tell.
+        ConfigError: to none; or there is nobody who could tell, which may change (`retryable`).
     """
     try:
         found = await api.call("getMe", {})
@@ -59,7 +59,8 @@ async def who(api: Api) -> updates.Me:
         hint = "Compare it with what @BotFather says under `/mybots`, or let it make a new one."
         raise ConfigError("Telegram does not know this bot token.", hint=hint) from None
     except SendFailed as error:
-        raise ConfigError(str(error), hint="Check the network, the proxy variables and `api_url`.") from None
+        hint = "Check the network, the proxy variables and `api_url`."
+        raise ConfigError(str(error), hint=hint, retryable=_may_pass(error)) from None
     except (KeyError, TypeError, ValueError):
         raise ConfigError("This is not Telegram's Bot API.", hint="Check `api_url`.") from None
 
@@ -80,7 +81,7 @@ async def check(api: Api, sleep: Sleep) -> None:
             if _is_webhook(error) or look == CONFLICT_LOOKS:
                 raise _conflict(error) from None
         except SendFailed as error:
-            raise ConfigError(str(error), hint="Try again in a moment.") from None
+            raise ConfigError(str(error), hint="Try again in a moment.", retryable=_may_pass(error)) from None
         await sleep(CONFLICT_SECONDS)
 
 
@@ -149,6 +150,11 @@ async def _acknowledge(api: Api, pressed: Pressed) -> None:
         await api.call("answerCallbackQuery", {"callback_query_id": pressed.id}, seconds=ACKNOWLEDGE_SECONDS)
     except SendFailed as error:
         logger.debug("A button was pressed, and goes on blinking: %s", error)
+
+
+def _may_pass(error: SendFailed) -> bool:
+    """Whether it is the network's or Telegram's trouble, and not the configuration's."""
+    return isinstance(error, NotNow | Unclear) and not isinstance(error, TokenRefused)
 
 
 def _is_webhook(error: SendFailed) -> bool:

@@ -2,7 +2,7 @@
 
 For trying a bridge, and for tests: one chat, one person. On a terminal answers appear as they are written; elsewhere
 each message is written once, when it is whole, and as it is: who reads lines from a pipe must not wait for the rest of
-one. It ends when its input does.
+one. What the bridge remarks besides goes to its log there. It ends when its input does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from uuid import uuid4
 
 from trunkline.base import stdio
-from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pressed, SendFailed
+from trunkline.chat.platform import Button, File, FileType, Gone, Inbound, Limits, Pressed, SendFailed
 from trunkline.chat.terminal.screen import Screen
 from trunkline.chat.terminal.text import clean
 
@@ -45,12 +45,17 @@ class TerminalPlatform:
         """The two descriptors, which stay open."""
         self._reading = reading
         self._writing = writing
-        self._is_screen = os.isatty(writing) and os.environ.get("TERM") != "dumb"
+        self.is_screen = os.isatty(writing) and os.environ.get("TERM") != "dumb"
+        # For a program that reads or writes this, only the answers count.
+        shared = Limits(TEXT_CHARS, history=False, remarks=os.isatty(writing) and os.isatty(reading))
         self.limits = (
-            Limits(TEXT_CHARS, edits=True, edit_seconds=EDIT_SECONDS, typing_seconds=TYPING_SECONDS)
-            if self._is_screen
-            else Limits(TEXT_CHARS, edits=False)
+            shared.replace(edit_seconds=EDIT_SECONDS, typing_seconds=TYPING_SECONDS)
+            if self.is_screen
+            else shared.replace(edits=False)
         )
+        self.on_lost: Callable[[OSError], None] = lambda error: None
+        """Called when nothing can be written any more, with the reason."""
+        self._lost: OSError | None = None
         self._lines: deque[str] = deque()
         self._rest = b""
         self._ended = False
@@ -61,8 +66,8 @@ class TerminalPlatform:
         self._log: _Log | None = None
 
     async def open(self) -> None:
-        self._writer = stdio.Writer(self._writing, lambda: None)
-        if self._is_screen:
+        self._writer = stdio.Writer(self._writing, self._broken)
+        if self.is_screen:
             self._screen = Screen(self._writing, self._put, asks=os.isatty(self._reading))
             self._screen.greet()
             if os.isatty(2):
@@ -143,8 +148,14 @@ class TerminalPlatform:
         """
         if self._writer is not None:
             await self._writer.drain()
-        if self._writer is None or self._writer.broken:
-            raise SendFailed("nobody reads standard output any more")
+        if self._lost is not None:
+            raise Gone(f"standard output cannot be written: {self._lost.strerror or self._lost}")
+        if self._writer is None:
+            raise SendFailed("the terminal was left")
+
+    def _broken(self) -> None:
+        self._lost = (self._writer and self._writer.error) or OSError("nobody reads it")
+        self.on_lost(self._lost)
 
     def _read(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")

@@ -12,6 +12,7 @@ from prompt_toolkit.application import run_in_terminal
 from rich.text import Text
 
 from trunkline import __version__
+from trunkline.base.signals import handled
 from trunkline.cli import shelf
 from trunkline.cli.chat_files import mentioned
 from trunkline.cli.chat_session import ChatOptions, Inbox, Opening, Talk, opening, resume_command
@@ -44,10 +45,13 @@ async def converse(options: ChatOptions) -> int:
     ended_by: list[int] = []
 
     def end(number: int) -> None:
+        if ended_by:
+            # A second one does not wait for an agent that has its grace.
+            os._exit(_SIGNAL_EXIT + number)
         ended_by.append(number)
         running.cancel()
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in handled((signal.SIGTERM, signal.SIGHUP)):
         loop.add_signal_handler(number, end, number)
     try:
         await running

@@ -53,10 +53,15 @@ MAX_SESSION_ID = 1024
 #: How much of a line is repeated in a warning.
 SHOWN_CHARS = 80
 
-#: Printable ASCII without white space, colon or slash.
+#: In words, and as a pattern.
+SESSION_ID_RULE = f"an id is at most {MAX_SESSION_ID} printable ASCII characters without space, `:` or `/`"
 _SESSION_ID = re.compile(r"[!-.0-9;-~]+")
 #: What stands for itself in an id of ours; everything else, `=` included, becomes `=` and two hexadecimal digits.
 _PORTABLE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~-")
+
+#: The place in front of a prefix at the beginning of a line: after whatever some reader takes for a line's end. As a
+#: text, compiled when first needed: a bridge never does.
+_BEFORE_PREFIX = r"(?:(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])|\A)(?=" + "|".join(PREFIXES) + ")"
 
 #: How an event of protocol 0.4 begins, in a line that is read as 0.1.
 _NDJSON_EVENT = re.compile(rb'\{ *"type" *: *"(?:partial|result|error|permission_request)" *[,}]')
@@ -153,10 +158,7 @@ def _session(value: str) -> Said:
         return Session(value)
     if not value:
         return Ignored("a session line without an id was left out")
-    return Ignored(
-        f"the session id `{value[:SHOWN_CHARS]}` was left out: an id is at most {MAX_SESSION_ID} printable ASCII "
-        "characters without space, `:` or `/`"
-    )
+    return Ignored(f"the session id `{value[:SHOWN_CHARS]}` was left out: {SESSION_ID_RULE}")
 
 
 def _text(data: bytes) -> str:
@@ -245,9 +247,11 @@ def encode_session(session_id: str) -> bytes:
 
 
 def encode_body(text: str) -> bytes:
-    """The lines of a reply, with a space in front of those that would be taken for protocol."""
-    lines = (f" {line}" if line.startswith(PREFIXES) else line for line in whole(text).split("\n"))
-    body = "\n".join(lines)
+    """The lines of a reply, with a space in front of those that would be taken for protocol.
+
+    Also in the middle of a line, where only some bridges see the beginning of one.
+    """
+    body = re.sub(_BEFORE_PREFIX, " ", whole(text))
     return (body if body.endswith("\n") else f"{body}\n").encode()
 
 

@@ -32,14 +32,18 @@ from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, Permi
 from trunkline.wires.agentproc.profile import Profile
 from trunkline.wires.agentproc.reply import Reply
 
-#: An agent that asks more often than this in one turn does not wait for answers, which would pile up.
+#: More requests than this in one turn are not shown to anybody, and denied.
 MAX_REQUESTS = 1000
+#: An agent that asks more often than this does not read the answers, which would pile up: its input is ended.
+MAX_ANSWERS = 10_000
 
 EXIT_ERROR = 1
 EXIT_TIMED_OUT = 124
 #: As shells and `timeout` have it: the program is there and cannot be run, or is not there.
 EXIT_NOT_RUNNABLE, EXIT_NOT_FOUND = 126, 127
 EXIT_INTERRUPTED = 130
+
+_ONLY_PARTIALS = "the agent said nothing but partials, which are left out in a turn that does not stream"
 
 
 class Outcome(Value, hot=True):
@@ -62,6 +66,8 @@ class Outcome(Value, hot=True):
     """The end of what the agent wrote to its standard error."""
     failure: str = ""
     """What went wrong, for logs: also when `error` is kept quiet."""
+    remark: str = ""
+    """Why a turn that succeeded has no answer to show, if that can be told."""
 
 
 class Run:
@@ -103,6 +109,8 @@ class Run:
         self._requests = 0
         self._timed_out = False
         self._cancelled: int | None = None
+        self._hurry: float | None = None
+        """The grace of whoever is in a hurry."""
 
     def perform(self) -> Outcome:
         """Run the turn to its end. What `hear` raises ends it, and is raised."""
@@ -141,6 +149,8 @@ class Run:
 
         May be called again, with less `grace` than the profile's, to hurry it.
         """
+        if grace is not None:
+            self._hurry = grace
         if self._cancelled is None:
             self._cancelled = code
             self._end(grace)
@@ -164,9 +174,9 @@ class Run:
         text = f"The agent could not be started: {error}."
         if error.reason != "not-found":
             return text
-        from trunkline.wires.agentproc.profile_check import beside
+        from trunkline.wires.agentproc.profile_check import instead
 
-        return " ".join(filter(None, (text, beside(self._profile, self._profile.command[0]))))
+        return " ".join(filter(None, (text, instead(self._profile))))
 
     def _begin(self, child: Child, pump: Pump) -> None:
         self._child, self._pump = child, pump
@@ -175,12 +185,12 @@ class Run:
             self._limit = deadlines.at(time.monotonic() + self._profile.timeout_secs, self._expire)
         if self._cancelled is not None:
             # It was cancelled while there was nothing to end.
-            self._end()
+            self._end(self._hurry)
 
     def _expire(self) -> None:
-        """Its time is over."""
+        """Its time is over. An agent that has ended was in time, however long we take to hear all of it."""
         with self._lock:
-            if self._child is None:
+            if self._child is None or self._child.poll() is not None:
                 return
             self._timed_out = self._cancelled is None
             self._end()
@@ -210,8 +220,7 @@ class Run:
     def _ask(self, request: PermissionRequest) -> None:
         self._requests += 1
         if self._requests > MAX_REQUESTS:
-            if self._requests == MAX_REQUESTS + 1:
-                self._hear(Ignored(f"more than {MAX_REQUESTS} permission requests in one turn are not answered"))
+            self._refuse(request)
             return
         if not request.request_id:
             self._refuse_all()
@@ -224,6 +233,19 @@ class Run:
             self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
         else:
             self._hear(request)
+
+    def _refuse(self, request: PermissionRequest) -> None:
+        """One request too many."""
+        if self._requests == MAX_REQUESTS + 1:
+            self._hear(Ignored(f"more than {MAX_REQUESTS} permission requests in one turn: the others are denied"))
+        if self._requests > MAX_ANSWERS or not request.request_id:
+            if self._pump is not None:
+                self._pump.close_input()
+        elif request.request_id not in self._waiting:
+            # Else an answer would be taken for that to the first request of this id.
+            with self._lock:
+                self._waiting.add(request.request_id)
+            self.respond(PermissionResponse(request.request_id, "deny", "too many requests in one turn"))
 
     def _refuse_all(self) -> None:
         """A request without a usable id cannot be answered: the end of its input tells the agent that nobody will."""
@@ -239,7 +261,10 @@ class Run:
         for request_id in tuple(self._waiting):
             self.respond(PermissionResponse(request_id, "deny", "the turn was ended before anybody decided"))
         seconds = self._profile.kill_grace_secs if grace is None else grace
-        ending = threading.Thread(target=child.terminate_tree, args=(seconds,), name=f"end-agent-{child.pid}")
+        # A process that ends before it leaves the rest to the watchdog.
+        ending = threading.Thread(
+            target=child.terminate_tree, args=(seconds,), name=f"end-agent-{child.pid}", daemon=True
+        )
         ending.start()
         self._endings.append(ending)
 
@@ -287,6 +312,7 @@ class Run:
             usage=reply.usage,
             stderr=self._stderr.text(),
             failure=failure or error,
+            remark=_ONLY_PARTIALS if code == 0 and reply.left_out and not reply.text() else "",
         )
 
 

@@ -7,20 +7,21 @@ The environment, what comes later wins:
 2. The profile's `env`, with placeholders and `${NAME}` filled in.
 3. The turn, as `AGENT_*`, unless the agent speaks protocol 0.4, which gets it on standard input.
 
-Nothing that a turn brings is looked at for placeholders or variables, and no shell sees any of it.
+Nothing that a turn brings is looked at for placeholders or variables, and no shell sees any of it. Whatever the locale
+says, texts are UTF-8 for the agent.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES, turn_environment, whole
 from trunkline.wires.agentproc.messages import Attachment, Turn
-from trunkline.wires.agentproc.placeholders import FROM_THE_CHAT, expand, fill, used
+from trunkline.wires.agentproc.placeholders import FROM_THE_CHAT, expand, fill, from_the_chat, used
 from trunkline.wires.agentproc.profile import Profile
 
 #: The most bytes that Linux takes as one argument, or as one variable with its name; the last is a NUL.
@@ -106,10 +107,6 @@ def _as_meant(profile: Profile, turn: Turn, interactive: bool) -> Turn:
         # The program knows nothing of our variables: what it is to look at must be in what it is told.
         mentions = "\n".join(map(_mention, turn.attachments))
         changes["message"] = f"{turn.message}\n\n{mentions}" if turn.message else mentions
-    for field in _TEXTS:
-        text = changes.get(field) or getattr(turn, field)
-        if not text.isascii() and (encodable := _encodable(text)) is not text:
-            changes[field] = encodable
     return turn.replace(**changes) if changes else turn
 
 
@@ -118,19 +115,24 @@ def _mention(attachment: Attachment) -> str:
     return f"Attached {attachment.type}{named}: {attachment.url}"
 
 
-def _encodable(text: str) -> str:
-    """The text, with halves of characters replaced, which no program can receive; bytes that are not UTF-8 stay."""
+def _bytes(text: str) -> bytes:
+    """The text as UTF-8; bytes that our own arguments brought are as they were, halves of characters are replaced."""
     try:
-        os.fsencode(text)
+        return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return whole(text)
-    return text
+        return whole(text).encode()
+
+
+def _for_system(text: str) -> str:
+    """The text that the system turns into these bytes, whatever the locale is."""
+    return text if text.isascii() else os.fsdecode(_bytes(text))
 
 
 def _argv(profile: Profile, turn: Turn, values: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
     resume_args = profile.resume_args if turn.session_id else ()
     program, *first = profile.command
-    argv = tuple([fill(text, values) for text in (_at_home(program, environ), *first, *resume_args, *profile.args)])
+    templates = (_at_home(program, environ), *first, *resume_args, *profile.args)
+    argv = tuple([_for_system(fill(text, values)) for text in templates])
     for text in argv:
         _check(text, "An argument", 0, "Let the agent read it from standard input: use `stdin: message`.")
     return argv
@@ -142,24 +144,30 @@ def _cwd(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]
         return None
     filled = fill(template, values)
     chosen = [name for name in used(template) if name in FROM_THE_CHAT]
-    if chosen and not _stays_inside(template, values, chosen):
+    if chosen and not leads_down(template, values):
         raise ConfigError(
-            f"`{{{{{chosen[0]}}}}}` would lead out of the profile's `cwd` here.",
-            hint="Use a name without `..` that does not begin with `/`.",
+            f"`{{{{{chosen[0]}}}}}` would lead out of the profile's `cwd` here, or to what all chats share.",
+            hint="Use a name without `..` that does not begin with `/` and is neither empty nor `.`.",
         )
     if template.startswith("~"):
         filled = _at_home(filled, environ)
     # A relative one is relative to the profile, wherever the bridge runs.
-    return os.path.abspath(os.path.join(profile.directory or "", filled))
+    return os.path.abspath(os.path.join(profile.directory or "", _for_system(filled)))
 
 
-def _stays_inside(template: str, values: Mapping[str, str], chosen: Sequence[str]) -> bool:
-    """Whether what the chat chose leads to no directory but one below the rest of the path."""
-    if any("\0" in values[name] or values[name].startswith(os.sep) for name in chosen):
-        return False
-    # Dots of the template and of a value can make a step upwards together: so it is the whole that is looked at.
-    harmless = fill(template, {**values, **dict.fromkeys(chosen, "x")})
-    return fill(template, values).split(os.sep).count(os.pardir) <= harmless.split(os.sep).count(os.pardir)
+def leads_down(template: str, values: Mapping[str, str]) -> bool:
+    """Whether each part of a path that the chat has a say in leads to a directory below the parts before it.
+
+    Dots of the template and of a value can make a step together: so it is the whole part that is looked at.
+    """
+    for part in template.split(os.sep):
+        if from_the_chat(part) is None:
+            continue
+        path = fill(part, values)
+        step = os.path.normpath(path)
+        if "\0" in path or step == os.curdir or step.startswith(os.sep) or step.split(os.sep)[0] == os.pardir:
+            return False
+    return True
 
 
 def _at_home(path: str, environ: Mapping[str, str]) -> str:
@@ -216,13 +224,13 @@ def _own_variables(
     for name, template in profile.env.items():
         if name in VARIABLES:
             continue
-        found[name] = expand(template, values, variable)
+        found[name] = _for_system(expand(template, values, variable))
         _check(found[name], f"The variable `{name}`", len(name) + 1, "Use `stdin: message` for long messages.")
     return found
 
 
 def _turn_variables(profile: Profile, turn: Turn, has_line: bool, warnings: list[str]) -> dict[str, str]:
-    found = turn_environment(turn)
+    found = {name: _for_system(value) for name, value in turn_environment(turn).items()}
     message = found["AGENT_MESSAGE"]
     if "\0" in message:
         raise ConfigError("The message holds a NUL character, which no program can receive.", hint="Remove it.")
@@ -244,8 +252,9 @@ def _stdin(profile: Profile, turn: Turn, has_line: bool) -> bytes | None:
     if has_line:
         from trunkline.wires.agentproc.codec_ndjson import encode_turn
 
-        return encode_turn(turn)
-    return turn.message.encode("utf-8", "surrogateescape") if profile.stdin == "message" else None
+        texts = {field: _bytes(getattr(turn, field)).decode("utf-8", "replace") for field in _TEXTS}
+        return encode_turn(turn.replace(**texts))
+    return _bytes(turn.message) if profile.stdin == "message" else None
 
 
 def _check(text: str, what: str, named: int, hint: str) -> None:
@@ -256,4 +265,4 @@ def _check(text: str, what: str, named: int, hint: str) -> None:
 
 
 def _is_too_long(text: str, named: int) -> bool:
-    return len(text) > _SURELY_SHORT and len(text.encode("utf-8", "surrogatepass")) + named >= MAX_STRING
+    return len(text) > _SURELY_SHORT and len(os.fsencode(text)) + named >= MAX_STRING

@@ -29,9 +29,10 @@ def find(name_or_path: str) -> Profile:
         ConfigError: as there.
     """
     try:
-        text = read_regular(os.path.expanduser(name_or_path), _MAX_BYTES).data.decode()
+        path = os.path.expanduser(name_or_path)
+        text = read_regular(path, _MAX_BYTES).data.decode()
         # The profile knows its place, and its warnings name the file as it was named.
-        key = [trunkline.__version__, name_or_path, os.getcwd(), text]
+        key = [trunkline.__version__, name_or_path, os.path.abspath(path), text]
         entry = os.path.join(paths.cache_dir(), "profiles", f"{crc32(jsontext.dumps(key)):08x}.json")
     except (OSError, ValueError):
         return _read(name_or_path)

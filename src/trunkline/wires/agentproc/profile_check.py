@@ -2,7 +2,8 @@
 
     examine(profile, environ) -> Report
     problem(profile, environ) -> why no turn can work here, if that can be told
-    beside(profile, name)     -> what to write for a program that lies beside the profile
+    instead(profile)          -> what to write for a program that is not found
+    beside(profile, name)     -> what to write for one that lies beside the profile
 
 A *problem* makes every turn fail. A *warning* is something that the profile's author probably did not mean.
 """
@@ -19,6 +20,7 @@ from trunkline.wires.agentproc.launch import Launch, launch
 from trunkline.wires.agentproc.messages import Turn
 from trunkline.wires.agentproc.placeholders import from_the_chat, used, variables
 from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile_contradictions import NO_SHELL, shell_syntax
 from trunkline.wires.agentproc.profile_risks import script_file
 
 HIDDEN = "[hidden]"
@@ -127,7 +129,7 @@ def _program_problems(profile: Profile, prepared: Launch, path: str | None) -> I
     name = prepared.argv[0]
     if path is None:
         where = "" if os.path.dirname(name) else " on `PATH`"
-        yield f"There is no program `{name}`{where}. {beside(profile, name) or _where_to_look(prepared)}"
+        yield f"There is no program `{name}`{where}. {instead(profile) or _where_to_look(prepared)}"
     elif not os.path.isfile(path):
         yield f"`{path}` is not a program."
     elif not os.access(path, os.X_OK):
@@ -143,6 +145,13 @@ def _where_to_look(prepared: Launch) -> str:
 
     ways = [program.install for program in hub.PROGRAMS.values() if program.command == prepared.argv[0]]
     return f"Install it ({ways[0]}), or give its full path." if ways else "Install it, or give its full path."
+
+
+def instead(profile: Profile) -> str | None:
+    """What to write for a program that is not found; `None` if nobody can tell."""
+    if shell_syntax(profile) is not None:
+        return f"No shell reads `command`. {NO_SHELL}"
+    return beside(profile, profile.command[0])
 
 
 def beside(profile: Profile, name: str, *, is_program: bool = True) -> str | None:
@@ -229,6 +238,11 @@ def _warnings(profile: Profile, prepared: Launch, found: Sequence[Variable]) -> 
         yield f"Everybody on this machine can see the value of `{prepared.argv[index - 1]}`. Use `env` for secrets."
     if profile.stream is not None and profile.stdin == "none" and not _hands_over_message(profile):
         yield "The program does not get the message. Add `{{MESSAGE}}` to `args`, or `stdin: message`."
+    if profile.stream is None and profile.protocol == "auto" and prepared.interactive:
+        yield (
+            "`permission` keeps the agent's input open for answers: one that reads its input to the end would wait for "
+            'ever. If it speaks 0.4, say `protocol: "0.4"`; else leave `permission` out.'
+        )
     if (what := _may_be_an_option(profile)) is not None:
         yield f"A message that begins with `-` may be taken for an option. Put `--` in front of `{what}`."
 

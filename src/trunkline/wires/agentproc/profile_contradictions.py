@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from trunkline.wires.agentproc.placeholders import from_the_chat, used
+from trunkline.wires.agentproc.launch import leads_down
+from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, used
 from trunkline.wires.agentproc.profile import Profile
 
 #: Whoever writes one of these has an agent of protocol 0.4 in mind.
 _NEW_STYLE = ("executor", "budget_secs", "deadline", "run_lock")
+
+#: What placeholders are in the first turn of a session, as far as it matters for a path.
+_FIRST_TURN = {**dict.fromkeys(NAMES, "x"), "SESSION_ID": ""}
+#: Words that only a shell understands, and commands that only a shell has.
+_OPERATORS = frozenset(("|", "||", "&&", "&", ";", ">", ">>", "<", "<<<", "2>", "2>&1", "&>"))
+_BUILTINS = frozenset(("cd", "export", "source", ".", "set", "ulimit", "umask", "alias", "unset"))
+NO_SHELL = "Use `cwd:` for a directory and `env:` for variables, or write a script and run that."
 
 _ON_STDIN = 'with `protocol: "0.4"`: the turn is one JSON line on standard input.'
 
 
 def contradictions(profile: Profile, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Which of the given keys have no effect, or not the one that was meant, and why."""
+    if (what := shell_syntax(profile)) is not None:
+        yield "command", f"holds `{what}`, and no shell reads it. {NO_SHELL}"
     if profile.stream is not None:
         yield from _with_a_stream(profile, given)
     elif profile.protocol == "0.1":
@@ -23,8 +33,24 @@ def contradictions(profile: Profile, given: Collection[str]) -> Iterator[tuple[s
         yield from _in_new_style(profile, given)
     elif profile.permission and profile.stdin == "message":
         yield "permission", "has no effect with `stdin: message`, which ends the agent's input."
+    if not leads_down(profile.cwd or "", _FIRST_TURN):
+        yield "cwd", "lets no session begin: `{{SESSION_ID}}` is empty in its first turn. Use `{{SESSION_NAME}}`."
     if profile.cwd is not None and profile.cwd.startswith("{{") and (what := from_the_chat(profile.cwd)):
         yield "cwd", f"begins with `{what}`: whoever writes decides in which directory the agent works."
+
+
+def shell_syntax(profile: Profile) -> str | None:
+    """What in the command was meant for a shell, although none is there."""
+    program, *rest = profile.command
+    name, equals, _ = program.partition("=")
+    if program in _BUILTINS or (equals and name.isidentifier()):
+        return program
+    # Wherever a shell is named there may be one.
+    from trunkline.wires.agentproc.profile_programs import SHELLS, name_of
+
+    if any(name_of(word) in SHELLS for word in profile.command):
+        return None
+    return next((word for word in rest if word in _OPERATORS), None)
 
 
 def _with_a_stream(profile: Profile, given: Collection[str]) -> Iterator[tuple[str, str]]:

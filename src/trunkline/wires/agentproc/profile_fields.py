@@ -27,8 +27,9 @@ def suggestion(name: str, known: Iterable[str], synonyms: Mapping[str, str] | No
         return f"Did you mean `{synonyms[name.lower()]}`?"
     from difflib import get_close_matches
 
-    close = get_close_matches(name, sorted(known), n=1, cutoff=_ALIKE)
-    return f"Did you mean `{close[0]}`?" if close else None
+    others = synonyms or {}
+    close = get_close_matches(name.lower(), sorted({*known, *others}), n=1, cutoff=_ALIKE)
+    return f"Did you mean `{others.get(close[0], close[0])}`?" if close else None
 
 
 class Field:

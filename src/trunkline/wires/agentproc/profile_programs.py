@@ -6,6 +6,8 @@ For `profile_risks`. A name stands for the program in any folder and in any vers
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 
 from trunkline.base.values import Value
 
@@ -49,6 +51,10 @@ _EVAL = Options("e", long_code=("--eval", "--execute"))
 #: Interpreters.
 LANGUAGES = {
     **dict.fromkeys(("python", "pypy"), _PYTHON),
+    **dict.fromkeys(("ipython", "bpython", "ptpython"), Options("cm", long_code=("--c", "--m"))),
+    **dict.fromkeys(("irb", "pry"), Options("e", "IrE", long_code=("--exec",))),
+    **dict.fromkeys(("iex", "ghci", "jshell"), Options("e", long_code=("--eval", "--execution"))),
+    "sbcl": Options(long_code=("--eval", "--load", "--script"), long_taking=("--core",)),
     **dict.fromkeys(("node", "nodejs", "deno", "bun", "tsx", "ts-node"), _NODE),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _AWK),
     **dict.fromkeys(("jq", "gojq", "jaq", "yq"), _JQ),
@@ -68,24 +74,35 @@ LANGUAGES = {
 }
 #: What they run is their first argument itself, and not the file of that name.
 NO_FILES = frozenset(("awk", "gawk", "mawk", "nawk", "sed", "jq", "gojq", "jaq", "yq"))
-SHELLS = frozenset(("sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "nu", "xonsh"))
+SHELLS = frozenset(
+    (
+        *("sh", "bash", "rbash", "dash", "ash", "hush", "zsh", "rzsh", "ksh", "rksh", "mksh", "lksh", "pdksh", "oksh"),
+        *("fish", "csh", "tcsh", "nu", "xonsh", "yash", "posh", "osh", "ysh", "elvish"),
+    )
+)
+#: Modules of Python that run their arguments, and those that run their input.
+CODE_MODULES = frozenset(("timeit", "IPython"))
+INPUT_MODULES = frozenset(("code", "asyncio", "pdb", "IPython"))
 #: Interpreters that read on from their input behind the script, if they are told to (`-i`).
 INSPECTORS = frozenset(("python", "pypy", "node", "nodejs", "lua", "luajit", "julia"))
-#: Files that are the input.
-INPUT_NAMES = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
+#: How the name of a file ends that is the input, once detours are left out.
+_INPUT_FILE = r"(?:^|/)(?:dev/(?:stdin|fd/0+)|proc/[^/]+/(?:task/[^/]+/)?fd/0+)$"
 SHELL_LONG_TAKING = ("--rcfile", "--init-file", "--init-command")
 
 #: Programs that hand everything they are given to a shell.
 JOINERS = frozenset(
     (
         *("ssh", "autossh", "mosh", "rsh", "watch", "eval", "parallel", "tmux", "screen", "make", "gmake", "entr"),
-        *("hyperfine", "concurrently", "cmd", "powershell", "pwsh"),
+        *("hyperfine", "concurrently", "cmd", "powershell", "pwsh", "socat"),
     )
 )
 SSH = Options(taking="BbcDEeFIiJLlmOopQRSWw")
 #: Programs with a language of their own that can run others (`.shell`, `\\!`), as arguments and on their input.
 CODE_TAKERS = frozenset(
-    ("sqlite3", "sqlite", "psql", "mysql", "mariadb", "duckdb", "gdb", "lldb", "vim", "nvim", "emacs", "ex", "ed", "dc")
+    (
+        *("sqlite3", "sqlite", "psql", "mysql", "mariadb", "duckdb", "gdb", "lldb", "emacs", "ed", "dc"),
+        *("vi", "view", "vim", "nvim", "gvim", "rvim", "rview", "gview", "vimdiff", "ex", "nvi", "vile", "elvis"),
+    )
 )
 #: Programs that run what comes on their input.
 INPUT_RUNNERS = frozenset(("at", "batch", "crontab", "parallel"))
@@ -97,6 +114,28 @@ COMMANDERS = {
 }
 #: Those of them that run a shell on their input if they are given no command.
 INPUT_SHELLS = frozenset(("su", "runuser", "sg", "script", "nix-shell"))
+#: Wrappers that run a shell on their input if they are given no program; some only with one of these options.
+SHELL_STARTERS = {
+    "sudo": ("-s", "-i", "--shell", "--login"),
+    "doas": ("-s",),
+    **dict.fromkeys(("chroot", "unshare", "nsenter", "firejail", "proot", "rlwrap"), ()),
+}
+#: Programs that run what follows one of these options.
+COMMAND_OPTIONS = {
+    **dict.fromkeys(
+        ("tar", "gtar"),
+        (
+            *("--checkpoint-action", "--to-command", "--use-compress-program", "--rsh-command", "--info-script"),
+            *("--new-volume-script", "-I", "-F"),
+        ),
+    ),
+    "rsync": ("--rsh", "--rsync-path", "-e"),
+    "rg": ("--pre",),
+    "sort": ("--compress-program",),
+    "man": ("--pager", "-P"),
+}
+#: Addresses of `socat` that run a program.
+SOCAT_RUNS = ("exec", "system", "shell")
 #: What is behind one of these is run for each file that was found.
 FINDERS = {
     "find": ("-exec", "-execdir", "-ok", "-okdir"),
@@ -182,12 +221,27 @@ def reads(word: str, options: Options) -> tuple[bool, int]:
         name = word.partition("=")[0]
         own = 2 if word in options.texts else word in options.long_code or word in options.long_taking
         return name in options.long_code, int(own)
-    for letter in word[1:]:
-        if letter in options.code or letter in options.taking:
-            return letter in options.code, int(word.endswith(letter))
+    for place, letter in enumerate(word[1:], 2):
+        if letter in options.code:
+            # Letters in a row: `-pe CODE`. Else it is the code that is attached.
+            return True, int(all(other in options.code for other in word[place:]))
+        if letter in options.taking:
+            return False, int(word.endswith(letter))
         if letter in options.attached:
             break
     return False, 0
+
+
+def names_input(word: str) -> bool:
+    """Whether an argument, or the value in it, is a file that is the input: `/dev/stdin`, in whatever spelling."""
+    path = word.partition("=")[2] if word.startswith("--") else word
+    return re.search(_INPUT_FILE, os.path.normpath(path)) is not None
+
+
+def takes_command(option: str, word: str, known: Sequence[str]) -> bool:
+    """Whether a word is, or holds, the value of one of these options; `option` is the word in front of it."""
+    attached = [each if len(each) == 2 else f"{each}=" for each in known]
+    return option in known or (word not in known and word.startswith(tuple(attached)))
 
 
 def is_short(word: str) -> bool:

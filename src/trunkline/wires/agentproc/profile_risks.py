@@ -18,12 +18,21 @@ arguments, is not seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from trunkline.base.values import Value
 from trunkline.wires.agentproc import profile_programs as known
 from trunkline.wires.agentproc.placeholders import from_the_chat
-from trunkline.wires.agentproc.profile_programs import is_interpreter, is_run, is_short, name_of, reads
+from trunkline.wires.agentproc.profile_programs import is_interpreter, is_short, name_of, reads
+from trunkline.wires.agentproc.profile_wrappers import (
+    commands,
+    deciding,
+    has_command,
+    parted,
+    replaced,
+    split_by_env,
+    starts_shell,
+)
 
 
 class Risk(Value):
@@ -35,6 +44,9 @@ class Risk(Value):
 
 
 _ON_INPUT = -1
+_PYTHONS = ("python", "pypy")
+#: Options whose value is a file with code.
+_FROM_FILE = ("-f", "--file", "--from-file")
 #: What `xargs` puts into the arguments of the program that it runs.
 _INPUT = "{{MESSAGE}}"
 
@@ -52,7 +64,7 @@ def risk(argv: Sequence[str], chat_on_stdin: bool) -> Risk | None:
     """What is dangerous about an argument list whose placeholders are not filled in yet; `None` if nothing is seen."""
     if what := from_the_chat(argv[0]):
         return Risk(0, f"`{what}` would decide which program is run.", "Name the program.")
-    words, places = _split_by_env(argv)
+    words, places = split_by_env(argv)
     found = _risk(words, chat_on_stdin)
     return found if found is None or found.index == _ON_INPUT else found.replace(index=places[found.index])
 
@@ -93,12 +105,34 @@ def _of_interpreter(argv: Sequence[str], index: int, name: str, chat_on_stdin: b
     hint = _OF_A_SHELL if name in known.SHELLS else _OF_A_LANGUAGE
     if found := _first(argv, own.places, f"is part of what `{name}` runs: a message could run anything.", hint):
         return found
-    has_file = own.file is not None and argv[own.file] not in known.INPUT_NAMES
-    if chat_on_stdin and not has_file and not own.has_code:
+    module = _module(argv, own) if name in _PYTHONS else ""
+    if module in known.CODE_MODULES:
+        later = range(index + 1, len(argv))
+        if found := _first(argv, later, f"is part of what `{name} -m {module}` runs.", _OF_A_LANGUAGE):
+            return found
+    has_file = own.file is not None and argv[own.file] != "-"
+    if chat_on_stdin and (
+        not (has_file or own.has_code)
+        or module in known.INPUT_MODULES
+        or any(_reads_input(argv, place) for place in own.places)
+    ):
         return _run_input(name, "Name a script.")
     if chat_on_stdin and name in known.INSPECTORS and any(_inspects(argv[place]) for place in own.places):
         return _run_input(name, "Leave out `-i`.")
     return None
+
+
+def _module(argv: Sequence[str], own: _Own) -> str:
+    """The module that Python runs, if it is a module."""
+    *_, option, last = ("", "", *(argv[place] for place in own.places))
+    if is_short(option) and option.endswith("m"):
+        return last
+    return last.partition("m")[2] if is_short(last) else ""
+
+
+def _reads_input(argv: Sequence[str], place: int) -> bool:
+    """Whether an argument makes an interpreter take its input for code."""
+    return known.names_input(argv[place]) or (argv[place] == "-" and argv[place - 1] in _FROM_FILE)
 
 
 def _inspects(word: str) -> bool:
@@ -117,10 +151,10 @@ def _of_arguments(argv: Sequence[str], index: int, name: str) -> Risk | None:
     if name in known.FINDERS:
         run = [place for place in later if argv[place - 1] in known.FINDERS[name]]
         return _first(argv, run, f"would decide what `{name}` runs.", _BEHIND)
-    if found := _first(argv, list(_commands(argv, index, name)), to_a_shell, _OF_A_SHELL):
+    if found := _first(argv, list(commands(argv, index, name)), to_a_shell, _OF_A_SHELL):
         return found
     if name in known.WRAPPERS:
-        return _first(argv, list(_of_wrapper(argv, index, name)), f"would decide what `{name}` runs.", _BEHIND)
+        return _first(argv, list(deciding(argv, index, name)), f"would decide what `{name}` runs.", _BEHIND)
     return None
 
 
@@ -129,13 +163,24 @@ def _of_input(rest: Sequence[str], name: str) -> Risk | None:
     if name in known.INPUT_RUNNERS or name in known.CODE_TAKERS:
         return _run_input(name, _AS_SCRIPT)
     if name == "ssh":
-        _, operands = _parted(rest, known.SSH)
+        _, operands = parted(rest, known.SSH)
         command = " ".join(operands[1:]).split()
         return _risk(command, True) if command else _run_input(name, "Name the program to run there.")
     if name == "xargs":
         return _of_xargs(rest)
-    if name in known.INPUT_SHELLS and not _has_command(rest, name):
+    if name == "socat":
+        return _of_socat(rest)
+    if (name in known.INPUT_SHELLS and not has_command(rest, name)) or starts_shell(rest, name):
         return _run_input(name, "Say which program it is to run.")
+    return None
+
+
+def _of_socat(rest: Sequence[str]) -> Risk | None:
+    """What it would do with a message that it passes on to the program in one of its addresses."""
+    for kind, _, command in (word.partition(":") for word in rest):
+        words = command.partition(",")[0].split()
+        if kind.lower() in known.SOCAT_RUNS and words and (found := _risk(words, True)):
+            return found
     return None
 
 
@@ -240,69 +285,10 @@ def _of_language(argv: Sequence[str], start: int, options: known.Options) -> _Ow
 # Programs that run others
 
 
-def _of_wrapper(argv: Sequence[str], index: int, name: str) -> Iterator[int]:
-    """The arguments of a wrapper that decide what it runs."""
-    wrapper = known.WRAPPERS[name]
-    if name == "env":
-        yield from _of_env(argv, index + 1)
-    elif wrapper.options is not None:
-        options, _ = _parted(argv[index + 1 :], wrapper.options)
-        program = index + 1 + len(options) + wrapper.operands
-        yield from range(index + 1, min(program + 1, len(argv)))
-    else:
-        operand = -1
-        for place in range(index + 1, len(argv)):
-            operand += not argv[place].startswith("-")
-            if operand == wrapper.operands:
-                # Behind an option it may be that option's value.
-                if not argv[place - 1].startswith("-") or argv[place - 1] == "--" or "=" in argv[place - 1]:
-                    yield place
-                return
-
-
-def _of_env(argv: Sequence[str], start: int) -> Iterator[int]:
-    """The arguments of `env` up to the program that it runs, without the variables that run nothing."""
-    index = start
-    while index < len(argv):
-        word = argv[index]
-        variable, equals, _ = word.partition("=")
-        if word.startswith("-"):
-            yield index
-            if reads(word, known.ENV)[1] and index + 1 < len(argv):
-                index += 1
-                yield index
-        elif not equals:
-            yield index
-            return
-        elif from_the_chat(variable) or is_run(variable):
-            yield index
-        index += 1
-
-
-def _split_by_env(argv: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The arguments, with a text for `env -S` split as `env` does it, and where each of them came from."""
-    words: list[str] = []
-    places: list[int] = []
-    seen = waiting = False
-    for index, word in enumerate(argv):
-        brings_code, waits = reads(word, known.ENV) if seen and word.startswith("-") else (False, 0)
-        text = word if waiting else word.partition("=" if word.startswith("--") else "S")[2] if brings_code else ""
-        is_split = bool(text) and not from_the_chat(text)
-        pieces = text.split() if is_split else [word]
-        if waiting and is_split:
-            # The option itself has done its work.
-            del words[-1], places[-1]
-        waiting = brings_code and bool(waits)
-        words += pieces
-        places += [index] * len(pieces)
-        seen = seen or name_of(word) == "env"
-    return words, places
-
-
 def _of_xargs(rest: Sequence[str]) -> Risk | None:
     """The program that `xargs` runs gets the message as arguments, or wherever its `-I` says."""
-    options, operands = _parted(rest, known.XARGS)
-    mark = _replaced(options)
+    options, operands = parted(rest, known.XARGS)
+    mark = replaced(options)
     command = [word.replace(mark, _INPUT) for word in operands] if mark else [*operands, _INPUT]
     found = risk(command, False) if operands else None
     return (
@@ -310,68 +296,3 @@ def _of_xargs(rest: Sequence[str]) -> Risk | None:
         if found is None
         else found.replace(index=_ON_INPUT, why=f"`xargs` puts it into the arguments: {found.why}")
     )
-
-
-def _replaced(options: Sequence[str]) -> str | None:
-    """What `xargs` is told to replace."""
-    for place, word in enumerate(options):
-        if word.startswith("-I"):
-            return word[2:] or "".join(options[place + 1 : place + 2])
-        if word.startswith(("-i", "--replace")):
-            return word.removeprefix("-i").removeprefix("--replace").removeprefix("=") or "{}"
-    return None
-
-
-def _parted(words: Sequence[str], options: known.Options) -> tuple[Sequence[str], Sequence[str]]:
-    """The options of a program with their values, and what is behind them."""
-    end = 0
-    while end < len(words) and words[end].startswith("-"):
-        if words[end] == "--":
-            end += 1
-            break
-        end += 1 + reads(words[end], options)[1]
-    return words[:end], words[end:]
-
-
-def _commands(argv: Sequence[str], index: int, name: str) -> Iterator[int]:
-    """The arguments that a program hands to a shell."""
-    later = range(index + 1, len(argv))
-    if name in known.COMMANDERS:
-        # `npm` has no options behind this; with `su`, they are those of the shell.
-        end = argv.index("--", index) if name == "npm" and "--" in argv[index:] else len(argv)
-        yield from (place for place in later if place < end and _is_command(argv[place - 1], argv[place], name))
-    elif name == "git":
-        # `-c alias.x=!COMMAND`, in front of what git is to do.
-        for place in later:
-            if not argv[place - 1].startswith("-") and place - 1 != index and argv[place - 2] != "-c":
-                return
-            if argv[place - 1] == "-c":
-                yield place
-    elif name == "pnpm" and (modes := [place for place in later if argv[place] in ("-c", "--shell-mode")]):
-        yield from range(modes[0] + 1, len(argv))
-    elif name in known.WRAPPERS and (options := known.WRAPPERS[name].options) is not None and options.code:
-        own, _ = _parted(argv[index + 1 :], options)
-        for place, word in enumerate(own, index + 1):
-            brings_code, values = reads(word, options)
-            yield from range(place, min(place + values + 1, len(argv)) if brings_code else place)
-    elif name in ("docker", "podman") and _has_shell_as_entrypoint(argv[index:]):
-        yield from (place for place in later if _is_command(argv[place - 1], argv[place], name))
-
-
-def _is_command(option: str, word: str, name: str) -> bool:
-    long = known.COMMANDERS.get(name, ())
-    attached = word.startswith(tuple(f"{each}=" for each in long)) or (is_short(word) and "c" in word)
-    return attached or option in long or (is_short(option) and option.endswith("c"))
-
-
-def _has_command(rest: Sequence[str], name: str) -> bool:
-    """Whether a program that would run a shell is told to run something else."""
-    is_told = any(_is_command("", word, name) or word.partition("=")[0] in known.COMMANDERS[name] for word in rest)
-    operands = [word for word in rest if not word.startswith("-")]
-    return is_told or (name == "script" and len(operands) > 1) or (name == "runuser" and "-u" in rest)
-
-
-def _has_shell_as_entrypoint(words: Sequence[str]) -> bool:
-    pairs = zip(words, [*words[1:], ""], strict=True)
-    named = [word.partition("=")[2] or following for word, following in pairs if word.startswith("--entrypoint")]
-    return any(is_interpreter(name_of(word)) for word in named)

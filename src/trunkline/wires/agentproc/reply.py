@@ -39,6 +39,8 @@ class Reply:
         self.partials: list[str] = []
         """The pieces of the answer that were passed on."""
         self.truncated = False
+        self.left_out = False
+        """Whether there were pieces of the answer that nobody gets, because the turn does not stream."""
         self.usage: Mapping[str, Any] | None = None
         self.concluded = False
         """Whether the agent has said all: a result or an error."""
@@ -76,7 +78,10 @@ class Reply:
 
     def _take_partial(self, said: Partial, heard: list[Said]) -> None:
         text = said.text
-        if not text or not self._streaming or self.error is not None:
+        if not text or self.error is not None:
+            return
+        if not self._streaming:
+            self.left_out = self.left_out or said.role == "output"
             return
         if said.role != "output":
             heard.append(said)

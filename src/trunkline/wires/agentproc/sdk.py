@@ -37,7 +37,7 @@ from trunkline.wires.agentproc import codec, sdk_pipes, serve_input
 from trunkline.wires.agentproc.codec import own_id, portable_id
 from trunkline.wires.agentproc.messages import Attachment
 from trunkline.wires.agentproc.sdk_forms import Form, form
-from trunkline.wires.agentproc.sdk_pipes import EXIT_BROKEN_PIPE, Left, Signals
+from trunkline.wires.agentproc.sdk_pipes import EXIT_BROKEN_PIPE, Signals
 from trunkline.wires.agentproc.serve_input import local_path
 
 __all__ = ["AgentError", "AgentProcess", "Attachment", "Turn", "agent", "local_path", "own_id", "portable_id"]
@@ -176,11 +176,13 @@ class AgentProcess:
         # The handler's own children have no business with the turn.
         environ = {name: value for name in codec.VARIABLES if (value := os.environ.pop(name, None)) is not None}
         signals = Signals()
+        if (remark := serve_input.odd_version(environ)) is not None:
+            sys.stderr.write(f"{remark}\n")
         try:
             reading, writing = claim(needs_input=False)
             spoken = form(dialect, environ, sdk_pipes.Input(reading), sdk_pipes.Output(writing))
-            code = self._answer(spoken, signals)
-        except Left as left:
+            code: int | str | None = self._answer(spoken, signals)
+        except SystemExit as left:
             code = left.code
         except OSError as error:
             sys.stderr.write(f"Standard output is closed, or cannot be written: {error}\n")
@@ -212,7 +214,7 @@ class AgentProcess:
         except AgentError as error:
             turn._fail(str(error) or APOLOGY)
             return EXIT_FAILED
-        except (Left, SystemExit) as left:
+        except SystemExit as left:
             if left.code != EXIT_BROKEN_PIPE:
                 turn._tell_session(now=True)
             raise
@@ -240,8 +242,11 @@ class _Given:
         self._data = data
         self._lines = iter(data.split(b"\n"))
 
-    def line(self) -> bytes | None:
-        return next(filter(bytes.strip, self._lines), None)
+    def line(self) -> bytes:
+        for line in self._lines:
+            if line.strip():
+                return line
+        raise RemoteProtocolError("Standard input ended before it told a turn.")
 
     def everything(self) -> bytes:
         return self._data
@@ -269,12 +274,15 @@ def _completed(reply: Awaitable[Reply], signals: Signals | None) -> Reply:
         try:
             result = loop.run_until_complete(task)
         except BaseException as error:
+            if task.done() and not task.cancelled():
+                # Marks it as seen: else it would be told of once more, with a traceback.
+                task.exception()
             if stopped:
-                raise Left(stopped[0]) from None
+                raise SystemExit(stopped[0]) from None
             if isinstance(error, asyncio.CancelledError):
                 raise RuntimeError("the handler cancelled itself") from None
             raise
         if stopped:
             # It took no notice.
-            raise Left(stopped[0])
+            raise SystemExit(stopped[0])
         return result

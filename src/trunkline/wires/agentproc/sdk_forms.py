@@ -17,11 +17,19 @@ Write = Callable[[bytes], object]
 class Source(Protocol):
     """Standard input."""
 
-    def line(self) -> bytes | None:
-        """The next line that is not blank; `None` when no more can be had."""
+    def line(self) -> bytes:
+        """The next line that is not blank.
 
-    def everything(self) -> bytes:
-        """All of it."""
+        Raises:
+            RemoteProtocolError: no more can be had.
+        """
+
+    def everything(self) -> bytes | None:
+        """All of it; `None` if nothing comes.
+
+        Raises:
+            RemoteProtocolError: it is too long.
+        """
 
 
 class Form(Protocol):
@@ -59,22 +67,26 @@ class LineForm:
     """0.1: environment variables in, lines with a prefix out."""
 
     def __init__(self, environ: Mapping[str, str], source: Source, write: Write) -> None:
-        self._turn = serve_input.environment_turn(environ, source.everything)
+        self._environ = environ
+        self._source = source
         self._write = write
+        self._streaming = True
 
     def told(self) -> Turn:
-        return self._turn
+        turn = serve_input.environment_turn(self._environ, self._source.everything)
+        self._streaming = turn.streaming
+        return turn
 
     def session(self, session_id: str, *, now: bool) -> None:
         self._write(codec.encode_session(session_id))
 
     def partial(self, text: str) -> None:
-        if self._turn.streaming:
+        if self._streaming:
             self._write(codec.encode_partial(text))
 
     def reply(self, reply: str | None, said: str) -> None:
         if reply is None:
-            reply = "" if self._turn.streaming else said
+            reply = "" if self._streaming else said
         if reply:
             self._write(codec.encode_body(reply))
 
@@ -101,10 +113,7 @@ class EventForm:
         self._requests = 0
 
     def told(self) -> Turn:
-        line = self._source.line()
-        if line is None:
-            raise RemoteProtocolError("Standard input ended before it told a turn.")
-        return self._codec.decode_turn(line)
+        return self._codec.decode_turn(self._source.line())
 
     def session(self, session_id: str, *, now: bool) -> None:
         self._session_id = session_id
@@ -136,7 +145,12 @@ class EventForm:
             return self._answer(request_id, input)
 
     def _answer(self, request_id: str, input: dict[str, Any]) -> bool:
-        while (line := self._source.line()) is not None:
+        while True:
+            try:
+                line = self._source.line()
+            except RemoteProtocolError:
+                # Nobody is left who could allow it.
+                return False
             try:
                 response = self._codec.decode_response(line)
             except RemoteProtocolError as fault:
@@ -145,4 +159,3 @@ class EventForm:
             if response.request_id == request_id:
                 changed = response.updated_input is not None and dict(response.updated_input) != input
                 return response.behavior == "allow" and not changed
-        return False

@@ -1,7 +1,7 @@
 """The pipes of an agent process, blocking, and what ends it: for `sdk`, which must not cost an event loop.
 
-A signal, or a bridge that is gone, ends the process by `Left`. Like an exit it passes through `except Exception`, so
-that a handler can put its things in order, and does so in bounded time.
+A signal, or a bridge that is gone, is a `SystemExit`. It passes through `except Exception`, so that a handler can put
+its things in order, which it does in bounded time; and a thread of the handler's own that meets it ends without a word.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 from types import FrameType
 
+from trunkline.base.signals import handled
 from trunkline.base.writing import written
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import serve_input
@@ -21,16 +22,6 @@ from trunkline.wires.agentproc import serve_input
 ORDER_SECONDS = 1.0
 
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class Left(BaseException):
-    """The process is to end with this exit code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 class Output:
@@ -46,14 +37,14 @@ class Output:
         """Write all of it.
 
         Raises:
-            Left: nobody reads us.
+            SystemExit: nobody reads us.
         """
         with self._lock:
             try:
                 for left in written(self._fd, b"\n" + data if self._torn else data):
                     self._torn = left > 0
             except BrokenPipeError:
-                raise Left(EXIT_BROKEN_PIPE) from None
+                raise SystemExit(EXIT_BROKEN_PIPE) from None
 
 
 class Input:
@@ -63,36 +54,45 @@ class Input:
         self._fd = fd
         self._rest = b""
 
-    def line(self) -> bytes | None:
-        """The next line that is not blank; `None` when no more can be had."""
+    def line(self) -> bytes:
+        """The next line that is not blank.
+
+        Raises:
+            RemoteProtocolError: no more can be had.
+        """
         try:
             line, self._rest = serve_input.first_line(self._fd, self._rest)
-        except (RemoteProtocolError, OSError):
-            return None
+        except OSError as error:
+            raise RemoteProtocolError(f"Standard input cannot be read: {error.strerror}.") from None
         return line
 
-    def everything(self) -> bytes:
-        """All of it, for which it is not waited long."""
+    def everything(self) -> bytes | None:
+        """All of it; `None` if nothing comes.
+
+        Raises:
+            RemoteProtocolError: it is too long.
+        """
         return serve_input.whole_input(self._fd)
 
 
 class Signals:
-    """What becomes of signals. The first raises `Left`, or does what `end` says; the second is the end."""
+    """What becomes of signals. The first raises `SystemExit`, or does what `end` says; the second is the end."""
 
     def __init__(self) -> None:
         self.end: Callable[[int], None] = _leave
-        for number in _SIGNALS:
+        self._numbers = handled()
+        for number in self._numbers:
             signal.signal(number, self._caught)
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
-        for each in _SIGNALS:
+        for each in self._numbers:
             signal.signal(each, lambda number, _: os._exit(128 + number))
         _give_up_later(128 + number)
         self.end(128 + number)
 
 
 def _leave(code: int) -> None:
-    raise Left(code)
+    raise SystemExit(code)
 
 
 def _give_up_later(code: int) -> None:

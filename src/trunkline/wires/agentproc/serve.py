@@ -33,6 +33,7 @@ SHOWN_URL_CHARS = 2000
 EMPTY = "The message is empty. Write something, or attach a file."
 STOPPED = "The agent stopped before it had answered."
 UNANSWERED = "The agent could not answer and did not say why."
+CRASHED = "The agent failed. Its log says why."
 NOBODY_LEFT = "The bridge has closed its end: nobody can be asked any more"
 
 
@@ -221,6 +222,9 @@ class Server:
         kind, text = ("cancelled", STOPPED) if event.outcome == "cancelled" else ("agent", UNANSWERED)
         if self._failed is not None and event.outcome == "error":
             kind, text = self._failed.kind, self._failed.message
+        if kind == faults.AgentCrashed.kind:
+            # The words of an exception may hold anything, and help nobody in a chat. They are in the log.
+            text = CRASHED
         self._say(self._voice.error(text, event.usage))
         self.over.set_result(faults.TABLE.get(kind, faults.TABLE["internal"]).agentproc_exit)
 

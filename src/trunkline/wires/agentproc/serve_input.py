@@ -15,8 +15,15 @@ from trunkline.wires.agentproc.messages import Dialect, Turn
 
 #: One read of standard input: as much as a pipe holds.
 READ_BYTES = 64 * 1024
-#: How long a message that is in no variable may keep us waiting: a bridge writes it as soon as the process is there.
+#: How long the first byte of a message that is in no variable may take: a bridge begins to write at once.
 PATIENCE_SECONDS = 2.0
+
+
+class NoTurn(RemoteProtocolError):
+    """Nobody said anything."""
+
+
+NO_MESSAGE = "There is no message: `AGENT_MESSAGE` is not set, and nothing came on standard input."
 
 
 def dialect_of(environ: Mapping[str, str]) -> Dialect:
@@ -24,15 +31,32 @@ def dialect_of(environ: Mapping[str, str]) -> Dialect:
     return "0.1" if "AGENT_PROTOCOL_VERSION" in environ or "AGENT_MESSAGE" in environ else "0.4"
 
 
-def environment_turn(environ: Mapping[str, str], read: Callable[[], bytes] = bytes) -> Turn:
+def odd_version(environ: Mapping[str, str]) -> str | None:
+    """What to say in the log of a bridge that names another version of the protocol than ours."""
+    version = environ.get("AGENT_PROTOCOL_VERSION") or codec.PROTOCOL_VERSION
+    if f"{version}.".startswith(f"{codec.PROTOCOL_VERSION}."):
+        return None
+    return (
+        f"the bridge speaks protocol {_text(version)[: codec.SHOWN_CHARS]!r}, which is not known here; it is answered "
+        f"as {codec.PROTOCOL_VERSION}"
+    )
+
+
+def environment_turn(environ: Mapping[str, str], read: Callable[[], bytes | None] = bytes) -> Turn:
     """The turn that the variables tell. What is no UTF-8 in its texts is replaced.
 
     A message too long for a variable is not there; then it is what `read` gives, which is not called otherwise.
+
+    Raises:
+        RemoteProtocolError: `read` gives nothing, and nothing is attached.
     """
     turn = codec.turn_of(environ)
     texts = {name: _text(getattr(turn, name)) for name in ("message", "session_id", "session_name", "from_user")}
     if "AGENT_MESSAGE" not in environ:
-        texts["message"] = _written(read())
+        written = read()
+        if written is None and not turn.attachments:
+            raise RemoteProtocolError(NO_MESSAGE)
+        texts["message"] = _written(written or b"")
     return turn.replace(**texts)
 
 
@@ -56,24 +80,41 @@ def _written(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def whole_input(fd: int, max_bytes: int = codec.MAX_LINE) -> bytes:
-    """What stands on standard input, to its end; but it is not waited for longer than `PATIENCE_SECONDS` at a time."""
-    data = bytearray()
+def whole_input(fd: int, max_bytes: int = codec.MAX_LINE) -> bytes | None:
+    """What stands on standard input, to its end, however long that takes: the time limit is the bridge's.
+
+    `None` if nothing came, and not its end either, within `PATIENCE_SECONDS`; or if there is a terminal.
+
+    Raises:
+        RemoteProtocolError: it is too long.
+    """
     poller = select.poll()
     poller.register(fd, select.POLLIN)
-    while not os.isatty(fd) and len(data) < max_bytes and poller.poll(PATIENCE_SECONDS * 1000):
-        chunk = os.read(fd, READ_BYTES)
-        if not chunk:
-            break
+    if os.isatty(fd) or not poller.poll(PATIENCE_SECONDS * 1000):
+        return None
+    data = bytearray()
+    while chunk := _read(fd):
         data += chunk
+        if len(data) > max_bytes:
+            raise RemoteProtocolError(f"The message is longer than {max_bytes} bytes.")
     return bytes(data)
+
+
+def _read(fd: int) -> bytes:
+    """Wait for some bytes, or the end, also where whoever shares the descriptor has made it one that does not wait."""
+    while True:
+        try:
+            return os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            select.select([fd], [], [])
 
 
 def first_line(fd: int, so_far: bytes = b"", max_line: int = codec.MAX_LINE) -> tuple[bytes, bytes]:
     """The first line that is not blank, and what came behind it. Waits for it; `so_far` was read before.
 
     Raises:
-        RemoteProtocolError: there is none, or it is too long.
+        NoTurn: there is none.
+        RemoteProtocolError: it is too long.
     """
     data = bytearray(so_far)
     searched, ended = 0, False
@@ -81,9 +122,9 @@ def first_line(fd: int, so_far: bytes = b"", max_line: int = codec.MAX_LINE) -> 
         end = data.find(b"\n", searched)
         if end < 0 and not ended:
             if len(data) > max_line:
-                raise RemoteProtocolError(f"The line is longer than {max_line} bytes.")
+                raise RemoteProtocolError(f"A line on standard input is longer than {max_line} bytes.")
             searched = len(data)
-            chunk = os.read(fd, READ_BYTES)
+            chunk = _read(fd)
             ended = not chunk
             data += chunk
             continue
@@ -93,7 +134,7 @@ def first_line(fd: int, so_far: bytes = b"", max_line: int = codec.MAX_LINE) -> 
         if line.strip():
             return line, bytes(data)
         if ended and not data:
-            raise RemoteProtocolError("Standard input ended before it told a turn.")
+            raise NoTurn("Standard input ended before it told a turn.")
 
 
 def local_path(url: str) -> str | None:

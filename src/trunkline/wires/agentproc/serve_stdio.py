@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import select
 import signal
@@ -11,11 +12,15 @@ from contextlib import suppress
 from typing import Any
 
 from trunkline.base import stdio
+from trunkline.base.signals import handled
 from trunkline.core.events import UserMessage
 from trunkline.core.session import Session
 from trunkline.wires.agentproc.serve import Server
 from trunkline.wires.agentproc.serve_voices import Voice
 
+logger = logging.getLogger(__name__)
+
+EXIT_FAILED = 1
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
@@ -44,7 +49,7 @@ class StdioServer:
         The whole answer is written, however long the bridge takes to read it: the time limit is the bridge's. After a
         signal, what the agent has said by then is written, if it is read soon. The session is closed in bounded time.
         """
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in handled():
             self._loop.add_signal_handler(number, self._leave, 128 + number)
         self._watch_the_bridge()
         self._server.begin(message)
@@ -81,7 +86,12 @@ class StdioServer:
             self._deserted()
 
     def _deserted(self) -> None:
-        self._leave(EXIT_BROKEN_PIPE)
+        error = self._writer.error
+        if error is None or isinstance(error, BrokenPipeError):
+            self._leave(EXIT_BROKEN_PIPE)
+        else:
+            logger.error("standard output cannot be written: %s", error.strerror)
+            self._leave(EXIT_FAILED)
 
     def _leave(self, code: int) -> None:
         if not self._told.done():

@@ -7,6 +7,7 @@ import signal
 from contextlib import suppress
 
 from trunkline.base import stdio
+from trunkline.base.signals import handled
 from trunkline.core.agent import Capabilities
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream import codec
@@ -48,7 +49,7 @@ class StdioServer:
     async def run(self) -> int:
         """Serve until the host closes its end (0), a signal comes (128 + its number) or nobody reads us (141)."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in handled():
             loop.add_signal_handler(number, self._finish, 128 + number)
         self._server.greet()
         self._reader.start()

@@ -1,0 +1,160 @@
+"""The session that a conversation has with its agent: opened when it is needed, kept between messages and restarts.
+
+A session belongs to one agent in one workspace. If the name of the agent stands for another one now, or the workspace
+is another, or the agent cannot read what was kept, a new session begins, and the chat is told.
+
+What is kept counts when it is on the disk, and not before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from trunkline.chat.delivery.store import Kept
+from trunkline.chat.desk import Desk
+from trunkline.chat.keeping import lasting
+from trunkline.chat.plain import inline
+from trunkline.core.faults import Fault
+from trunkline.core.session import Session
+
+logger = logging.getLogger(__name__)
+
+DEAD_SESSION = "This is a new session: it does not know what was said before."
+
+
+class Dialogue:
+    """The session of one chat.
+
+    `remark` says something of it to the chat, in the transaction that it is called in. With `insist`, the settings'
+    agent answers, whoever did before.
+    """
+
+    def __init__(self, desk: Desk, chat: str, remark: Callable[[str], None], *, insist: bool = False) -> None:
+        self._desk = desk
+        self._chat = chat
+        self._remark = remark
+        self._insist = insist
+        self.kept = desk.store.conversation(desk.platform.name, chat)
+        self.session: Session | None = None
+        self._news = ""
+        """What the chat is to hear of the session that is open, and has not heard yet."""
+        self._fresh = False
+        """Whether the session is to be left before the next message."""
+        self._opening = asyncio.Lock()
+        """Held while the session is opened or closed: nobody opens what is still being closed."""
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that answers here."""
+        stays = self.kept.agent in self._desk.opener.settings.agents and not self._insist
+        return self.kept.agent if stays else self._desk.opener.settings.agent
+
+    @property
+    def going_on(self) -> Kept:
+        """What is kept of the session that the next message goes on with; of a new one, nothing."""
+        return Kept() if self._why_new() else self.kept
+
+    async def opened(self, asker: str) -> Session:
+        """The session, as it is or opened now. `asker` is who will be answered.
+
+        Raises:
+            ConfigError: it cannot be had.
+        """
+        async with self._opening:
+            if self.session is None:
+                self.session, self._news = await self._open(asker)
+            session = self.session
+            await lasting(lambda: self._begin(session))
+            return session
+
+    async def _open(self, asker: str) -> tuple[Session, str]:
+        """The session, and what the chat is to hear of it."""
+        open_session, agent, id = self._desk.opener.open, self.agent, self.kept.session_id
+        why = self._why_new()
+        if id is None or why:
+            return await open_session(agent, None, asker), why
+        try:
+            return await open_session(agent, id, asker), ""
+        except Fault as fault:
+            if fault.retryable:
+                # Somebody else has it open, say. It is not lost.
+                raise
+            why = str(fault)
+        except ValueError:
+            logger.exception("the session `%s` cannot be gone on with", id)
+            why = "The agent cannot read the earlier session."
+        # If there cannot be a new one either, the old one is not to blame, and stays kept.
+        return await open_session(agent, None, asker), f"{why} {DEAD_SESSION}"
+
+    def _why_new(self) -> str:
+        """Why the kept session is none of this agent's, in this workspace; empty if it is, or there is none."""
+        kept, agent, settings = self.kept, self.agent, self._desk.opener.settings
+        if kept.agent and kept.agent != agent:
+            was, now = inline(kept.agent), inline(agent)
+            return f"The agent here was `{was}`. From now on `{now}` answers, in a new session."
+        if kept.session_id is None:
+            return ""
+        if kept.spec not in ("", settings.agents[agent]):
+            return f"`{inline(agent)}` is another agent now. {DEAD_SESSION}"
+        if kept.workspace not in ("", settings.workspace):
+            return f"The workspace is another one now. {DEAD_SESSION}"
+        return ""
+
+    def _begin(self, session: Session) -> None:
+        """Keep which session it is, and whose, and tell the chat what is new about that: both or neither."""
+        settings, agent = self._desk.opener.settings, self.agent
+        known = self.kept.agent_session if self.kept.session_id == session.id else None
+        with self._desk.store.together():
+            if self._news:
+                self._remark(self._news)
+            self._keep(Kept(agent, session.id, known, settings.agents[agent], settings.workspace))
+            self._desk.store.when_kept(self._told)
+
+    def _told(self) -> None:
+        self._news = ""
+
+    async def learnt(self, session: Session) -> None:
+        """Keep what the agent calls the session, for people who look for it."""
+        called = session.state.agent_session
+        if session is self.session and not self._fresh and called != self.kept.agent_session:
+            await lasting(lambda: self._keep(self.kept.replace(agent_session=called)))
+
+    def renew(self, agent: str | None = None) -> None:
+        """Begin a new session with the next message, maybe with another agent."""
+        insist = self._insist and agent is None
+        store = self._desk.store
+        with store.together():
+            self._keep(self.kept.replace(agent=agent or self.agent, session_id=None, agent_session=None))
+            store.when_kept(lambda: self._to_renew(insist))
+
+    def _to_renew(self, insist: bool) -> None:
+        self._insist = insist
+        self._fresh = True
+
+    async def ready(self) -> None:
+        """Leave the session that the next message is not to go on with."""
+        if self._fresh:
+            self._fresh = False
+            await self.forget()
+
+    async def forget(self) -> None:
+        """Leave the session for good: the next message begins another."""
+        await self.leave()
+        await lasting(lambda: self._keep(self.kept.replace(session_id=None, agent_session=None)))
+
+    async def leave(self) -> None:
+        """Close the session. The next message opens it again."""
+        async with self._opening:
+            session, self.session = self.session, None
+            if session is not None:
+                await session.close()
+
+    def _keep(self, kept: Kept) -> None:
+        if kept != self.kept:
+            self._desk.store.keep(self._desk.platform.name, self._chat, kept)
+            self._desk.store.when_kept(lambda: self._kept(kept))
+
+    def _kept(self, kept: Kept) -> None:
+        self.kept = kept
