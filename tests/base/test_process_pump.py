@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
 from tests.base.processes import PATIENCE_SECONDS, is_alive, python, read_all
 from trunkline.base import process_pump, process_tree, watchdog
-from trunkline.base.process import DRAIN_SECONDS, spawn
-from trunkline.base.process_pump import pump
+from trunkline.base.process import DRAIN_SECONDS, Child, spawn
+from trunkline.base.process_pump import Pump, pump
 
 pytestmark = pytest.mark.process
 
@@ -52,12 +53,27 @@ def test_all_that_the_leader_said_is_heard_although_it_has_ended_long_ago() -> N
         assert len(read_all(child)[0]) == 60000
 
 
-def test_what_lies_in_the_pipe_when_its_time_is_over_is_still_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def run_to_the_end(child: Child) -> tuple[bytes, bytes]:
+    """What `Pump.run` reads, as `read_all` gives it."""
+    said = {"stdout": b"", "stderr": b""}
+
+    def take(name: str, chunk: bytes) -> None:
+        said[name] += chunk
+
+    with Pump(child) as pipes:
+        pipes.run(take)
+    return said["stdout"], said["stderr"]
+
+
+@pytest.mark.parametrize("read", [read_all, run_to_the_end])
+def test_what_lies_in_the_pipe_when_its_time_is_over_is_still_heard(
+    read: Callable[[Child], tuple[bytes, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process_pump, "DRAIN_SECONDS", 0.0)
     monkeypatch.setattr(process_pump, "CHUNK_BYTES", 1000)
     with spawn(["sh", "-c", "sleep 60 & head -c 60000 /dev/zero"]) as child:
         child.wait(PATIENCE_SECONDS)
-        assert len(read_all(child)[0]) == 60000
+        assert len(read(child)[0]) == 60000
 
 
 def test_output_comes_while_the_child_runs() -> None:

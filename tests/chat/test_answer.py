@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox
+from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import answer as answer_module
-from trunkline.chat.delivery.answer import FINISH_SECONDS, FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS
+from trunkline.chat.delivery.answer import FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS
 from trunkline.chat.delivery.splitting import closed, split
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
@@ -29,7 +29,8 @@ def test_an_answer_is_one_message_that_grows_at_the_pace_of_the_platform(store: 
             answer.feed("a ")
             await asyncio.sleep(0.1)
             assert len(platform.calls) <= number // 10 + 1
-        await answer.finish("-- footer")
+        answer.complete("-- footer")
+        await settled(answer)
         assert platform.shown() == ["a " * 39 + "a\n\n-- footer"]
         first, *others = platform.calls
         assert (first.what, first.reply_to) == ("send", "in-1")
@@ -47,10 +48,11 @@ def test_a_short_answer_is_one_message_without_a_change(store: ChatStore) -> Non
         answer = outbox(platform, store).answer("c")
         answer.feed("\n\nHello, ")
         answer.feed("you.\n")
-        await answer.finish("-- echo")
+        answer.complete("-- echo")
+        await settled(answer)
         assert platform.shown() == ["Hello, you.\n\n-- echo"]
         assert len(platform.calls) == 1
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
 
     run(main())
 
@@ -60,8 +62,9 @@ def test_an_answer_without_text_is_no_message(store: ChatStore) -> None:
         platform = ScriptedPlatform()
         answer = outbox(platform, store).answer("c")
         answer.feed("\n ")
-        await answer.finish()
-        await answer.finish()
+        answer.complete()
+        answer.complete()
+        await settled(answer)
         assert platform.calls == []
         with pytest.raises(RuntimeError):
             answer.feed("more")
@@ -89,7 +92,7 @@ def test_whatever_the_platform_does_all_of_the_answer_is_shown_once(
             if chance.random() < 0.2:
                 await asyncio.sleep(chance.random() * 3)
         answer.complete()
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
         assert "\n".join(platform.shown()).split() == "".join(words).split()
         assert store.execute("SELECT count(*) FROM outbox WHERE state <> 'sent' OR shown IS NOT body").fetchone() == (
             0,
@@ -109,7 +112,8 @@ def test_an_answer_that_grows_too_long_goes_on_in_a_new_message_with_its_code_fe
             await asyncio.sleep(0.01)
             for shown in platform.shown():
                 assert closed(shown) == shown
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
         assert platform.shown() == split(text, LIMITS.text_chars)
         assert len(platform.shown()) == 5
         assert len(platform.of("send")) == len(platform.shown())
@@ -127,7 +131,8 @@ def test_where_messages_cannot_be_changed_each_is_sent_when_it_is_full(store: Ch
         answer.feed("word " * 15)
         await asyncio.sleep(2)
         assert len(platform.shown()) == 1
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
         assert " ".join(platform.shown()) == ("word " * 25).strip()
 
     run(main())
@@ -142,7 +147,8 @@ def test_what_was_posted_during_an_answer_stands_where_it_was_posted(store: Chat
         answer.cut()
         box.post("c", "May I?")
         answer.feed("Thank you.")
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
         assert platform.shown() == ["I must ask.", "May I?", "Thank you."]
 
     run(main())
@@ -161,8 +167,8 @@ def test_an_answer_that_still_grows_does_not_hold_up_other_messages(store: ChatS
         assert await box.post("c", "Aside").settled() is State.SENT
         assert platform.shown() == ["One", "Aside"]
         assert await box.drained(1)
-        await answer.finish()
-        await answer.settled()
+        answer.complete()
+        await settled(answer)
         assert platform.shown() == ["One two", "Aside"]
 
     run(main())
@@ -182,22 +188,22 @@ def test_the_end_of_an_answer_and_of_its_note_are_on_disk_together(store: ChatSt
             assert platform.calls == []
         assert store.execute("SELECT count(*) FROM outbox WHERE state = 'pending'").fetchone() == (3,)
         assert store.interrupted("scripted") == []
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
         assert len(platform.shown()) == 3
 
     run(main())
 
 
-def test_finishing_takes_no_longer_than_it_may_and_the_answer_goes_out_afterwards(store: ChatStore) -> None:
+def test_an_answer_that_is_complete_goes_out_as_soon_as_the_platform_takes_it(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
         platform.script(NotNow("slow down", 600))
         answer = outbox(platform, store).answer("c")
         answer.feed("Hello")
-        await answer.finish()
-        assert asyncio.get_running_loop().time() == FINISH_SECONDS
+        answer.complete()
+        await asyncio.sleep(599)
         assert platform.shown() == []
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
         assert platform.shown() == ["Hello"]
 
     run(main())
@@ -210,7 +216,8 @@ def test_a_lot_of_text_is_not_held_back_until_the_next_look(store: ChatStore) ->
         answer.feed("word " * (MOST_NEW_CHARS // 5 + 1))
         await until(lambda: len(platform.shown()) > 100)
         assert asyncio.get_running_loop().time() == 0
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
 
     run(main())
 
@@ -230,7 +237,7 @@ def test_feeding_costs_the_same_for_the_first_word_and_the_last(
             if number % 1000 == 0:
                 await asyncio.sleep(0.1)
         answer.complete()
-        await answer.settled()
+        await settled(answer)
         return platform.counted
 
     async def main() -> None:
@@ -259,7 +266,8 @@ def test_an_answer_without_end_is_cut_and_says_so(store: ChatStore) -> None:
             answer.feed("x" * 999 + "\n")
         answer.cut()
         answer.feed("this, too")
-        await answer.finish("(1 tool used)")
+        answer.complete("(1 tool used)")
+        await settled(answer)
         shown = platform.shown()
         assert MOST_CHARS - 1000 < sum(text.count("x") for text in shown) <= MOST_CHARS
         assert shown[-1].endswith(f"{LEFT_OUT}\n\n(1 tool used)")
@@ -273,7 +281,8 @@ def test_an_answer_of_just_the_longest_size_is_whole(store: ChatStore) -> None:
         platform = ScriptedPlatform(LIMITS.replace(text_chars=4096))
         answer = outbox(platform, store).answer("c")
         answer.feed("x" * MOST_CHARS)
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
         assert "".join(platform.shown()) == "x" * MOST_CHARS
 
     run(main())

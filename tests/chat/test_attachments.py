@@ -140,6 +140,19 @@ def test_what_goes_is_a_copy(tmp_path: Path) -> None:
     assert folder.copy(str(tmp_path), 1, 1000) is None
 
 
+def test_what_has_become_a_link_since_it_was_found_does_not_go(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.png"
+    outside.write_bytes(PNG)
+    (tmp_path / "a.png").symlink_to(outside)
+    assert Folder(str(tmp_path / "files"), "memory", "c").copy(str(tmp_path / "a.png"), 1, 1000) is None
+
+
+@pytest.mark.timeout(5)
+def test_a_pipe_to_which_nobody_writes_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")
+    assert Folder(str(tmp_path / "files"), "memory", "c").copy(str(tmp_path / "a.png"), 1, 1000) is None
+
+
 def test_a_file_that_is_too_large_to_go_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     source = tmp_path / "a.png"
     source.write_bytes(PNG)

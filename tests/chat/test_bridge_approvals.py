@@ -172,6 +172,22 @@ def test_a_press_that_comes_late_or_twice_says_so_and_changes_nothing(stage: Sta
     run(main())
 
 
+def test_a_press_that_is_delivered_again_is_no_second_press(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage)
+            question = stage.platform.last()
+            deny = question.buttons[2].data
+            for _ in range(2):
+                stage.platform.presses_data(deny, question.id, id="p")
+            stage.platform.says("/status")
+            await stage.sees("state: ")
+            await stage.sees("Denied by `1`.")
+            assert not stage.platform.sees("is over")
+
+    run(main())
+
+
 def test_neither_strangers_nor_those_who_are_not_approvers_may_answer(stage: Stage) -> None:
     stage.allow = ("memory:1", "memory:2")
     stage.approvers = ("memory:2",)

@@ -127,6 +127,23 @@ def test_an_answer_that_is_only_a_picture_is_an_answer(stage: Stage) -> None:
     run(main())
 
 
+def test_a_picture_that_cannot_be_kept_does_not_cost_the_answer(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "files").write_text("in the way")
+    shot = ToolFinished("1", "Shot", "success", b64encode(PNG).decode(), "image")
+
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("show me")
+            await stage.asked()
+            await stage.answers("Here it is.", ToolStarted("1", "Shot"), shot)
+            await stage.sees("A picture was not sent: it cannot be kept:")
+            stage.platform.says("/retry")
+            await stage.sees("There is nothing to ask again.")
+            assert not stage.platform.sees("Error")
+
+    run(main())
+
+
 def test_a_file_that_came_has_its_own_name_for_the_agent(stage: Stage) -> None:
     async def main() -> None:
         async with stage.bridge():

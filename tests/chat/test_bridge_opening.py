@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,6 +64,22 @@ async def test_an_agent_that_knows_secrets_learns_those_of_the_platforms(tmp_pat
     session = await opener.open("a")
     assert session.clean("its-own-secret bots-token the-word") == "[redacted] [redacted] [redacted]"
     await session.close()
+
+
+class Trusting(Puppet):
+    """An agent whose own configuration allows a tool, and everything besides."""
+
+    settings = SimpleNamespace(allow=("Deploy",), auto_approve=True)
+
+
+async def test_an_agents_own_list_of_what_needs_no_question_counts_in_a_chat_and_its_blank_cheque_does_not(
+    tmp_path: Path,
+) -> None:
+    settings = SETTINGS.replace(workspace=str(tmp_path))
+    opener = Opener(settings, make=lambda spec, options: Puppet(), sessions=MemorySessions(), environ={})
+    trusting, plain = opener._policy(Trusting()), opener._policy(Puppet())
+    assert [policy.verdict("Deploy", "exec") for policy in (trusting, plain)] == ["allow", "ask"]
+    assert trusting.verdict("Bash", "exec") == "ask"
 
 
 async def test_secrets_that_are_written_down_in_a_profile_are_not_shown(tmp_path: Path) -> None:

@@ -83,7 +83,12 @@ def test_a_message_that_comes_while_the_session_is_being_closed_is_answered(tmp_
             await asyncio.wait_for(closing.wait(), 200)
             stage.platform.says("two")
             await stage.asked(2)
+            # It is still the one conversation of this chat: nobody is answered beside it.
+            stage.platform.says("three")
+            await stage.sees("1 message is waiting")
             await stage.answers("second")
+            await stage.asked(3)
+            await stage.answers("third")
             assert not stage.platform.sees("Error")
 
     run(main())

@@ -52,6 +52,21 @@ def test_a_button_asks_the_message_that_it_stands_under_and_goes(stage: Stage) -
     run(main())
 
 
+def test_no_secret_is_in_what_takes_the_place_of_a_button(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.environ = {"MATRIX_PASSWORD": "hunter-two-2"}
+
+    async def main() -> None:
+        await interrupt(stage, "say hunter-two-2")
+        async with stage.bridge():
+            await stage.sees("interrupted")
+            stage.platform.presses("Ask again")
+            await stage.asked(2)
+            await stage.sees("`say [redacted]`. Asked again by `1`.")
+
+    run(main())
+
+
 def test_a_button_that_is_pressed_twice_asks_once_and_nothing_older(stage: Stage) -> None:
     async def main() -> None:
         await interrupt(stage, "one")

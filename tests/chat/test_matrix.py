@@ -40,7 +40,7 @@ async def server() -> AsyncIterator[Scripted]:
 
 @pytest.fixture
 async def platform(server: Scripted, tmp_path: Path) -> AsyncIterator[MatrixPlatform]:
-    made = MatrixPlatform(server.url, token="t", state_dir=str(tmp_path / "state"))
+    made = MatrixPlatform(server.url, token="t", state_dir=str(tmp_path / "state"), may_invite=lambda who: who == ANN)
     await made.open()
     yield made
     await made.close()
@@ -59,9 +59,9 @@ def news(server: Scripted, *batches: list[dict[str, Any]]) -> None:
     server.answers("/sync", sync)
 
 
-def reaction(event: str, message: str, key: str) -> dict[str, Any]:
+def reaction(event: str, message: str, key: str, sender: str = ANN) -> dict[str, Any]:
     relation = {"rel_type": "m.annotation", "event_id": message, "key": key}
-    return {"type": "m.reaction", "event_id": event, "sender": ANN, "content": {"m.relates_to": relation}}
+    return {"type": "m.reaction", "event_id": event, "sender": sender, "content": {"m.relates_to": relation}}
 
 
 async def first(platform: MatrixPlatform) -> Inbound | Pressed:
@@ -137,6 +137,13 @@ async def test_a_press_after_a_restart_is_known_from_the_message_itself(
     server.answers("/event/", lambda asked: (200, ours if asked.path.endswith("$ours") else theirs))
     news(server, [reaction("$r1", "$theirs", "✅ Approve"), reaction("$r2", "$ours", "✅ Approve")])
     assert await first(platform) == Pressed("$r2", ROOM, ANN, "$ours", "a:1")
+
+
+async def test_what_a_stranger_reacts_to_is_not_looked_at(server: Scripted, platform: MatrixPlatform) -> None:
+    server.answers("/event/", lambda _: (200, {"sender": ME, "content": {BUTTONS: {"Approve": "a:1"}}}))
+    news(server, [reaction("$r1", "$ours", "Approve", "@eve:here"), HELLO])
+    assert isinstance(await first(platform), Inbound)
+    assert server.requests("/event/") == []
 
 
 async def test_a_press_is_not_lost_because_the_connection_breaks(

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox
+from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery.answer import FIRST_SECONDS
 from trunkline.chat.delivery.rows import Words
 from trunkline.chat.delivery.states import State
@@ -33,7 +33,8 @@ def test_when_the_first_message_is_in_doubt_the_answer_goes_on_after_what_it_hel
         answer.feed("two\n")
         await asyncio.sleep(5)
         answer.feed("three\n```\nDone.")
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
         assert platform.shown()[int(arrived) :] == ["```py\ntwo\nthree\n```\nDone."]
         assert [(row.state, row.summary) for row in box.unsettled()] == [(State.UNKNOWN, "```py one")]
         await box.close()
@@ -52,7 +53,7 @@ def test_when_every_message_is_in_doubt_the_answer_still_goes_on(store: ChatStor
             await asyncio.sleep(30)
         answer.feed("word " * 30)
         answer.complete()
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
         shown = platform.shown()
         assert shown[:3] == ["```\none\n```", "```\ntwo\n```", "```\nthree\n```"]
         assert " ".join(shown).replace("```", "").split() == ["one", "two", "three", "four", *["word"] * 30]
@@ -75,7 +76,7 @@ def test_when_the_answer_ends_while_its_first_message_is_in_doubt_the_rest_is_no
         answer.feed(" two " + "word " * 30)
         answer.complete()
         platform.gate.set()
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
         shown = platform.shown()
         assert " ".join(shown).split() == ["one", "two", *["word"] * 30]
         assert [row.summary for row in box.unsettled()] == shown[:1] == ["one"]
@@ -130,7 +131,7 @@ def test_what_a_new_message_would_repeat_of_one_in_doubt_is_not_sent(store: Chat
         # Now the message is too long, and ends where the one in doubt had not yet ended.
         answer.feed(" dd" * 10)
         answer.complete()
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
         assert platform.shown() == [f"{second} cc" + " dd" * 10]
         assert [row.body for row in box.unsettled()] == [Words(f"{first}\n\n{second}")]
         await box.close()
@@ -148,7 +149,8 @@ def test_a_message_that_was_deleted_during_the_answer_is_sent_anew(store: ChatSt
         answer.feed(" two")
         await asyncio.sleep(2)
         answer.feed(" three")
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
         assert platform.shown() == ["one two three"]
 
     run(main())
@@ -163,8 +165,8 @@ def test_an_answer_to_a_chat_that_is_gone_is_kept_whole_for_people(store: ChatSt
         answer.feed("one")
         await asyncio.sleep(3)
         answer.feed(" two")
-        await answer.finish()
-        assert await answer.settled() is State.FAILED
+        answer.complete()
+        assert await settled(answer) is State.FAILED
         assert [row.summary for row in box.unsettled()] == ["one two"]
         await box.close()
 
@@ -184,7 +186,8 @@ def test_a_full_disk_during_an_answer_loses_nothing_once_there_is_room(store: Ch
             answer.complete()
         store.execute("PRAGMA query_only = OFF")
         answer.feed("three")
-        await answer.finish()
+        answer.complete()
+        await settled(answer)
         assert " ".join(platform.shown()).split() == ["one", *["two"] * 60, "three"]
 
     run(main())
@@ -251,7 +254,7 @@ def test_a_key_that_was_used_with_an_older_text_is_followed_by_a_change(store: C
         answer.feed(" two")
         answer.complete()
         platform.gate.set()
-        assert await answer.settled() is State.SENT
+        assert await settled(answer) is State.SENT
         assert platform.shown() == ["one two"]
 
     run(main())

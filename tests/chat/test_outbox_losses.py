@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox
+from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import rows as rows_module
 from trunkline.chat.delivery.lane import DISK_SECONDS
 from trunkline.chat.delivery.losses import LOST
@@ -231,7 +231,7 @@ def test_what_nobody_can_miss_is_forgotten(store: ChatStore) -> None:
         await asyncio.sleep(10)
         answer.complete()
         posting = box.post("c", "hello")
-        await answer.settled()
+        await settled(answer)
         await posting.settled()
         assert Rows(store).unsettled() == Rows(store).unfinished("scripted") == []
         assert len(platform.calls) == 3

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trunkline.chat.plain import block
-from trunkline.chat.showing import MOST_FAILURE_CHARS, MOST_FAILURES, Showing
-from trunkline.core.events import Envelope, Event, Failed, TextDelta, TurnEnded
+from trunkline.chat.showing import MOST_FAILURE_CHARS, MOST_FAILURES, MOST_PICTURES, Showing
+from trunkline.core.events import Envelope, Event, Failed, TextDelta, ToolFinished, TurnEnded
 
 
 class Taken:
@@ -42,6 +42,11 @@ async def test_of_many_errors_the_first_are_told_and_the_rest_counted() -> None:
 async def test_what_is_kept_of_an_answer_is_bounded_and_what_is_shown_is_not() -> None:
     showing = shown(*[TextDelta("x" * 100_000)] * 5)
     assert 200_000 <= len(showing.text) <= 300_000
+
+
+async def test_of_many_pictures_of_tools_the_first_are_kept() -> None:
+    taken = [ToolFinished(f"c{n}", "Shot", "success", f"picture {n}", "image") for n in range(MOST_PICTURES + 5)]
+    assert shown(*taken).pictures == [f"picture {n}" for n in range(MOST_PICTURES)]
 
 
 def test_a_block_of_megabytes_is_cut_before_it_is_made_visible() -> None:

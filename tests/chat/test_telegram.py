@@ -242,6 +242,16 @@ class TestReceiving:
         assert len(await take(bot, 1)) == 1
         assert clock.waits == [FIRST_WAIT_SECONDS, 2 * FIRST_WAIT_SECONDS, 17, 8 * FIRST_WAIT_SECONDS]
 
+    @pytest.mark.parametrize("result", ['[{"message":{"message_id":1}}]', '"none"', "null", "{}"])
+    async def test_what_can_never_be_confirmed_is_not_asked_for_without_a_pause(
+        self, server: TelegramServer, bot: TelegramPlatform, clock: Clock, result: str
+    ) -> None:
+        server.world.says(7, 7, "one")
+        for _ in range(2):
+            server.answer("getUpdates", 200, f'{{"ok":true,"result":{result}}}'.encode())
+        assert len(await take(bot, 1)) == 1
+        assert clock.waits == [FIRST_WAIT_SECONDS, 2 * FIRST_WAIT_SECONDS]
+
     async def test_an_update_that_cannot_be_read_does_not_stop_the_others(
         self, server: TelegramServer, bot: TelegramPlatform, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -28,8 +28,8 @@ class TidyFileStore(FileStore):
         super().__init__(directory)
         self._logs: list[FileLog] = []
 
-    def create(self, session: str, workspace: str) -> FileLog:
-        self._logs.append(super().create(session, workspace))
+    def create(self, session: str, workspace: str, agent: str | None = None) -> FileLog:
+        self._logs.append(super().create(session, workspace, agent))
         return self._logs[-1]
 
     def open(self, session: str) -> FileLog:

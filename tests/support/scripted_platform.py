@@ -7,8 +7,10 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
+from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.outbox import Outbox
+from trunkline.chat.delivery.states import State, worst
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, Pressed, SendFailed
 
@@ -147,3 +149,8 @@ class ScriptedPlatform:
 def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
     """One without chance: waits are half of what they may be, and what was asked for."""
     return Outbox(platform, store, chance=lambda: 0.0)
+
+
+async def settled(answer: Answer) -> State:
+    """How an answer that is complete ended: the worst of its messages. Waits for as long as it takes."""
+    return worst([await message.settled() for message in answer._messages])

@@ -92,7 +92,11 @@ class Folder:
         return path
 
     def picture(self, data: str, number: int) -> Outgoing | None:
-        """Keep a picture that a tool gave, in base64; None if it is none."""
+        """Keep a picture that a tool gave, in base64; None if it is none.
+
+        Raises:
+            SendFailed: it cannot be kept. The text is for people.
+        """
         from trunkline.tools import pictures
 
         try:
@@ -103,7 +107,10 @@ class Folder:
         if kind is None:
             return None
         name = f"picture.{kind.rpartition('/')[2]}"
-        return Outgoing(self._write("out", number, name, raw), "image", name)
+        try:
+            return Outgoing(self._write("out", number, name, raw), "image", name)
+        except OSError as error:
+            raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
 
     def copy(self, source: str, number: int, most: int) -> Outgoing | None:
         """Keep a copy of a file to send; None if it cannot be read, or is no regular file. May take a while.

@@ -176,7 +176,10 @@ class Turn:
         found: list[Outgoing | None] = []
         complaints: list[str] = []
         for data in showing.pictures:
-            found.append(await desk.aside(partial(folder.picture, data, number)))
+            try:
+                found.append(await desk.aside(partial(folder.picture, data, number)))
+            except SendFailed as error:
+                complaints.append(f"A picture was not sent: {sentence(str(error))}")
         workspace = conversation.settings.workspace
         for path in await desk.aside(partial(attachments.shown, showing.text, workspace)):
             try:

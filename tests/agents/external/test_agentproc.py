@@ -298,6 +298,15 @@ async def test_the_session_is_kept_as_soon_as_it_is_known(sh: Script) -> None:
     await conversation.close()
 
 
+async def test_a_session_that_is_closed_is_not_written_to_any_more() -> None:
+    journal = MemoryJournal()
+    conversation = await AgentProcAgent(Profile(("true",))).open(request(journal=journal))
+    await conversation.close()
+    conversation._keep("s1")
+    assert journal.records == []
+    assert conversation.session_id == "s1"
+
+
 async def test_thinking_is_thinking_and_other_roles_are_signs_of_life(py: Script) -> None:
     script = (
         "for role in ('thinking', 'output', 'plan'): print(json.dumps({'type': 'partial', 'text': role, 'role': role}))"

@@ -90,6 +90,17 @@ def test_another_release_reads_anew(path: str, read: list[str], monkeypatch: pyt
     assert len(read) == 2
 
 
+def test_two_profiles_of_one_checksum_are_not_mistaken_for_each_other(
+    path: str, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile_cache, "crc32", lambda data: 1)
+    profile_cache.find(path)
+    other = path.replace("p.yaml", "q.yaml")
+    Path(other).write_text("command: other")
+    assert profile_cache.find(other).command == ("other",)
+    assert read == [path, other]
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"key":1,"fields":{}}', b"\xff"])
 def test_a_damaged_entry_is_read_anew_and_replaced(path: str, read: list[str], damage: bytes) -> None:
     expected = profile_cache.find(path)

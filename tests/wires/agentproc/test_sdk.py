@@ -14,6 +14,7 @@ import pytest
 
 from trunkline.base.signals import ENDING
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
+from trunkline.wires.agentproc import serve_voices
 from trunkline.wires.agentproc.messages import Dialect
 from trunkline.wires.agentproc.sdk import (
     APOLOGY,
@@ -25,8 +26,9 @@ from trunkline.wires.agentproc.sdk import (
     own_id,
     portable_id,
 )
-from trunkline.wires.agentproc.sdk_forms import form
+from trunkline.wires.agentproc.sdk_bridge import Bridge
 from trunkline.wires.agentproc.sdk_pipes import Signals
+from trunkline.wires.agentproc.serve_voices import CUT
 
 HELLO = {"AGENT_MESSAGE": "hello"}
 QUIETLY = HELLO | {"AGENT_STREAMING": "0"}
@@ -100,6 +102,61 @@ def test_partials_are_lines_at_once_and_empty_ones_are_none() -> None:
 def test_a_bridge_that_does_not_stream_gets_the_reply_or_the_partials_where_they_were_all_of_it() -> None:
     assert partials("thinking ... ", reply="done").run(QUIETLY) == (["done"], 0)
     assert partials("all ", "of it").run(QUIETLY) == (["all of it"], 0)
+
+
+# More than bridges read in one line
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces that can be counted."""
+    monkeypatch.setattr(serve_voices, "LONGEST_PIECE", 4)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_long_partial_becomes_several_lines() -> None:
+    assert partials("123456789").run(HELLO)[0] == [f'AGENT_PARTIAL:"{piece}"' for piece in ("1234", "5678", "9")]
+    said, _ = events(partials("123456789"), turn_line())
+    assert [event["text"] for event in said[:-1]] == ["1234", "5678", "9"]
+    assert said[-1] == {"type": "result", "text": "1234" + CUT}
+
+
+@pytest.mark.usefixtures("short")
+def test_a_long_reply_is_broken_into_lines_or_pieces_and_none_of_them_is_taken_for_protocol() -> None:
+    assert agent(returning("1234AGENT_ERROR:x\n\n56")).run(HELLO)[0] == ["1234", "AGEN", "T_ER", "ROR:", "x", "", "56"]
+    said, _ = events(agent(returning("12345")), turn_line())
+    assert said == [
+        {"type": "partial", "text": "1234"},
+        {"type": "partial", "text": "5"},
+        {"type": "result", "text": "1234" + CUT},
+    ]
+
+
+def test_where_a_long_line_is_broken_no_line_of_the_protocol_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_voices, "LONGEST_PIECE", 20)
+    assert agent(returning("1" * 20 + "AGENT_ERROR:x")).run(HELLO)[0] == ["1" * 20, " AGENT_ERROR:x"]
+
+
+@pytest.mark.usefixtures("short")
+def test_a_character_of_two_halves_is_not_cut_apart() -> None:
+    assert partials("123\ud83d\ude00").run(HELLO)[0] == ['AGENT_PARTIAL:"123\U0001f600"']
+
+
+@pytest.mark.usefixtures("short")
+def test_a_long_error_is_cut() -> None:
+    @agent
+    def main(turn: Turn) -> None:
+        raise AgentError("12345")
+
+    assert main.run(HELLO) == ([f"AGENT_ERROR:{json.dumps('1234' + CUT, ensure_ascii=False)}"], 1)
+    assert events(main, turn_line())[0] == [{"type": "error", "message": "1234" + CUT}]
+
+
+def test_what_is_too_long_to_be_asked_is_not_allowed_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_voices, "MAX_LINE", 50)
+    allow = b'{"type":"permission_response","request_id":"permission-1","behavior":"allow"}\n'
+    said, _ = events(asking, turn_line(permission=True) + allow)
+    assert said == [{"type": "result", "text": "False"}]
 
 
 # Failures
@@ -244,8 +301,8 @@ class Nothing:
 @pytest.mark.parametrize(("dialect", "what"), [("0.1", "There is no message"), ("0.4", "The turn is too long.")])
 def test_what_is_wrong_with_the_input_is_told(dialect: Dialect, what: str) -> None:
     said: list[bytes] = []
-    spoken = form(dialect, {"AGENT_PROTOCOL_VERSION": "0.1"}, Nothing(), said.append)
-    assert agent(returning("x"))._answer(spoken, None) == 1
+    bridge = Bridge(dialect, {"AGENT_PROTOCOL_VERSION": "0.1"}, Nothing(), said.append)
+    assert agent(returning("x"))._answer(bridge, None) == 1
     assert len(said) == 1
     assert what in said[0].decode()
 
@@ -292,10 +349,10 @@ def test_0_4_tells_a_session_at_once_without_hiding_the_reply() -> None:
         return "hi"
 
     said, _ = events(main, turn_line())
-    assert [(event["type"], event["text"], event["session_id"]) for event in said] == [
-        ("partial", "", "s1"),
-        ("partial", "hi", "s1"),
-        ("result", "hi", "s1"),
+    assert said == [
+        {"type": "partial", "text": "", "session_id": "s1"},
+        {"type": "partial", "text": "hi"},
+        {"type": "result", "text": "hi", "session_id": "s1"},
     ]
 
 

@@ -31,8 +31,9 @@ from trunkline.core.faults import RemoteProtocolError
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
+from trunkline.wires.agentproc import serve_voices
 from trunkline.wires.agentproc.messages import Attachment, Dialect, Turn
-from trunkline.wires.agentproc.serve import NOBODY_LEFT, Server, Witness, user_message
+from trunkline.wires.agentproc.serve import NOBODY_LEFT, NOT_ASKED, Server, Witness, user_message
 from trunkline.wires.agentproc.serve_voices import LONGEST_PIECE, LineVoice, voice
 
 
@@ -339,6 +340,26 @@ def test_whatever_is_no_clear_yes_to_what_was_asked_is_a_no(response: dict[str, 
             await turn.say(TurnEnded("success"))
 
     run(main())
+
+
+def test_what_is_too_long_to_be_asked_is_denied_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with served("0.4", permission=True) as turn:
+            monkeypatch.setattr(serve_voices, "MAX_LINE", 50)
+            turn.puppet.say(ASKED)
+            await until(lambda: turn.puppet.decisions)
+            assert turn.puppet.decisions == [("call one", Deny(NOT_ASKED))]
+            await turn.say(TurnEnded("success"))
+            assert "permission_request" not in [event["type"] for event in turn.bridge.events]
+
+    run(main())
+
+
+def test_a_bridge_that_does_not_stream_reads_a_long_answer_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_voices, "LONGEST_PIECE", 4)
+    lines = LineVoice(streaming=False)
+    assert lines.text("12345") == b""
+    assert lines.answer() == b"1234\n5\n"
 
 
 def test_lines_from_the_bridge_that_answer_nothing_are_left_out_and_the_turn_goes_on() -> None:

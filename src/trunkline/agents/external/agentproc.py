@@ -146,10 +146,13 @@ class AgentProcConversation:
 
     async def close(self) -> None:
         await self.cancel()
-        if self._running is not None:
-            self._running.leave()
-            await self._running.over.wait()
-        self._closed = True
+        try:
+            if self._running is not None:
+                self._running.leave()
+                await self._running.over.wait()
+        finally:
+            # Also if nobody waited for that: whatever ends later must not write to a journal that is closed.
+            self._closed = True
 
     async def _work(self, message: UserMessage, tell: Telling) -> TurnEnded:
         if self._running is not None:

@@ -20,7 +20,6 @@ from trunkline.chat.delivery.lane import DISK_SECONDS
 from trunkline.chat.delivery.message import Message
 from trunkline.chat.delivery.rows import Words
 from trunkline.chat.delivery.splitting import advance, closed
-from trunkline.chat.delivery.states import State, worst
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -38,9 +37,6 @@ MOST_NEW_CHARS = 64 * 1024
 MOST_CHARS = 200_000
 
 LEFT_OUT = "(the rest of this answer was left out)"
-
-#: How long `finish` waits for the answer to be shown. What is not shown by then goes on by itself.
-FINISH_SECONDS = 30.0
 
 
 class Answer:
@@ -110,23 +106,6 @@ class Answer:
                 self._rest = f"{before}\n\n{footer}" if before.strip() else footer
             self._settle()
             self._complete = True
-
-    async def settled(self) -> State:
-        """How it ended: `sent`, or the worst of its messages. Waits for as long as it takes."""
-        return worst([await message.settled() for message in self._messages])
-
-    async def finish(self, footer: str = "") -> None:
-        """`complete`, and wait until it is shown, for a bounded time. What is not shown by then goes on by itself.
-
-        Raises:
-            ConfigError: it could not be written to the disk.
-        """
-        self.complete(footer)
-        try:
-            async with asyncio.timeout(FINISH_SECONDS):
-                await self.settled()
-        except TimeoutError:
-            pass
 
     def _wait(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)

@@ -119,7 +119,6 @@ class Kept(Value):
     """What the agent's name stood for when the session began; empty: not known."""
     workspace: str = ""
     """Where the session works; empty: not known."""
-    mode: str | None = None
 
 
 class ChatStore:

@@ -49,7 +49,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def nobody(sender: str) -> bool:
-    """Whose invitations are accepted if nothing else is said."""
+    """Who is let in if nothing else is said."""
     return False
 
 
@@ -67,7 +67,7 @@ class MatrixPlatform:
         may_invite: Callable[[str], bool] = nobody,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Connects to nobody yet.
+        """Connects to nobody yet. `may_invite` says who is let in: others' invitations and presses count for nothing.
 
         Raises:
             ConfigError: there are no credentials, the address is none, or `matrix-nio` is missing.
@@ -248,6 +248,9 @@ class MatrixPlatform:
     async def _pressed(self, reaction: events.Reaction, stream: Stream) -> Pressed | None:
         meanings = self._signs.meanings(reaction.message)
         if meanings is None:
+            if not self._may_invite(reaction.sender):
+                # Anybody in a room can react to anything, all day, and everybody would wait for the looking.
+                return None
             request = self._api.room_get_event("", reaction.room, reaction.message)
             event = await stream.business(f"`{reaction.room}`: looking at what somebody reacted to", request)
             meanings = content.meanings(event or {}, self.user)

@@ -35,6 +35,8 @@ CONFLICT_SECONDS = 2.0
 #: A button's sign that something is going on may as well time out.
 ACKNOWLEDGE_SECONDS = 5.0
 
+NO_UPDATES = "What came instead holds no update."
+
 #: A line of the help: a command, with what may stand behind it, and what it does.
 _HELP = re.compile(r"^`/(\w+)[^`]*` (.+)$", re.MULTILINE)
 
@@ -129,18 +131,24 @@ async def _poll(api: Api, offset: int | None, seconds: int, sleep: Sleep) -> lis
     parameters = {"offset": offset, "timeout": seconds, "allowed_updates": updates.ALLOWED}
     wait = FIRST_WAIT_SECONDS
     while not api.is_closed():
+        asked = None
+        problem: object
         try:
             found = await api.call("getUpdates", parameters, seconds=seconds + POLL_GRACE_SECONDS)
+            batch = updates.in_order(found)
+            if batch or found == []:
+                return batch
+            # Nothing of it could be confirmed: it would come again at once, and without end.
+            problem = NO_UPDATES
         except SendFailed as error:
             if api.is_closed():
                 break
             asked = error.seconds if isinstance(error, NotNow) else None
             conflict = isinstance(error, Refused) and error.code == 409
-            logger.warning("No messages from Telegram: %s", _conflict(error) if conflict else error)
-            await sleep(asked or wait)
-            wait = min(2 * wait, LONGEST_WAIT_SECONDS)
-        else:
-            return updates.in_order(found)
+            problem = _conflict(error) if conflict else error
+        logger.warning("No messages from Telegram: %s", problem)
+        await sleep(asked or wait)
+        wait = min(2 * wait, LONGEST_WAIT_SECONDS)
     return []
 
 

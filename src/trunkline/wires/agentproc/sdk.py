@@ -36,7 +36,7 @@ from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
 from trunkline.wires.agentproc import codec, sdk_pipes, serve_input
 from trunkline.wires.agentproc.codec import own_id, portable_id
 from trunkline.wires.agentproc.messages import Attachment
-from trunkline.wires.agentproc.sdk_forms import Form, form
+from trunkline.wires.agentproc.sdk_bridge import Bridge
 from trunkline.wires.agentproc.sdk_pipes import EXIT_BROKEN_PIPE, Signals
 from trunkline.wires.agentproc.serve_input import local_path
 
@@ -61,11 +61,10 @@ class AgentError(Exception):
 class Turn:
     """One message, and what can be said while it is answered. Its methods may be called from any thread."""
 
-    def __init__(self, form: Form) -> None:
-        self._form = form
-        self._told = form.told()
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._told = bridge.told()
         self._session_id = self._bridge_knows = self._told.session_id
-        self._said: list[str] = []
 
     @property
     def message(self) -> str:
@@ -125,8 +124,7 @@ class Turn:
     def partial(self, text: str) -> None:
         """Show a piece of the answer at once, if the bridge streams. What the handler returns comes after it."""
         if text:
-            self._said.append(text)
-            self._form.partial(text)
+            self._bridge.say(self._bridge.voice.text(text))
 
     def ask(self, tool: str, input: Mapping[str, Any] | None = None, description: str = "") -> bool:
         """Ask the person in the chat for permission to use a tool, and wait for the answer.
@@ -134,20 +132,20 @@ class Turn:
         Where nobody can be asked (0.1, or a bridge that does not offer it), the answer is no, at once. An `async`
         handler says `await asyncio.to_thread(turn.ask, ...)`.
         """
-        return self._told.permission and self._form.ask(tool, dict(input or {}), description)
+        return self._told.permission and self._bridge.ask(tool, dict(input or {}), description)
 
     def _tell_session(self, *, now: bool = False) -> None:
         if self._session_id and self._session_id != self._bridge_knows:
             self._bridge_knows = self._session_id
-            self._form.session(self._session_id, now=now)
+            self._bridge.say(self._bridge.voice.session(self._session_id, now=now))
 
     def _end(self, reply: Reply) -> None:
         self._tell_session()
-        self._form.reply(reply, "".join(self._said))
+        self._bridge.say(self._bridge.voice.answer(reply))
 
     def _fail(self, message: str) -> None:
         self._tell_session()
-        self._form.error(message)
+        self._bridge.say(self._bridge.voice.error(message))
 
 
 def _is_session_id(text: str) -> bool:
@@ -180,8 +178,8 @@ class AgentProcess:
             sys.stderr.write(f"{remark}\n")
         try:
             reading, writing = claim(needs_input=False)
-            spoken = form(dialect, environ, sdk_pipes.Input(reading), sdk_pipes.Output(writing))
-            code: int | str | None = self._answer(spoken, signals)
+            bridge = Bridge(dialect, environ, sdk_pipes.Input(reading), sdk_pipes.Output(writing))
+            code: int | str | None = self._answer(bridge, signals)
         except SystemExit as left:
             code = left.code
         except OSError as error:
@@ -196,18 +194,18 @@ class AgentProcess:
         `stdin` is what a bridge of dialect 0.4 writes: the line of the turn, then answers to `ask`.
         """
         said: list[bytes] = []
-        spoken = form(serve_input.dialect_of(environ), environ, _Given(stdin), said.append)
+        bridge = Bridge(serve_input.dialect_of(environ), environ, _Given(stdin), said.append)
         try:
-            code = self._answer(spoken, None)
+            code = self._answer(bridge, None)
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
         return b"".join(said).decode().split("\n")[:-1], code
 
-    def _answer(self, spoken: Form, signals: Signals | None) -> int:
+    def _answer(self, bridge: Bridge, signals: Signals | None) -> int:
         try:
-            turn = Turn(spoken)
+            turn = Turn(bridge)
         except RemoteProtocolError as fault:
-            spoken.error(str(fault))
+            bridge.say(bridge.voice.error(str(fault)))
             return EXIT_FAILED
         try:
             turn._end(self._reply(turn, signals))

@@ -21,7 +21,7 @@ from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec_ndjson
 from trunkline.wires.agentproc.codec import MAX_LINE
-from trunkline.wires.agentproc.messages import Attachment, PermissionResponse, Turn
+from trunkline.wires.agentproc.messages import Attachment, PermissionRequest, PermissionResponse, Turn
 from trunkline.wires.agentproc.serve_input import local_path
 from trunkline.wires.agentproc.serve_voices import Voice
 
@@ -35,6 +35,7 @@ STOPPED = "The agent stopped before it had answered."
 UNANSWERED = "The agent could not answer and did not say why."
 CRASHED = "The agent failed. Its log says why."
 NOBODY_LEFT = "The bridge has closed its end: nobody can be asked any more"
+NOT_ASKED = "Nobody could be asked: the bridge does not take such a question, or it is too long"
 
 
 class Output(Protocol):
@@ -205,18 +206,20 @@ class Server:
         # An id of our own: an agent's may hold what the protocol does not allow there.
         request_id = f"permission-{self._requests}"
         self._asked[request_id] = request
-        if self._deserted:
+        asked = PermissionRequest(request_id, request.name, request.args, request.description, request.call_id)
+        line = b"" if self._deserted else self._voice.request(asked)
+        self._say(line)
+        if not line:
             # Later: the session is in the middle of showing this.
-            self._loop.call_soon(self._decide, request_id, Deny(NOBODY_LEFT))
-        else:
-            self._say(self._voice.request(request_id, request))
+            reason = NOBODY_LEFT if self._deserted else NOT_ASKED
+            self._loop.call_soon(self._decide, request_id, Deny(reason))
 
     def _ended(self, event: core.TurnEnded) -> None:
         self._asked.clear()
         if self.over.done():
             return
         if event.outcome == "success":
-            self._say(self._voice.answer(event.usage))
+            self._say(self._voice.answer(usage=event.usage))
             self.over.set_result(0)
             return
         kind, text = ("cancelled", STOPPED) if event.outcome == "cancelled" else ("agent", UNANSWERED)
