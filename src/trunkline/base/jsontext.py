@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import accumulate
 from json.encoder import encode_basestring, encode_basestring_ascii
 from math import isfinite
 from typing import Any
@@ -18,17 +19,27 @@ MAX_DEPTH = 200
 #: Larger integers are no numbers to any reader, and Python itself refuses to spell those of thousands of digits.
 _MAX_BITS = 1024
 
+#: Every integer of so many digits is a double.
+_EXACT_DIGITS = 15
+
 #: The JSON string literal of a text, quotes included, non-ASCII characters as they are.
 quote = encode_basestring
 #: The same in ASCII alone: the one that can carry lone surrogates, which UTF-8 cannot.
 quote_ascii = encode_basestring_ascii
 
+#: Brackets alone, as 2 for one that opens and 0 for one that closes.
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_DOWN_OR_UP = bytes.maketrans(b"[]{}", bytes((2, 0, 2, 0)))
+
 #: A string, whole or cut off by the end of the text: what is left without them is structure.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
-def loads(data: bytes, max_depth: int = MAX_DEPTH, max_values: int | None = None) -> Any:
+def loads(data: bytes, max_depth: int = MAX_DEPTH, max_values: int | None = None, *, doubles: bool = False) -> Any:
     """Parse one JSON text in UTF-8.
+
+    With `doubles`, numbers are what JavaScript takes them for: long integers are rounded, and what is beyond double
+    range is infinite.
 
     Raises:
         ValueError: it is not JSON, not UTF-8, nested deeper than `max_depth`, or made of more than `max_values`
@@ -36,18 +47,18 @@ def loads(data: bytes, max_depth: int = MAX_DEPTH, max_values: int | None = None
     """
     if max_values is not None and len(data) > max_values and _more_values_than(data, max_values):
         raise ValueError(f"more than {max_values} members and items")
+    # Before it is parsed: where a library has lifted the limit on recursion, the parser would exhaust the stack. Only a
+    # text with that many brackets can be that deep, so the common line is not looked at.
+    if data.count(b"[") + data.count(b"{") > max_depth and _deepest(data) > max_depth:
+        raise ValueError(f"nested deeper than {max_depth} levels")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"invalid UTF-8 at byte {error.start}") from None
     try:
-        value = _decoder.decode(text.removeprefix("\ufeff"))
+        return (_double_decoder if doubles else _decoder).decode(text.removeprefix("\ufeff"))
     except RecursionError:
         raise ValueError(f"nested deeper than {max_depth} levels") from None
-    # Only a text with that many brackets can be that deep: the common line is not walked.
-    if text.count("[") + text.count("{") > max_depth and _deeper_than(value, max_depth):
-        raise ValueError(f"nested deeper than {max_depth} levels")
-    return value
 
 
 def dumps(value: Any) -> bytes:
@@ -98,15 +109,15 @@ def _finite_float(text: str) -> float:
     return number
 
 
-def _deeper_than(value: Any, limit: int) -> bool:
-    """Whether containers stand in one another more than `limit` deep. Level by level, so that it needs no stack."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [outer for outer in level if isinstance(outer, dict | list)]
-        if not level:
-            return False
-        level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)]
-    return True
+def _double(text: str) -> int | float:
+    """An integer, as far as a double holds it exactly."""
+    return int(text) if len(text) <= _EXACT_DIGITS else float(text)
+
+
+def _deepest(data: bytes) -> int:
+    """How many brackets are open at once, at most."""
+    brackets = _STRING.sub(b"", data).translate(_DOWN_OR_UP, _NO_BRACKETS)
+    return max(accumulate(step - 1 for step in brackets), default=0)
 
 
 def _carried(value: Any) -> Any:
@@ -123,5 +134,6 @@ def _carried(value: Any) -> Any:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite_float)
+_double_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_double)
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _ascii_encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))

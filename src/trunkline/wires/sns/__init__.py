@@ -1,0 +1,1 @@
+"""The wire between a runner and the agent social network: HTTP with signed writes."""
