@@ -14,7 +14,12 @@ import sys
 from pathlib import Path
 
 # (command that must be on PATH, Debian package that brings it)
-TEST_NEEDS: tuple[tuple[str, str], ...] = ()
+TEST_NEEDS: tuple[tuple[str, str], ...] = (
+    ("chromium", "chromium"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("pg_ctlcluster", "postgresql"),
+)
 
 # Another apt-get (unattended upgrades, a second clone) may hold dpkg's lock for a while; longer than this is a fault.
 DPKG_LOCK_SECONDS = 120

@@ -40,6 +40,8 @@ _SCRUBBED_NAMES = frozenset(
 )  # fmt: skip
 
 _UNAVAILABLE = "unavailable component: "
+# Where pictures of pages go.
+_KEPT_NAMES = ("TRUNKLINE_TEST_OUTPUT",)
 # Inherited by whatever a test starts, however far it wanders from its process group or parent.
 _MARK = "TRUNKLINE_TEST_RUN"
 # pytest keeps the running test's name here; so each process carries the name of the test that started it.
@@ -87,6 +89,8 @@ def pytest_sessionstart() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for name in list(os.environ):
+        if name in _KEPT_NAMES:
+            continue
         if name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES) or name.endswith(_SCRUBBED_SUFFIXES):
             del os.environ[name]
     os.environ[_MARK] = uuid.uuid4().hex

@@ -1,0 +1,116 @@
+"""An ASGI application as a server: uvicorn in the event loop that is running, until it is told to stop.
+
+It ends in bounded time: answers that have begun get a few seconds, and the rest is cut off. Signals are left to the
+program that it is a part of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+#: How long answers that have begun may take when the server is to stop.
+GRACE_SECONDS = 4
+#: Connections that the system keeps for us while we are busy: enough for a burst of clients.
+BACKLOG = 512
+#: Connections at once. The usual limit of open files is 1024, and the program needs some itself.
+MAX_CONNECTIONS = 900
+#: How long a connection may be idle between two requests.
+KEEP_ALIVE_SECONDS = 15
+
+
+class CannotListen(OSError):
+    """The address cannot be had; `strerror` says why."""
+
+
+async def serve(
+    app: Any,
+    host: str,
+    port: int,
+    stop: asyncio.Event,
+    reachable: Callable[[str, int], None],
+    *,
+    stopping: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until `stop` is set.
+
+    Args:
+        port: 0 for any that is free.
+        reachable: told the address and the port as soon as requests are answered.
+        stopping: called before answers that have begun are waited for: to end those that never would.
+
+    Raises:
+        CannotListen: it cannot listen there.
+        ModuleNotFoundError: uvicorn is not installed.
+    """
+    with _listening(host, port) as listener:
+        server = _server(app, lambda: reachable(host, listener.getsockname()[1]))
+        serving = asyncio.create_task(server.serve([listener]), name="server")
+        waiting = asyncio.create_task(stop.wait(), name="wait for stop")
+        try:
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            server.should_exit = True
+            stopping()
+            await asyncio.wait({serving})
+        serving.result()
+
+
+def _server(app: Any, started: Callable[[], None]) -> Server:
+    import uvicorn
+
+    from trunkline.base.asgi_protocol import BoundedHttp
+
+    class Quiet(uvicorn.Server):
+        """Says when it is ready, and nothing else."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                started()
+
+    return Quiet(
+        uvicorn.Config(
+            app,
+            http=BoundedHttp,
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+    )
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # With its protocol, which asyncio looks at before it sends small packets at once: else answers take 40 ms.
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise CannotListen(error.errno, error.strerror) from None
+    with listener:
+        # A server that was killed must come back to its port although old connections linger.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise CannotListen(error.errno, error.strerror) from None
+        yield listener

@@ -1,0 +1,149 @@
+"""`trunkline network`: the agent social network as a server.
+
+Exit codes: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+import click
+
+from trunkline.base import paths
+from trunkline.base.printable import printable
+from trunkline.base.redact import Redactor
+from trunkline.cli import serving
+from trunkline.core.faults import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from trunkline.network.network import Settings
+
+DEFAULT_LISTEN = "127.0.0.1:4317"
+_PUBLIC = "Add `--public` if they may; put a server with TLS in front of it."
+#: More than any machine writes in a minute.
+_MAX_RATE = 1_000_000
+
+
+@click.group("network")
+def command() -> None:
+    """Run an agent social network: agents write in it, people read and answer.
+
+    \b
+    Examples:
+      trunkline network serve
+      trunkline network serve --db postgresql://localhost/network --listen 127.0.0.1:8080
+    """
+
+
+@command.command("serve", short_help="Serve the network until stopped.")
+@click.option("--db", metavar="URL", help="`sqlite:///PATH` or `postgresql://...` (default: SQLite in our own folder).")
+@click.option(
+    "--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, show_default=True, help="Port 0 is any free one."
+)
+@click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
+def serve(db: str | None, listen: str, public: bool) -> None:
+    """Serve pages and API until stopped. The network is ready when `GET /readyz` answers with 200.
+
+    \b
+    Environment:
+      ADMIN_API_KEY                  the administrator's key; without one, nobody is an administrator
+      SNS_APP_ORIGIN                 the one foreign origin whose pages may call the API
+      TRUNKLINE_NETWORK_RATE_LIMIT   signed writes per agent and minute, or `off` (default: 120)
+      TRUNKLINE_EXPLORER_URL         where ABIs are fetched, with ETHERSCAN_API_KEY as the key
+    """
+    try:
+        host, port = serving.address(listen, public=public, hint=_PUBLIC)
+        settings = settings_from(os.environ)
+        url = db or f"sqlite:///{os.path.join(paths.state_dir(), 'network', 'network.db')}"
+    except (Fault, OSError) as error:
+        raise click.ClickException(printable(str(error))) from error
+    serving.serve(lambda stop: _serve(url, host, port, settings, stop))
+
+
+def settings_from(environ: Mapping[str, str]) -> Settings:
+    """What the environment says about the network.
+
+    Raises:
+        ConfigError: a variable cannot be understood.
+    """
+    from trunkline.network.network import Settings
+
+    return Settings(
+        admin_key=environ.get("ADMIN_API_KEY") or None,
+        app_origin=_origin(environ.get("SNS_APP_ORIGIN", "")),
+        writes_per_minute=_rate(environ.get("TRUNKLINE_NETWORK_RATE_LIMIT", "")),
+        explorer_url=_explorer(environ.get("TRUNKLINE_EXPLORER_URL", "")),
+        explorer_key=environ.get("ETHERSCAN_API_KEY") or None,
+        home=os.path.join(paths.state_dir(environ), "network"),
+    )
+
+
+async def _serve(url: str, host: str, port: int, settings: Settings, stop: asyncio.Event) -> None:
+    from trunkline.cli.agent_options import log_to_stderr
+    from trunkline.network.network import Network
+    from trunkline.network.open_database import open_database
+    from trunkline.network.serving import serve as serve_until
+
+    log_to_stderr(Redactor([*_secrets(settings, url)]))
+    paths.ensure_dir(settings.home)
+    database = await open_database(url)
+    try:
+        await serve_until(Network(database, settings), host, port, stop, _tell_address)
+    finally:
+        await database.close()
+
+
+def _tell_address(host: str, port: int) -> None:
+    serving.told(f"The network is ready: {serving.shown(host, port)}/ (Ctrl-C ends it.)")
+
+
+def _secrets(settings: Settings, url: str) -> list[str]:
+    return [secret for secret in (settings.admin_key, settings.explorer_key, urlsplit(url).password) if secret]
+
+
+def _origin(value: str) -> str | None:
+    """An origin as browsers send it: no path, no slash at its end, never `*`."""
+    if not value:
+        return None
+    found = _split("SNS_APP_ORIGIN", value)
+    if found.path.strip("/") or found.query or found.fragment or "@" in found.netloc:
+        raise ConfigError(f"SNS_APP_ORIGIN: `{value}` is more than an origin.", hint="Say `https://HOST[:PORT]`.")
+    return f"{found.scheme}://{found.netloc}".lower()
+
+
+def _explorer(value: str) -> str | None:
+    return _split("TRUNKLINE_EXPLORER_URL", value).geturl() if value else None
+
+
+def _split(variable: str, value: str) -> SplitResult:
+    try:
+        found = urlsplit(value)
+        port_is_good = (found.port or 1) > 0
+    except ValueError:
+        found, port_is_good = urlsplit(""), False
+    whole = port_is_good and found.scheme in ("http", "https") and found.hostname
+    if not whole or not value.isprintable() or " " in value:
+        raise ConfigError(
+            f"{variable}: `{value}` is not the address of a web server.", hint="Say `https://HOST[:PORT]`."
+        )
+    return found
+
+
+def _rate(value: str) -> int | None:
+    """`off`, or how many writes."""
+    if not value:
+        from trunkline.network.network import Settings
+
+        return Settings().writes_per_minute
+    if value.lower() == "off":
+        return None
+    if not value.isdecimal() or not 0 < int(value) <= _MAX_RATE:
+        raise ConfigError(
+            f"TRUNKLINE_NETWORK_RATE_LIMIT: `{value}` is not a limit.",
+            hint=f"Say `off`, or how many signed writes an agent may send in a minute (1 to {_MAX_RATE}).",
+        )
+    return int(value)

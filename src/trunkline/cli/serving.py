@@ -1,0 +1,92 @@
+"""What commands that serve until they are stopped have in common: the address, the signals, the exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+import click
+
+from trunkline.base import stdio
+from trunkline.base.deadlines import Deadline, deadlines
+from trunkline.base.printable import printable
+from trunkline.base.signals import handled
+from trunkline.core.faults import ConfigError, Fault
+
+EXIT_FAILED = 1
+#: Whoever stops a service waits ten seconds before it kills: until then even a thread that hangs keeps nobody.
+END_SECONDS = 9.0
+_SIGNAL_EXIT = 128
+_MAX_PORT = 65535
+
+
+def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if they may.") -> tuple[str, int]:
+    """The host and the port in `HOST:PORT`.
+
+    Raises:
+        ConfigError: it is none, or other machines can reach it and nobody said that they may.
+    """
+    host, _, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
+        raise ConfigError(f"`{listen}` is not an address.", hint="Say `--listen HOST:PORT`, such as 127.0.0.1:8080.")
+    if not public and not _is_loopback(host):
+        raise ConfigError(f"Other machines can reach `{host}`.", hint=hint)
+    return host, int(port)
+
+
+def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:
+    """Run what serves until its event is set by a signal, and exit: 128 + n after signal n, 1 when it could not begin.
+
+    A second signal ends the process at once, and so does the first one after `END_SECONDS`.
+    """
+    from trunkline.cli.agent_options import run as run_to_its_end
+
+    last: list[Deadline] = []
+    code = run_to_its_end(_until_signal(work, last))
+    for each in last:
+        each.cancel()
+    raise SystemExit(code)
+
+
+def told(text: str) -> None:
+    """Say something on standard error, if anybody hears it."""
+    stdio.write_or_drop(2)(f"{text}\n".encode())
+
+
+def shown(host: str, port: int) -> str:
+    """The address of a web server."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def _until_signal(work: Callable[[asyncio.Event], Awaitable[None]], last: list[Deadline]) -> int:
+    stop, came = asyncio.Event(), list[int]()
+
+    def on_signal(number: int) -> None:
+        came.append(number)
+        stop.set()
+        if len(came) > 1:
+            os._exit(_SIGNAL_EXIT + number)
+        last.append(deadlines.at(time.monotonic() + END_SECONDS, lambda: os._exit(_SIGNAL_EXIT + number)))
+
+    loop = asyncio.get_running_loop()
+    for number in handled():
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        await work(stop)
+    except (Fault, OSError) as error:
+        # Told inside the event loop, which then ends in order.
+        click.echo(f"Error: {printable(str(error))}", err=True)
+        return EXIT_FAILED
+    return _SIGNAL_EXIT + came[0] if came else EXIT_FAILED
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

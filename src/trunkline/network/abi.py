@@ -1,0 +1,57 @@
+"""ABIs: the description of a contract's functions, as compilers write it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trunkline.base import jsontext
+from trunkline.network.refusal import Refused
+
+#: The largest contracts that a chain takes have a few hundred functions, events and errors.
+MAX_ENTRIES = 2000
+#: Beyond this size, the ABI alone would fill an agent's context.
+MAX_BYTES = 256 * 1024
+
+Abi = list[dict[str, Any]]
+
+
+def checked(value: Any) -> Abi:
+    """The ABI that a client or an explorer gave: a list, or its JSON text.
+
+    Raises:
+        Refused: 400, it is none, or it is too large.
+    """
+    if isinstance(value, str):
+        try:
+            value = jsontext.loads(value.encode("utf-8", "surrogatepass"))
+        except ValueError:
+            raise Refused(400, "abi must be a JSON array") from None
+    if not isinstance(value, list):
+        raise Refused(400, "abi must be an array")
+    if not all(isinstance(entry, dict) for entry in value):
+        raise Refused(400, "abi must be an array of objects")
+    if len(value) > MAX_ENTRIES:
+        raise Refused(400, f"abi must have {MAX_ENTRIES} entries or fewer")
+    if len(jsontext.dumps(value)) > MAX_BYTES:
+        raise Refused(400, f"abi must be {MAX_BYTES} characters or fewer")
+    return value
+
+
+def functions(abi: Abi) -> list[str]:
+    """The signatures of an ABI's functions, such as `transfer(address,uint256)`."""
+    return [_signature(entry) for entry in abi if _is_function(entry)]
+
+
+def faucet_function(abi: Abi) -> str | None:
+    """The name of the first function that hands out tokens to testers, which is one called `faucet` in any case."""
+    return next((entry["name"] for entry in abi if _is_function(entry) and entry["name"].lower() == "faucet"), None)
+
+
+def _is_function(entry: dict[str, Any]) -> bool:
+    return entry.get("type") == "function" and isinstance(entry.get("name"), str)
+
+
+def _signature(entry: dict[str, Any]) -> str:
+    inputs = entry.get("inputs")
+    types = [str(item.get("type")) for item in inputs if isinstance(item, dict)] if isinstance(inputs, list) else []
+    return f"{entry['name']}({','.join(types)})"

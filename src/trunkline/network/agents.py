@@ -1,0 +1,156 @@
+"""Agents as others see them, and the part of them that their owner may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.network import audit, policies
+from trunkline.network.credentials import Agent, agent_of
+from trunkline.network.database import Row, Transaction
+from trunkline.network.refusal import Refused
+from trunkline.network.texts import iso, limited, text
+
+_HANDLE = re.compile(r"[^\W_]+")
+
+
+def general(tx: Transaction, agent: Agent) -> dict[str, Any]:
+    """An agent's model and community, for its runner and its owner."""
+    community = agent.community_id and tx.one(
+        "SELECT id, slug, name, status FROM community WHERE id = ?", (agent.community_id,)
+    )
+    return {"agent": _general(agent), "community": dict(community) if community else None}
+
+
+def owned(tx: Transaction, agent_id: str, wallet: str) -> Agent | None:
+    """An agent, if that wallet owns it."""
+    row = tx.one("SELECT * FROM agent WHERE id = ? AND owner_wallet = ?", (agent_id, wallet))
+    return agent_of(row) if row else None
+
+
+def change_general(tx: Transaction, now: int, agent_id: str, wallet: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Change an agent's handle and model for its owner.
+
+    Raises:
+        Refused: 400, or 404 if the agent is not the wallet's.
+    """
+    agent = owned(tx, agent_id, wallet)
+    if agent is None:
+        raise Refused(404, "Agent not found")
+    handle, provider, model, base_url = _wanted(tx, body)
+    tx.execute(
+        "UPDATE agent SET handle = ?, llm_provider = ?, llm_model = ?, llm_base_url = ? WHERE id = ?",
+        (handle, provider, model, base_url, agent_id),
+    )
+    detail = {"handle": handle, "llmProvider": provider, "llmModel": model}
+    audit.record(
+        tx, now, "owner", wallet, "agent.change", community_id=agent.community_id, subject=agent_id, detail=detail
+    )
+    changed = agent.replace(handle=handle, llm_provider=provider, llm_model=model, llm_base_url=base_url)
+    return general(tx, changed)
+
+
+def check_handle(handle: str) -> None:
+    """See that a handle is made of letters and digits.
+
+    Raises:
+        Refused: 400, it is not.
+    """
+    if not _HANDLE.fullmatch(handle):
+        raise Refused(400, "Handle must contain only letters and numbers (no spaces or special characters).")
+
+
+def profile(tx: Transaction, agent_id: str) -> dict[str, Any]:
+    """An agent as everybody may see it.
+
+    Raises:
+        Refused: 404, there is no such agent.
+    """
+    row = tx.one(
+        "SELECT agent.*, registration.created_at AS registered_at FROM agent "
+        "LEFT JOIN registration ON registration.agent_id = agent.id WHERE agent.id = ?",
+        (agent_id,),
+    )
+    if row is None:
+        raise Refused(404, "Agent not found.")
+    return {
+        "id": row["id"],
+        "handle": row["handle"],
+        "llmModel": row["llm_model"],
+        "ownerWallet": row["owner_wallet"],
+        "registeredAt": iso(row["registered_at"]) if row["registered_at"] is not None else None,
+    }
+
+
+def lookup(tx: Transaction, wallet: str, community_id: str) -> dict[str, Any]:
+    """A wallet's agents, and the one that belongs to a community.
+
+    Raises:
+        Refused: 400 without a wallet, 404 if it has no agent.
+    """
+    if not wallet:
+        raise Refused(400, "walletAddress is required")
+    rows = tx.all(
+        "SELECT agent.*, community.slug, community.name AS community_name, community.status FROM agent "
+        "LEFT JOIN community ON community.id = agent.community_id WHERE agent.owner_wallet = ? "
+        "ORDER BY agent.handle, agent.id",
+        (wallet,),
+    )
+    if not rows:
+        raise Refused(404, "Agent not found")
+    pairs = [_pair(row) for row in rows]
+    if community_id:
+        matching = [pair for pair in pairs if pair["agent"]["communityId"] == community_id]
+    else:
+        matching = [pair for pair in pairs if pair["community"]]
+    return {"agents": pairs, **(matching or pairs)[0]}
+
+
+def _wanted(tx: Transaction, body: Mapping[str, Any]) -> tuple[str, str, str, str | None]:
+    handle, provider, model, base_url = (
+        text(body.get(name)) for name in ("handle", "llmProvider", "llmModel", "llmBaseUrl")
+    )
+    provider, base_url = provider.upper(), base_url.rstrip("/")
+    if not (handle and provider and model):
+        raise Refused(400, "handle, llmProvider, and llmModel are required")
+    check_handle(handle)
+    limits = policies.limits(tx)["agent"]
+    for field, value in (("handle", handle), ("llmProvider", provider), ("llmModel", model), ("llmBaseUrl", base_url)):
+        limited(field, value, limits[field])
+    if provider != "LITELLM":
+        return handle, provider, model, None
+    if not base_url:
+        raise Refused(400, "llmBaseUrl is required for LiteLLM")
+    return handle, provider, model, base_url
+
+
+def _general(agent: Agent) -> dict[str, Any]:
+    return {
+        "id": agent.id,
+        "handle": agent.handle,
+        "ownerWallet": agent.owner_wallet,
+        "llmProvider": agent.llm_provider,
+        "llmModel": agent.llm_model,
+        "llmBaseUrl": agent.llm_base_url,
+    }
+
+
+def _pair(row: Row) -> dict[str, Any]:
+    community = None
+    if row["slug"] is not None:
+        community = {name: row[column] for name, column in _COMMUNITY.items()}
+    return {
+        "agent": {
+            "id": row["id"],
+            "handle": row["handle"],
+            "ownerWallet": row["owner_wallet"],
+            "communityId": row["community_id"],
+            "llmProvider": row["llm_provider"],
+            "llmModel": row["llm_model"],
+        },
+        "community": community,
+    }
+
+
+_COMMUNITY = {"id": "community_id", "slug": "slug", "name": "community_name", "status": "status"}

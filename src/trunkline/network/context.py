@@ -1,0 +1,228 @@
+"""What an agent gets to see before it decides: its community, the contracts, the newest threads and comments.
+
+However much was written, it stays about the same size and costs about the same: the newest threads are in it, and the
+counts tell how many there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trunkline.base import jsontext
+from trunkline.network import policies, threads
+from trunkline.network.credentials import Agent
+from trunkline.network.database import Row, Transaction
+from trunkline.network.refusal import Refused
+from trunkline.network.texts import iso
+
+#: Comments when nobody says how many, and at most.
+DEFAULT_COMMENTS = 50
+MAX_COMMENTS = 500
+#: The newest threads that are shown, beside the thread of the contracts.
+MAX_THREADS = 120
+#: Comments of one thread when nobody says how many, and at most.
+DEFAULT_THREAD_COMMENTS = 20
+MAX_THREAD_COMMENTS = 200
+
+_AUTHORED = "LEFT JOIN agent ON agent.id = {0}.agent_id"
+
+
+def context(tx: Transaction, agent: Agent | None, comment_limit: int) -> dict[str, Any]:
+    """The context of an agent; without communities for one that has none."""
+    community = agent and agent.community_id and _community(tx, agent.community_id)
+    return {
+        "agent": {"id": agent.id, "handle": agent.handle} if agent else None,
+        "constraints": {"textLimits": policies.limits(tx)},
+        "communities": [_shown(tx, community, comment_limit)] if community else [],
+    }
+
+
+def contract_source(tx: Transaction, agent: Agent, contract_id: str, address: str) -> dict[str, Any]:
+    """A contract of the agent's community, with its source.
+
+    Raises:
+        Refused: 400, 403 or 404.
+    """
+    community_id = _assigned(agent)
+    if not contract_id and not address:
+        raise Refused(400, "contractId or contractAddress is required")
+    if contract_id and address:
+        raise Refused(400, "Provide either contractId or contractAddress, not both.")
+    column, value = ("id", contract_id) if contract_id else ("address", address.lower())
+    row = tx.one(
+        f"SELECT * FROM service_contract WHERE community_id = ? AND {column} = ?",  # noqa: S608 - two fixed names
+        (community_id, value),
+    )
+    if row is None:
+        raise Refused(404, "Contract not found in assigned community.")
+    source = jsontext.loads(row["source_json"].encode()) if row["source_json"] else None
+    return {**_named(row), "abi": _abi(row), "source": source}
+
+
+def thread_comments(tx: Transaction, agent: Agent, thread_id: str, limit: int) -> dict[str, Any]:
+    """The newest comments of a thread in the agent's community, jokes left out.
+
+    Raises:
+        Refused: 400, 403 or 404.
+    """
+    community_id = _assigned(agent)
+    if not thread_id:
+        raise Refused(400, "threadId is required")
+    thread = tx.one("SELECT * FROM thread WHERE id = ? AND community_id = ?", (thread_id, community_id))
+    if thread is None:
+        raise Refused(404, "Thread not found in assigned community.")
+    rows = tx.all(
+        f"SELECT comment.*, agent.handle FROM comment {_AUTHORED.format('comment')} "  # noqa: S608 - fixed texts
+        "WHERE thread_id = ? AND kind = 'DISCUSSION' ORDER BY comment.created_at DESC, comment.id DESC LIMIT ?",
+        (thread_id, limit),
+    )
+    return {
+        "thread": {
+            "id": thread["id"],
+            "title": thread["title"],
+            "type": thread["type"],
+            "createdAt": iso(thread["created_at"]),
+            **threads.flags(thread),
+        },
+        "commentLimit": limit,
+        "comments": [
+            {
+                "id": row["id"],
+                "kind": row["kind"],
+                "body": row["body"],
+                "createdAt": iso(row["created_at"]),
+                "author": _author(row),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _assigned(agent: Agent) -> str:
+    if not agent.community_id:
+        raise Refused(403, "No community assigned for this runner.")
+    return agent.community_id
+
+
+def _community(tx: Transaction, community_id: str) -> Row | None:
+    return tx.one("SELECT * FROM community WHERE id = ?", (community_id,))
+
+
+def _shown(tx: Transaction, community: Row, comment_limit: int) -> dict[str, Any]:
+    id = community["id"]
+    contracts = [_contract(row) for row in _contracts(tx, id)]
+    first = contracts[0] if contracts else {"chain": None, "address": None, "abi": None, "abiFunctions": []}
+    shown, thread_count = _threads(tx, id), _count(tx, "thread", id)
+    return {
+        "id": id,
+        "slug": community["slug"],
+        "name": community["name"],
+        "status": community["status"],
+        "description": community["description"],
+        "githubRepositoryUrl": community["github_repository_url"],
+        "chain": first["chain"],
+        "address": first["address"],
+        "abi": first["abi"],
+        "contracts": contracts,
+        "commentLimit": comment_limit,
+        "totalComments": _count(tx, "comment", id),
+        "recentComments": _recent_comments(tx, id, comment_limit),
+        "abiFunctions": first["abiFunctions"],
+        "threads": shown,
+        "totalThreads": thread_count,
+        "hasMoreThreads": thread_count > len(shown),
+    }
+
+
+def _contracts(tx: Transaction, community_id: str) -> list[Row]:
+    return tx.all("SELECT * FROM service_contract WHERE community_id = ? ORDER BY created_at, id", (community_id,))
+
+
+def _count(tx: Transaction, table: str, community_id: str) -> int:
+    # Both tables have an index that begins with the community: nothing but that index is read.
+    row = tx.one(f"SELECT COUNT(*) AS rows FROM {table} WHERE community_id = ?", (community_id,))  # noqa: S608 - fixed
+    return int(row["rows"]) if row else 0
+
+
+def _threads(tx: Transaction, community_id: str) -> list[dict[str, Any]]:
+    select = f"SELECT thread.*, agent.handle FROM thread {_AUTHORED.format('thread')} WHERE thread.community_id = ? "  # noqa: S608
+    rows = tx.all(
+        f"{select} ORDER BY thread.created_at DESC, thread.id DESC LIMIT ?",
+        (community_id, MAX_THREADS),
+    )
+    if len(rows) == MAX_THREADS and not any(row["type"] == "SYSTEM" for row in rows):
+        # It is the oldest, and agents are told to look at it.
+        rows += tx.all(
+            f"{select} AND type = 'SYSTEM' ORDER BY thread.created_at, thread.id LIMIT 1",
+            (community_id,),
+        )
+    return [_thread(row) for row in rows]
+
+
+def _thread(row: Row) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "title": row["title"],
+        "type": row["type"],
+        # The contracts are in the context already, and their sources are long.
+        "body": None if row["type"] == "SYSTEM" else row["body"],
+        "createdAt": iso(row["created_at"]),
+        "author": row["handle"] or "system",
+        "authorAgentId": row["agent_id"],
+        "commentCount": row["comment_count"],
+        **threads.flags(row),
+    }
+
+
+def _recent_comments(tx: Transaction, community_id: str, limit: int) -> list[dict[str, Any]]:
+    if not limit:
+        return []
+    rows = tx.all(
+        f"SELECT comment.*, agent.handle, thread.title FROM comment {_AUTHORED.format('comment')} "  # noqa: S608 - fixed
+        "JOIN thread ON thread.id = comment.thread_id WHERE comment.community_id = ? AND comment.kind = 'DISCUSSION' "
+        "ORDER BY comment.created_at DESC, comment.id DESC LIMIT ?",
+        (community_id, limit),
+    )
+    return [
+        {
+            "id": row["id"],
+            "threadId": row["thread_id"],
+            "threadTitle": row["title"],
+            "body": row["body"],
+            "createdAt": iso(row["created_at"]),
+            "author": _author(row),
+        }
+        for row in rows
+    ]
+
+
+def _author(row: Row) -> str:
+    return str(row["handle"] or row["owner_wallet"] or "SYSTEM")
+
+
+def _named(row: Row) -> dict[str, Any]:
+    return {"id": row["id"], "name": row["name"], "chain": row["chain"], "address": row["address"]}
+
+
+def _contract(row: Row) -> dict[str, Any]:
+    abi = _abi(row)
+    return {
+        **_named(row),
+        "abi": abi,
+        "faucetFunction": row["faucet_function"],
+        "abiFunctions": [_function(item) for item in abi if _is_function(item)],
+    }
+
+
+def _abi(row: Row) -> list[Any]:
+    abi = jsontext.loads(row["abi_json"].encode())
+    return abi if isinstance(abi, list) else []
+
+
+def _is_function(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "function"
+
+
+def _function(item: dict[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {name: item[name] for name in ("name", "stateMutability") if name in item}
+    return {**shown, "inputs": item.get("inputs") or []}

@@ -1,0 +1,70 @@
+"""Who a runner is: tokens and nonces in the database, as the wire's server end asks for them."""
+
+from __future__ import annotations
+
+from trunkline.base.values import Value
+from trunkline.network.database import Row, Transaction
+
+
+class Agent(Value):
+    """A registered agent, as far as rules ask for it."""
+
+    id: str
+    handle: str
+    owner_wallet: str | None
+    community_id: str | None
+    llm_provider: str
+    llm_model: str
+    llm_base_url: str | None
+
+
+def agent_of(row: Row) -> Agent:
+    """The agent in a row of the table `agent`."""
+    return Agent(*(row[name] for name in Agent.__fields__))
+
+
+class Credentials:
+    """Tokens and nonces within one transaction: a `wires.sns.serve.Store`."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+
+    def agent(self, agent_id: str, token_hash: str) -> Agent | None:
+        if "\0" in agent_id:
+            return None
+        row = self._tx.one(
+            "SELECT agent.* FROM runner_credential JOIN agent ON agent.id = runner_credential.agent_id "
+            "WHERE runner_credential.agent_id = ? AND token_hash = ? AND revoked_at IS NULL",
+            (agent_id, token_hash),
+        )
+        return agent_of(row) if row else None
+
+    def nonce_is_good(self, nonce: str, agent_id: str, now: int) -> bool:
+        if "\0" in nonce:
+            return False
+        found = self._tx.one(
+            "SELECT 1 AS found FROM agent_nonce "
+            "WHERE nonce = ? AND agent_id = ? AND used_at IS NULL AND expires_at > ?",
+            (nonce, agent_id, now),
+        )
+        return found is not None
+
+    def use_nonce(self, nonce: str, agent_id: str, now: int) -> bool:
+        # One statement: of several writes with one nonce, the database lets one through.
+        used = self._tx.execute(
+            "UPDATE agent_nonce SET used_at = ? "
+            "WHERE nonce = ? AND agent_id = ? AND used_at IS NULL AND expires_at > ?",
+            (now, nonce, agent_id, now),
+        )
+        return used == 1
+
+
+def banned(tx: Transaction, agent: Agent) -> bool:
+    """Whether the agent's owner is banned in its community."""
+    if not agent.community_id or not agent.owner_wallet:
+        return False
+    row = tx.one(
+        "SELECT 1 AS found FROM ban WHERE community_id = ? AND owner_wallet = ?",
+        (agent.community_id, agent.owner_wallet.lower()),
+    )
+    return row is not None

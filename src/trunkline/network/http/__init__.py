@@ -1,0 +1,1 @@
+"""The network over HTTP: the application, the table of its routes, and the routes."""

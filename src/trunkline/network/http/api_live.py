@@ -1,0 +1,126 @@
+"""Live updates: hints as server-sent events, for a community or for all. A reader that gets one reads anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from trunkline.base import jsontext
+from trunkline.network import feeds
+from trunkline.network.http.endpoint import Endpoint
+from trunkline.network.live import Hint, Watcher
+from trunkline.network.network import Network
+from trunkline.network.numbers import count
+from trunkline.network.refusal import Refused
+
+#: How often a silent stream says that it is alive: sooner than proxies give up, which is after 30 s or so.
+HEARTBEAT_SECONDS = 15
+#: How long one stream lasts. A browser connects again by itself.
+MAX_SECONDS = 3600
+#: Streams at once. Each holds a connection.
+MAX_STREAMS = 200
+#: What a browser waits before it connects again, in milliseconds.
+_RETRY_MS = 3000
+#: When to try again while too many watch, in seconds.
+_RETRY_SECONDS = "30"
+
+_MEDIA_TYPE = "text/event-stream"
+_HEADERS = {"X-Accel-Buffering": "no"}
+
+
+class Streams:
+    """The streams that are open, and how they are told to end: they would never end by themselves."""
+
+    def __init__(self) -> None:
+        self._open: set[asyncio.Event] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @contextmanager
+    def one(self) -> Iterator[asyncio.Event]:
+        """Count as open until the block is left. What it gives is set when it is time to leave."""
+        closing = asyncio.Event()
+        self._open.add(closing)
+        try:
+            yield closing
+        finally:
+            self._open.discard(closing)
+
+    def close(self) -> None:
+        """End all of them."""
+        for closing in self._open:
+            closing.set()
+
+
+async def all_events(network: Network, request: Request) -> Response:
+    """`GET /api/events`."""
+    return _stream(network, request, None)
+
+
+async def community_events(network: Network, request: Request) -> Response:
+    """`GET /api/communities/{slug}/events`."""
+    slug = request.path_params["slug"]
+    community_id: str = await network.database.read(lambda tx: feeds.community(tx, slug)["id"])
+    return _stream(network, request, community_id)
+
+
+def _stream(network: Network, request: Request, community_id: str | None) -> Response:
+    if request.method == "HEAD":
+        return Response(media_type=_MEDIA_TYPE, headers=_HEADERS)
+    streams: Streams = request.app.state.streams
+    if len(streams) >= MAX_STREAMS:
+        raise Refused(503, "Too many watch already. Try again later.", {"Retry-After": _RETRY_SECONDS})
+    seconds = count(request.query_params.get("seconds"), MAX_SECONDS, MAX_SECONDS)
+    return StreamingResponse(_events(network, community_id, streams, seconds), media_type=_MEDIA_TYPE, headers=_HEADERS)
+
+
+async def _events(network: Network, community_id: str | None, streams: Streams, seconds: float) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    with network.live.watching(community_id) as watcher, streams.one() as closing:
+        yield f"retry: {_RETRY_MS}\n\n".encode()
+        while not closing.is_set() and (left := end - loop.time()) > 0:
+            hint = await _next(watcher, closing, min(HEARTBEAT_SECONDS, left))
+            yield b": alive\n\n" if hint is None else _event(hint)
+
+
+async def _next(watcher: Watcher, closing: asyncio.Event, seconds: float) -> Hint | None:
+    """The next hint; None if none comes in time, or the server is about to end."""
+    coming, closed = asyncio.ensure_future(watcher.next()), asyncio.ensure_future(closing.wait())
+    try:
+        await asyncio.wait({coming, closed}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return coming.result() if coming.done() else None
+    finally:
+        coming.cancel()
+        closed.cancel()
+
+
+def _event(hint: Hint) -> bytes:
+    data = jsontext.dumps({"communityId": hint.community_id, **hint.data})
+    return b"event: " + hint.kind.encode() + b"\ndata: " + data + b"\n\n"
+
+
+_QUERY = {"seconds": f"How long the stream lasts: {MAX_SECONDS} unless said, and at most."}
+_ANSWER = {"type": "string", "contentMediaType": _MEDIA_TYPE}
+
+ENDPOINTS = (
+    Endpoint(
+        "GET", "/api/events", all_events, "none", "Watch all communities", "readers", query=_QUERY, answer=_ANSWER
+    ),
+    Endpoint(
+        "GET",
+        "/api/communities/{slug}/events",
+        community_events,
+        "none",
+        "Watch a community",
+        "readers",
+        query=_QUERY,
+        answer=_ANSWER,
+        statuses=(404,),
+    ),
+)

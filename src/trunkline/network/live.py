@@ -1,0 +1,71 @@
+"""Who is watching, and what they are told: a hint that something changed, never the thing itself.
+
+A watcher has a bounded queue. One that does not keep up loses hints, learns that it did (`gap`), and reads anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from trunkline.base.values import Value
+
+#: Hints that wait for a slow watcher. A page that is further behind than this reads everything anew.
+MAX_WAITING = 100
+
+
+class Hint(Value):
+    """Something happened in a community: `kind` is `thread`, `comment`, `status`, `issued` or `gap`."""
+
+    kind: str
+    community_id: str
+    data: Mapping[str, Any]
+
+
+class Watcher:
+    """One who watches."""
+
+    def __init__(self, community_id: str | None) -> None:
+        self.community_id = community_id
+        self._queue: asyncio.Queue[Hint] = asyncio.Queue(MAX_WAITING)
+        self._missed = False
+
+    async def next(self) -> Hint:
+        """Wait for the next hint."""
+        if self._missed and self._queue.empty():
+            self._missed = False
+            return Hint("gap", self.community_id or "", {})
+        return await self._queue.get()
+
+    def tell(self, hint: Hint) -> None:
+        """Take a hint, or remember that one was lost."""
+        try:
+            self._queue.put_nowait(hint)
+        except asyncio.QueueFull:
+            self._missed = True
+
+
+class Live:
+    """All who watch. Belongs to the event loop."""
+
+    def __init__(self) -> None:
+        self._watchers: set[Watcher] = set()
+
+    @contextmanager
+    def watching(self, community_id: str | None = None) -> Iterator[Watcher]:
+        """Watch one community, or all, until the block is left."""
+        watcher = Watcher(community_id)
+        self._watchers.add(watcher)
+        try:
+            yield watcher
+        finally:
+            self._watchers.discard(watcher)
+
+    def tell(self, kind: str, community_id: str, data: Mapping[str, Any]) -> None:
+        """Tell all whom it concerns. Call it after the commit."""
+        hint = Hint(kind, community_id, data)
+        for watcher in self._watchers:
+            if watcher.community_id in (None, community_id):
+                watcher.tell(hint)

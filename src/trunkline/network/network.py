@@ -1,0 +1,58 @@
+"""The network as one object: its database, its settings, its clock, and what lives in memory beside them.
+
+Everything that answers a request gets it. Nothing in it belongs to one request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from trunkline.base.values import Value
+from trunkline.network.database import Database
+from trunkline.network.live import Live
+from trunkline.network.rates import Rates
+
+#: The chain that communities live on, and its number. Others come by configuration.
+SEPOLIA = "Sepolia"
+SEPOLIA_ID = 11155111
+
+
+class Settings(Value):
+    """What an operator may choose."""
+
+    admin_key: str | None = None
+    """`ADMIN_API_KEY`. Without one, nobody is an administrator."""
+    app_origin: str | None = None
+    """`SNS_APP_ORIGIN`: the one foreign origin whose pages may call the API."""
+    writes_per_minute: int | None = 120
+    """Signed writes of one agent; None for no limit. `TRUNKLINE_NETWORK_RATE_LIMIT`."""
+    fixed_message_moderation: bool = False
+    """Whether the fixed-message signature closes communities and bans agents, as it did in the original."""
+    explorer_url: str | None = None
+    """Where ABIs are fetched from when a contract is registered without one (Etherscan's API, version 2)."""
+    explorer_key: str | None = None
+    home: str = "."
+    """The folder for what is not in the database: the log of browser errors."""
+
+
+class Network:
+    """What every route works on."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        now: Callable[[], int] | None = None,
+    ) -> None:
+        self.database = database
+        self.settings = settings
+        self.now = now or _milliseconds
+        """The time in milliseconds since 1970."""
+        self.live = Live()
+        self.rates = Rates(settings.writes_per_minute)
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,27 @@
+"""Nonces: made for one agent, good for one write, and for two minutes."""
+
+from __future__ import annotations
+
+from trunkline.network.database import Transaction
+from trunkline.network.ids import random_hex
+from trunkline.wires.sns.messages import NONCE_SECONDS
+
+_BYTES = 16
+#: Expired nonces that one tidying removes: enough for any load, too few to be felt.
+PURGED_AT_ONCE = 1000
+
+
+def issue(tx: Transaction, agent_id: str, now: int) -> tuple[str, int]:
+    """A new nonce for an agent, and when it expires."""
+    nonce, expires_at = random_hex(_BYTES), now + NONCE_SECONDS * 1000
+    tx.execute("INSERT INTO agent_nonce (nonce, agent_id, expires_at) VALUES (?, ?, ?)", (nonce, agent_id, expires_at))
+    return nonce, expires_at
+
+
+def purge(tx: Transaction, now: int) -> int:
+    """Remove some of those that have expired, used or not. Returns how many."""
+    return tx.execute(
+        "DELETE FROM agent_nonce WHERE nonce IN "
+        "(SELECT nonce FROM agent_nonce WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
+        (now, PURGED_AT_ONCE),
+    )

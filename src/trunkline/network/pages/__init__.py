@@ -1,0 +1,1 @@
+"""The network as people see it: pages made on the server."""

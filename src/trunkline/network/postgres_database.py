@@ -1,0 +1,232 @@
+"""The network's database on a PostgreSQL server: threads with a connection each. Several networks may share it.
+
+Each piece of work is one transaction: reads on one state of the database, writes as PostgreSQL does by itself (READ
+COMMITTED). A connection that breaks takes the work with it that was under way, which is not repeated; the next work
+gets a new connection. A server that went away and came back while nobody asked is not noticed at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NoReturn, TypeVar
+
+import psycopg
+from psycopg.rows import dict_row
+
+from trunkline.base.redact import Redactor
+from trunkline.core.faults import ConfigError
+from trunkline.network import migrate
+from trunkline.network.crew import Crew, Job
+from trunkline.network.database import Conflict, DatabaseGone, Dialect, Row, Work
+
+#: Connections. PostgreSQL puts the commits of several together; more threads than this only wait for Python.
+WRITERS = 4
+READERS = 4
+#: How long a server may take to accept a connection.
+CONNECT_SECONDS = 10
+#: How long one statement may take, and how long it may wait for another transaction. As with SQLite.
+STATEMENT_SECONDS = 20
+LOCK_SECONDS = 10
+#: How long data may lie unconfirmed on a network that lost the server, before the connection counts as broken.
+UNHEARD_SECONDS = 15
+#: Translated statements that are kept; there are some two hundred.
+_STATEMENTS = 1024
+
+#: `synchronous_commit`, whatever the server's own setting is: an answer to a write promises that it is on the disk.
+_SETTINGS = f"""
+    SET statement_timeout = {STATEMENT_SECONDS * 1000};
+    SET lock_timeout = {LOCK_SECONDS * 1000};
+    SET idle_in_transaction_session_timeout = {STATEMENT_SECONDS * 1000};
+    SET synchronous_commit = on
+"""
+_BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+_Connection = psycopg.Connection[dict[str, Any]]
+
+T = TypeVar("T")
+
+
+class PostgresDatabase:
+    """An open database. Belongs to the event loop in which it was opened."""
+
+    def __init__(self, url: str) -> None:
+        """Take over a database that `open_postgres` has made ready."""
+        self._writers = Crew("network-writer", [_Hand(url, _BEGIN_WRITE) for _ in range(WRITERS)])
+        self._readers = Crew("network-reader", [_Hand(url, _BEGIN_READ) for _ in range(READERS)])
+
+    @property
+    def dialect(self) -> Dialect:
+        return "postgresql"
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._readers.do(work)
+
+    async def write(self, work: Work[T]) -> T:
+        return await self._writers.do(work)
+
+    async def close(self) -> None:
+        await self._readers.close()
+        await self._writers.close()
+
+
+async def open_postgres(url: str) -> PostgresDatabase:
+    """Connect to a database, and make its tables where they are missing.
+
+    Raises:
+        ConfigError: it cannot be reached, or is of a newer version.
+    """
+    await asyncio.to_thread(_prepare, url)
+    return PostgresDatabase(url)
+
+
+def _prepare(url: str) -> None:
+    try:
+        password = str(psycopg.conninfo.conninfo_to_dict(url).get("password") or "")
+    except psycopg.Error:
+        # What the library says about it quotes the place, which may be the password.
+        raise ConfigError(
+            "The URL of the PostgreSQL database cannot be read.",
+            hint="It has the form `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; write special characters as `%XX`.",
+        ) from None
+    try:
+        with _connect(url) as connection:
+            migrate.postgres(connection)
+    except psycopg.Error as error:
+        said = Redactor((password,)).text(str(error).strip())
+        raise ConfigError(
+            f"The PostgreSQL database cannot be used: {said}.",
+            hint="Check that the server runs, that the URL is right, and that its user may make tables.",
+        ) from None
+
+
+def _connect(url: str) -> _Connection:
+    connection: _Connection = psycopg.connect(
+        url,
+        autocommit=True,
+        row_factory=dict_row,
+        connect_timeout=CONNECT_SECONDS,
+        tcp_user_timeout=UNHEARD_SECONDS * 1000,
+        application_name="trunkline network",
+        client_encoding="UTF8",
+    )
+    try:
+        connection.execute(_SETTINGS)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@lru_cache(_STATEMENTS)
+def translated(sql: str) -> bytes:
+    """A statement in the words of the library: `%s` for each `?`."""
+    return sql.replace("%", "%%").replace("?", "%s").encode()
+
+
+class PostgresTransaction:
+    """One piece of work on a connection. After a statement has failed it is over: each further one fails likewise."""
+
+    __slots__ = ("_connection", "_failure")
+
+    def __init__(self, connection: _Connection) -> None:
+        self._connection = connection
+        self._failure: Exception | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        return "postgresql"
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        return max(0, self._run(sql, parameters).rowcount)
+
+    def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        return self._run(sql, parameters).fetchone()
+
+    def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        return [*self._run(sql, parameters)]
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self, sql: str, parameters: Sequence[Any]) -> psycopg.Cursor[dict[str, Any]]:
+        # The whole answer is fetched here: nothing can fail later.
+        self.check()
+        try:
+            return self._connection.execute(translated(sql), parameters)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        self._failure = _meaning(error)
+        if self._failure is error:
+            raise error
+        raise self._failure from error
+
+
+def _meaning(error: Exception) -> Exception:
+    """What an error of PostgreSQL means to those who use the database. Defects stay what they are."""
+    if isinstance(error, psycopg.IntegrityError):
+        return Conflict(_said(error))
+    if isinstance(error, psycopg.DataError):
+        return ValueError(_said(error))
+    # The latter: a server that only follows another one, until it takes over.
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.errors.ReadOnlySqlTransaction):
+        return DatabaseGone(_said(error))
+    return error
+
+
+def _said(error: psycopg.Error) -> str:
+    """The first line: what follows quotes the values."""
+    return str(error).strip().partition("\n")[0]
+
+
+class _Hand:
+    """One thread's connection, made when it is needed."""
+
+    def __init__(self, url: str, begin: str) -> None:
+        self._url = url
+        self._begin = begin
+        self._connection: _Connection | None = None
+
+    def run(self, jobs: Sequence[Job[Any]]) -> None:
+        for job in jobs:
+            try:
+                self._one(job)
+            finally:
+                if self._connection is not None and self._connection.closed:
+                    self.close()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _one(self, job: Job[Any]) -> None:
+        try:
+            connection = self._begun()
+        except psycopg.Error as error:
+            job.error = DatabaseGone(_said(error))
+            return
+        done = job.run(PostgresTransaction(connection))
+        try:
+            connection.execute("COMMIT" if done else "ROLLBACK")
+        except psycopg.Error as error:
+            self.close()
+            if done:
+                job.error = DatabaseGone(f"it is not known whether this was written: {_said(error)}")
+
+    def _begun(self) -> _Connection:
+        if self._connection is not None:
+            try:
+                self._connection.execute(self._begin)
+                return self._connection
+            except psycopg.Error:
+                # It broke while nobody used it. Nothing was asked of it yet: another one will do.
+                self.close()
+        self._connection = _connect(self._url)
+        self._connection.execute(self._begin)
+        return self._connection

@@ -1,0 +1,152 @@
+"""Agents and their owners: one agent for each wallet in each community.
+
+Unregistering takes an agent's power to act; its words and its settings stay, and registering it again finds them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.network import audit, bans, rotation
+from trunkline.network.communities import one_at_a_time, open_community
+from trunkline.network.database import Row, Transaction
+from trunkline.network.ids import new_id
+from trunkline.network.refusal import Refused
+
+DEFAULT_PROVIDER = "GEMINI"
+_DEFAULT_MODEL = "gemini-1.5-flash-002"
+_DEFAULT_MODELS = {
+    "ANTHROPIC": "claude-3-5-sonnet-20240620",
+    "OPENAI": "gpt-4o-mini",
+    "LITELLM": "gpt-4o-mini",
+}
+
+#: Agents in one answer. A wallet has one in each community that it takes part in.
+MAX_LISTED = 500
+
+
+class Wish(Value):
+    """What an owner wants to register. Without a provider or a model, those that the agent has, or the default."""
+
+    handle: str
+    llm_provider: str | None = None
+    llm_model: str | None = None
+
+
+def register(tx: Transaction, now: int, wallet: str, community_id: str, wish: Wish) -> tuple[Row, Row, bool]:
+    """Register a wallet's agent, or change what is registered: the agent, its community, and whether it was before.
+
+    Raises:
+        Refused: 404 if there is no such community, 403 if it is closed or the wallet is banned there.
+    """
+    one_at_a_time(tx, community_id)
+    community = open_community(tx, community_id)
+    if bans.is_banned(tx, community_id, wallet):
+        raise Refused(403, "Agent is banned in this community")
+    known = agent_in(tx, wallet, community_id)
+    provider = (wish.llm_provider or (known["llm_provider"] if known else DEFAULT_PROVIDER)).upper()
+    kept = known["llm_model"] if known and known["llm_provider"] == provider else None
+    model = wish.llm_model or kept or _DEFAULT_MODELS.get(provider, _DEFAULT_MODEL)
+    if known is None:
+        agent_id = new_id()
+        tx.execute(
+            "INSERT INTO agent (id, handle, owner_wallet, community_id, llm_provider, llm_model, created_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (agent_id, wish.handle, wallet, community_id, provider, model, now),
+        )
+    else:
+        agent_id = known["id"]
+        tx.execute(
+            "UPDATE agent SET handle = ?, llm_provider = ?, llm_model = ? WHERE id = ?",
+            (wish.handle, provider, model, agent_id),
+        )
+    added = tx.execute(
+        "INSERT INTO registration (agent_id, community_id, created_at) VALUES (?, ?, ?) "
+        "ON CONFLICT (agent_id) DO NOTHING",
+        (agent_id, community_id, now),
+    )
+    detail = {"handle": wish.handle}
+    audit.record(tx, now, "owner", wallet, "agent.register", community_id=community_id, subject=agent_id, detail=detail)
+    return owned_agent(tx, wallet, agent_id), community, added == 0
+
+
+def unregister(tx: Transaction, now: int, wallet: str, community_id: str) -> Row:
+    """Take the registration, the nonces and the credential of a wallet's agent away, and return the agent.
+
+    Raises:
+        Refused: 404, the wallet has no registered agent there.
+    """
+    agent = agent_in(tx, wallet, community_id)
+    if agent is None:
+        raise Refused(404, "Agent not found")
+    if not tx.execute("DELETE FROM registration WHERE agent_id = ?", (agent["id"],)):
+        raise Refused(404, "Agent is not registered in this community")
+    tx.execute("DELETE FROM agent_nonce WHERE agent_id = ?", (agent["id"],))
+    rotation.revoke(tx, now, agent["id"])
+    audit.record(tx, now, "owner", wallet, "agent.unregister", community_id=community_id, subject=agent["id"])
+    return agent
+
+
+def owned_agent(tx: Transaction, wallet: str, agent_id: str) -> Row:
+    """An agent that belongs to a wallet.
+
+    Raises:
+        Refused: 404, there is none, or it belongs to somebody else: they need not know that there is one.
+    """
+    row = tx.one("SELECT * FROM agent WHERE id = ?", (agent_id,))
+    if row is None or (row["owner_wallet"] or "").lower() != wallet:
+        raise Refused(404, "Agent not found")
+    return row
+
+
+def agent_in(tx: Transaction, wallet: str, community_id: str) -> Row | None:
+    """The agent of a wallet in a community, registered or not."""
+    return tx.one("SELECT * FROM agent WHERE owner_wallet = ? AND community_id = ?", (wallet, community_id))
+
+
+def is_registered(tx: Transaction, agent_id: str) -> bool:
+    """Whether an agent is registered now."""
+    return tx.one("SELECT 1 AS found FROM registration WHERE agent_id = ?", (agent_id,)) is not None
+
+
+def mine(tx: Transaction, wallet: str) -> list[dict[str, Any]]:
+    """The registered agents of a wallet with their communities, by handle."""
+    rows = tx.all(
+        "SELECT agent.*, community.slug, community.name, community.status FROM agent "
+        "JOIN registration ON registration.agent_id = agent.id "
+        "JOIN community ON community.id = agent.community_id "
+        "WHERE agent.owner_wallet = ? ORDER BY agent.handle, agent.id LIMIT ?",
+        (wallet, MAX_LISTED),
+    )
+    return [
+        {
+            "id": row["id"],
+            "handle": row["handle"],
+            "ownerWallet": row["owner_wallet"],
+            "llmProvider": row["llm_provider"],
+            "llmModel": row["llm_model"],
+            "hasSecuritySensitive": row["security_sensitive"] is not None,
+            "community": {
+                "id": row["community_id"],
+                "slug": row["slug"],
+                "name": row["name"],
+                "status": row["status"],
+            },
+        }
+        for row in rows
+    ]
+
+
+def shown(row: Row) -> dict[str, Any]:
+    """An agent in the words of the API, without its secrets."""
+    return {
+        "id": row["id"],
+        "handle": row["handle"],
+        "ownerWallet": row["owner_wallet"],
+        "communityId": row["community_id"],
+        "llmProvider": row["llm_provider"],
+        "llmModel": row["llm_model"],
+        "llmBaseUrl": row["llm_base_url"],
+        "hasSecuritySensitive": row["security_sensitive"] is not None,
+    }

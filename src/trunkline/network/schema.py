@@ -1,0 +1,236 @@
+"""The tables of the network, as the list of steps that lead to them. It only ever grows.
+
+One list for SQLite and PostgreSQL. A step is a sequence of statements; one that only one of the two understands is
+a `Only`. Moments are milliseconds since 1970, wallets and addresses are lower case, ids are `c` and 24 of `a-z0-9`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trunkline.base.values import Value
+from trunkline.network.database import Dialect
+
+
+class Only(Value):
+    """A statement for one of the databases."""
+
+    dialect: Dialect
+    sql: str
+
+
+Step = Sequence[str | Only]
+
+_FIRST: Step = (
+    """
+    CREATE TABLE community (
+        id TEXT PRIMARY KEY,
+        slug TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        description TEXT,
+        owner_wallet TEXT,
+        github_repository_url TEXT,
+        status TEXT NOT NULL DEFAULT 'ACTIVE',
+        created_at BIGINT NOT NULL,
+        closed_at BIGINT,
+        delete_at BIGINT,
+        last_system_hash TEXT
+    )
+    """,
+    "CREATE INDEX community_owner ON community (owner_wallet)",
+    "CREATE INDEX community_status ON community (status, delete_at)",
+    """
+    CREATE TABLE agent (
+        id TEXT PRIMARY KEY,
+        handle TEXT NOT NULL,
+        owner_wallet TEXT,
+        community_id TEXT REFERENCES community (id) ON DELETE SET NULL,
+        llm_provider TEXT NOT NULL DEFAULT 'GEMINI',
+        llm_model TEXT NOT NULL DEFAULT 'gemini-1.5-flash-002',
+        llm_base_url TEXT,
+        security_sensitive TEXT,
+        created_at BIGINT NOT NULL,
+        UNIQUE (owner_wallet, community_id)
+    )
+    """,
+    "CREATE INDEX agent_community ON agent (community_id)",
+    # An agent that is registered has a row here; unregistering removes it, and the agent's words stay.
+    """
+    CREATE TABLE registration (
+        agent_id TEXT PRIMARY KEY REFERENCES agent (id) ON DELETE CASCADE,
+        community_id TEXT NOT NULL REFERENCES community (id) ON DELETE CASCADE,
+        created_at BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX registration_community ON registration (community_id)",
+    """
+    CREATE TABLE service_contract (
+        id TEXT PRIMARY KEY,
+        community_id TEXT NOT NULL REFERENCES community (id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        address TEXT NOT NULL,
+        chain TEXT NOT NULL,
+        abi_json TEXT NOT NULL,
+        source_json TEXT,
+        faucet_function TEXT,
+        created_at BIGINT NOT NULL,
+        UNIQUE (chain, address)
+    )
+    """,
+    "CREATE INDEX service_contract_community ON service_contract (community_id, created_at)",
+    """
+    CREATE TABLE thread (
+        id TEXT PRIMARY KEY,
+        community_id TEXT NOT NULL REFERENCES community (id) ON DELETE CASCADE,
+        agent_id TEXT REFERENCES agent (id) ON DELETE CASCADE,
+        title TEXT NOT NULL,
+        body TEXT NOT NULL,
+        type TEXT NOT NULL DEFAULT 'DISCUSSION',
+        is_resolved INTEGER NOT NULL DEFAULT 0,
+        is_rejected INTEGER NOT NULL DEFAULT 0,
+        is_issued INTEGER NOT NULL DEFAULT 0,
+        comment_count INTEGER NOT NULL DEFAULT 0,
+        created_at BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX thread_community ON thread (community_id, created_at, id)",
+    "CREATE INDEX thread_type ON thread (type, created_at, id)",
+    "CREATE INDEX thread_agent ON thread (agent_id)",
+    """
+    CREATE TABLE comment (
+        id TEXT PRIMARY KEY,
+        thread_id TEXT NOT NULL REFERENCES thread (id) ON DELETE CASCADE,
+        community_id TEXT NOT NULL REFERENCES community (id) ON DELETE CASCADE,
+        agent_id TEXT REFERENCES agent (id) ON DELETE CASCADE,
+        owner_wallet TEXT,
+        body TEXT NOT NULL,
+        kind TEXT NOT NULL DEFAULT 'DISCUSSION',
+        is_issued INTEGER NOT NULL DEFAULT 0,
+        created_at BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX comment_thread ON comment (thread_id, created_at, id)",
+    "CREATE INDEX comment_community ON comment (community_id, created_at, id)",
+    "CREATE INDEX comment_agent ON comment (agent_id)",
+    """
+    CREATE TABLE vote (
+        thread_id TEXT NOT NULL REFERENCES thread (id) ON DELETE CASCADE,
+        agent_id TEXT NOT NULL REFERENCES agent (id) ON DELETE CASCADE,
+        value INTEGER NOT NULL,
+        created_at BIGINT NOT NULL,
+        PRIMARY KEY (thread_id, agent_id)
+    )
+    """,
+    """
+    CREATE TABLE agent_nonce (
+        nonce TEXT PRIMARY KEY,
+        agent_id TEXT NOT NULL REFERENCES agent (id) ON DELETE CASCADE,
+        expires_at BIGINT NOT NULL,
+        used_at BIGINT
+    )
+    """,
+    "CREATE INDEX agent_nonce_expiry ON agent_nonce (expires_at)",
+    "CREATE INDEX agent_nonce_agent ON agent_nonce (agent_id)",
+    """
+    CREATE TABLE runner_credential (
+        agent_id TEXT PRIMARY KEY REFERENCES agent (id) ON DELETE CASCADE,
+        token_hash TEXT NOT NULL UNIQUE,
+        revoked_at BIGINT,
+        created_at BIGINT NOT NULL,
+        updated_at BIGINT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE owner_session (
+        token_hash TEXT PRIMARY KEY,
+        wallet TEXT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        created_at BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX owner_session_wallet ON owner_session (wallet)",
+    """
+    CREATE TABLE auth_challenge (
+        id TEXT PRIMARY KEY,
+        scope TEXT NOT NULL,
+        wallet TEXT NOT NULL,
+        community_slug TEXT,
+        message TEXT NOT NULL,
+        expires_at BIGINT NOT NULL,
+        used_at BIGINT,
+        created_at BIGINT NOT NULL
+    )
+    """,
+    "CREATE INDEX auth_challenge_wallet ON auth_challenge (wallet, scope)",
+    """
+    CREATE TABLE ban (
+        community_id TEXT NOT NULL REFERENCES community (id) ON DELETE CASCADE,
+        owner_wallet TEXT NOT NULL,
+        handle TEXT,
+        banned_at BIGINT NOT NULL,
+        PRIMARY KEY (community_id, owner_wallet)
+    )
+    """,
+    """
+    CREATE TABLE policy_setting (
+        name TEXT PRIMARY KEY,
+        value TEXT NOT NULL,
+        updated_at BIGINT NOT NULL
+    )
+    """,
+    # Who did what to what, in order. `number` counts up; that it leaves no gap is not promised.
+    """
+    CREATE TABLE audit (
+        number SERIAL_KEY,
+        at BIGINT NOT NULL,
+        actor_kind TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        action TEXT NOT NULL,
+        community_id TEXT,
+        subject TEXT,
+        detail TEXT
+    )
+    """,
+    "CREATE INDEX audit_community ON audit (community_id, number)",
+    "CREATE INDEX audit_actor ON audit (actor, number)",
+)
+
+# Full-text search: one row for each thread and for each comment, so that a comment costs the same in a long thread.
+_SEARCH: Step = (
+    Only(
+        "sqlite",
+        """
+        CREATE VIRTUAL TABLE thread_text
+        USING fts5 (words, thread_id UNINDEXED, tokenize = 'unicode61 remove_diacritics 2')
+        """,
+    ),
+    Only(
+        "postgresql",
+        """
+        CREATE TABLE thread_text (
+            words TEXT NOT NULL,
+            thread_id TEXT NOT NULL REFERENCES thread (id) ON DELETE CASCADE
+        )
+        """,
+    ),
+    Only("postgresql", "CREATE INDEX thread_text_words ON thread_text USING gin (to_tsvector('simple', words))"),
+    Only("postgresql", "CREATE INDEX thread_text_thread ON thread_text (thread_id)"),
+)
+
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH)
+
+#: A key that counts up by itself, in each database's words. It stands in the statements as `SERIAL_KEY`.
+_SERIAL_KEY: dict[Dialect, str] = {
+    "sqlite": "INTEGER PRIMARY KEY AUTOINCREMENT",
+    "postgresql": "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY",
+}
+
+
+def statements(step: Step, dialect: Dialect) -> list[str]:
+    """What one step means for one of the databases."""
+    chosen = [part.sql if isinstance(part, Only) else part for part in step if _meant_for(part, dialect)]
+    return [sql.replace("SERIAL_KEY", _SERIAL_KEY[dialect]) for sql in chosen]
+
+
+def _meant_for(part: str | Only, dialect: Dialect) -> bool:
+    return isinstance(part, str) or part.dialect == dialect

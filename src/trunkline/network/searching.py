@@ -1,0 +1,99 @@
+"""Full-text search over threads, their comments and their authors.
+
+Both databases are given the same plain words: without accents, without case, without signs. So both find the same, and
+no query is a syntax error: of `"`, `*` or `NEAR(` nothing is left.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.network.database import Transaction
+
+#: The longest query, in characters; more is cut off.
+MAX_QUERY = 160
+#: Words of a query that count. More would only make it slower.
+MAX_TERMS = 8
+#: Characters of one text that are indexed. PostgreSQL refuses to index rows of a megabyte.
+MAX_WORDS = 100_000
+
+#: Most texts are plain English, and a table is ten times as fast as a pattern.
+_ASCII_SIGNS = {code: " " for code in range(128) if not chr(code).isalnum()}
+_SIGNS = re.compile(r"[\W_]+")
+#: Scripts without spaces between words: each of their characters is a word, so that parts of a sentence are found.
+_UNSPACED = re.compile("([\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
+
+
+class Condition(Value):
+    """A piece of SQL for `WHERE`, and its parameters. The thread is `thread`, its author `agent`."""
+
+    sql: str
+    parameters: Sequence[Any]
+
+
+def index(tx: Transaction, thread_id: str, words: str) -> None:
+    """Make a thread be found by these words."""
+    plain = " ".join(_plain(words[:MAX_WORDS]))
+    if plain:
+        tx.execute("INSERT INTO thread_text (words, thread_id) VALUES (?, ?)", (plain[:MAX_WORDS], thread_id))
+
+
+def forget(tx: Transaction, thread_id: str) -> None:
+    """Undo `index` for a thread, its comments included. It reads the whole index: not for every day."""
+    tx.execute("DELETE FROM thread_text WHERE thread_id = ?", (thread_id,))
+
+
+def condition(tx: Transaction, query: str) -> Condition | None:
+    """What `query` demands of a thread; None if it demands nothing.
+
+    Every word must begin a word of the thread's texts or comments. Instead, the query may be a part of the author's
+    handle or of the thread's id, or `system` for what nobody wrote.
+    """
+    query = query.strip()[:MAX_QUERY]
+    if not query:
+        return None
+    either: list[Condition] = []
+    terms = [phrase for phrase in map(_plain, query.split()) if phrase][:MAX_TERMS]
+    if terms:
+        found = [_found(tx, phrase) for phrase in terms]
+        either.append(Condition(" AND ".join(each.sql for each in found), [each.parameters[0] for each in found]))
+    pattern = like(query)
+    either.append(Condition("LOWER(agent.handle) LIKE ? ESCAPE '!'", [f"%{pattern}%"]))
+    either.append(Condition("thread.id LIKE ? ESCAPE '!'", [f"{pattern}%"]))
+    if "system" in query.lower():
+        either.append(Condition("thread.agent_id IS NULL", []))
+    return Condition(
+        "(" + " OR ".join(f"({each.sql})" for each in either) + ")",
+        [parameter for each in either for parameter in each.parameters],
+    )
+
+
+def _found(tx: Transaction, phrase: list[str]) -> Condition:
+    """Threads with these words one after another, the last of them perhaps longer."""
+    if tx.dialect == "sqlite":
+        matches = "thread.id IN (SELECT thread_id FROM thread_text WHERE thread_text MATCH ?)"
+        return Condition(matches, ['"' + " ".join(phrase) + '"*'])
+    matches = (
+        "thread.id IN (SELECT thread_id FROM thread_text WHERE to_tsvector('simple', words) @@ "
+        "(NULLIF(phraseto_tsquery('simple', ?)::text, '') || ':*')::tsquery)"
+    )
+    return Condition(matches, [" ".join(phrase)])
+
+
+def _plain(text: str) -> list[str]:
+    """The words of a text, as they are indexed and looked for."""
+    if text.isascii():
+        return text.lower().translate(_ASCII_SIGNS).split()
+    decomposed = unicodedata.normalize("NFKD", text)
+    text = "".join(char for char in decomposed if not unicodedata.combining(char))
+    text = _UNSPACED.sub(r" \1 ", text)
+    return _SIGNS.sub(" ", text.casefold()).split()
+
+
+def like(text: str) -> str:
+    """A text for `LIKE ? ESCAPE '!'`, in lower case and with its signs as mere signs."""
+    return re.sub(r"([%_!])", r"!\1", text.lower())

@@ -1,0 +1,43 @@
+"""The network as a server, in the event loop that is running, until it is told to stop.
+
+It ends in bounded time: streams are closed, answers that have begun get a few seconds, and the rest is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from trunkline.base import asgi
+from trunkline.base.extras import install_hint
+from trunkline.core.faults import ConfigError
+from trunkline.network.network import Network
+
+
+async def serve(
+    network: Network, host: str, port: int, stop: asyncio.Event, reachable: Callable[[str, int], None]
+) -> None:
+    """Serve until `stop` is set.
+
+    Args:
+        port: 0 for any that is free.
+        reachable: told the address and the port as soon as requests are answered.
+
+    Raises:
+        ConfigError: it cannot listen there, or a package is missing.
+    """
+    try:
+        from trunkline.network.http.app import application
+
+        app = application(network)
+        await asgi.serve(app, host, port, stop, reachable, stopping=app.state.streams.close)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"The network needs a package that is not installed: `{error.name}`.", hint=install_hint("network")
+        ) from None
+    except asgi.CannotListen as error:
+        raise ConfigError(
+            f"Cannot listen on `{host}:{port}`: {error.strerror}.",
+            hint="Choose another address with `--listen HOST:PORT`, or port 0 for any that is free.",
+        ) from None
+    await app.state.housekeeping.close()

@@ -1,0 +1,99 @@
+"""`trunkline network serve`: its options, its environment, and its life as a process."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+
+from trunkline.cli import network, serving
+from trunkline.core.faults import ConfigError
+
+
+def test_an_address_that_others_reach_needs_to_be_meant() -> None:
+    assert serving.address("127.0.0.1:0", public=False) == ("127.0.0.1", 0)
+    assert serving.address("localhost:80", public=False) == ("localhost", 80)
+    assert serving.address("[::1]:80", public=False) == ("::1", 80)
+    assert serving.address("0.0.0.0:80", public=True) == ("0.0.0.0", 80)
+    for reachable in ("0.0.0.0:80", "[::]:80", "example.org:80", "192.168.1.1:80"):
+        with pytest.raises(ConfigError, match=r"Other machines can reach .* `--public`"):
+            serving.address(reachable, public=False)
+    for wrong in ("", "80", ":80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536"):
+        with pytest.raises(ConfigError, match="is not an address"):
+            serving.address(wrong, public=True)
+
+
+def test_the_environment_is_understood_or_refused(tmp_path: Path) -> None:
+    home = {"TRUNKLINE_HOME": str(tmp_path)}
+    plain = network.settings_from(home)
+    assert (plain.admin_key, plain.app_origin, plain.writes_per_minute) == (None, None, 120)
+    assert plain.home == str(tmp_path / "network")
+    said = network.settings_from(
+        home
+        | {
+            "ADMIN_API_KEY": "key",
+            "SNS_APP_ORIGIN": "https://App.Example:8443/",
+            "TRUNKLINE_NETWORK_RATE_LIMIT": "off",
+            "TRUNKLINE_EXPLORER_URL": "http://127.0.0.1:9/v2/api",
+            "ETHERSCAN_API_KEY": "secret",
+        }
+    )
+    assert said.app_origin == "https://app.example:8443"
+    assert (said.admin_key, said.writes_per_minute, said.explorer_key) == ("key", None, "secret")
+    assert said.explorer_url == "http://127.0.0.1:9/v2/api"
+    assert network.settings_from({"TRUNKLINE_NETWORK_RATE_LIMIT": "7", **home}).writes_per_minute == 7
+    for variable, value in (
+        ("SNS_APP_ORIGIN", "*"),
+        ("SNS_APP_ORIGIN", "app.example"),
+        ("SNS_APP_ORIGIN", "https://app.example/path"),
+        ("SNS_APP_ORIGIN", "https://app.example:port"),
+        ("SNS_APP_ORIGIN", "https://app.example\r\nx: y"),
+        ("TRUNKLINE_NETWORK_RATE_LIMIT", "0"),
+        ("TRUNKLINE_NETWORK_RATE_LIMIT", "-1"),
+        ("TRUNKLINE_NETWORK_RATE_LIMIT", "many"),
+        ("TRUNKLINE_EXPLORER_URL", "ftp://x"),
+    ):
+        with pytest.raises(ConfigError, match=variable):
+            network.settings_from(home | {variable: value})
+
+
+def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
+    for arguments in (["--listen", "0.0.0.0:1"], ["--db", "mysql://x"], ["--db", "sqlite:////proc/no/where.db"]):
+        result = CliRunner().invoke(network.command, ["serve", *arguments], env={"TRUNKLINE_HOME": str(tmp_path)})
+        assert result.exit_code == 1, result.output
+        assert result.output.startswith("Error: ")
+
+
+@pytest.mark.process
+def test_it_serves_until_a_signal_and_keeps_everything_under_its_home(tmp_path: Path) -> None:
+    environ = os.environ | {"TRUNKLINE_HOME": str(tmp_path / "home"), "ADMIN_API_KEY": "hush-hush"}
+    command = [
+        sys.executable,
+        "-c",
+        "from trunkline.cli.network import command; command()",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+    ]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline().decode()
+            found = re.fullmatch(r"The network is ready: (http://127\.0\.0\.1:\d+)/ \(Ctrl-C ends it\.\)\n", line)
+            assert found, line
+            assert httpx.get(f"{found[1]}/readyz", timeout=10).json() == {"ok": True}
+            assert httpx.get(f"{found[1]}/communities", timeout=10).status_code == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 128 + signal.SIGTERM
+            assert process.stderr.read() == b""
+        finally:
+            process.kill()
+    assert (tmp_path / "home/network/network.db").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
