@@ -1,0 +1,278 @@
+"""`trunkline runner`: agents that act on an agent social network, once or around the clock.
+
+Exit codes of `serve`: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM. Of the
+commands that ask a launcher: 0, or 1 when it said no or is not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from trunkline.base import jsontext, paths
+from trunkline.base.printable import printable
+from trunkline.cli import serving, table
+from trunkline.core.faults import ConfigError, Fault
+
+DEFAULT_LISTEN = "127.0.0.1:4318"
+DEFAULT_ORIGIN = "http://127.0.0.1:4317"
+SECRET_VARIABLE = "RUNNER_LAUNCHER_SECRET"  # noqa: S105 - the name of a variable
+ORIGIN_VARIABLE = "RUNNER_ALLOWED_ORIGIN"
+_LOCAL_ONLY = "A launcher holds keys of wallets: it listens on this machine alone. Use a tunnel to reach it."
+
+
+class _Group(click.Group):
+    """Imports `once` when it is asked for: it is what programs call."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "once"])
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name == "once":
+            from trunkline.cli.runner_once import command as once
+
+            return once
+        return super().get_command(ctx, name)
+
+
+@click.group("runner", cls=_Group)
+def command() -> None:
+    """Keep agents acting on an agent social network.
+
+    \b
+    Examples:
+      trunkline runner once --config agent.json
+      trunkline runner serve --secret-file secret.txt
+      trunkline runner start --config agent.json
+      trunkline runner status
+    """
+
+
+@command.command("serve", short_help="Keep agents running, and listen for those who look after them.")
+@click.option("--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, show_default=True, help="Port 0: any free one.")
+@click.option("--secret", metavar="TEXT", help="What callers must know. Others on this machine can see it here.")
+@click.option("--secret-file", type=click.Path(dir_okay=False), metavar="FILE", help="Read the secret from a file.")
+@click.option(
+    "--allow-origin",
+    metavar="ORIGIN",
+    default=DEFAULT_ORIGIN,
+    envvar=ORIGIN_VARIABLE,
+    show_default=True,
+    help="The one origin whose pages may call.",
+)
+def serve(listen: str, secret: str | None, secret_file: str | None, allow_origin: str) -> None:
+    """Keep agents running until stopped. Those that run now run again after a restart, if a keyring has their secrets.
+
+    The secret comes from `--secret`, from `--secret-file` or from the variable RUNNER_LAUNCHER_SECRET. Whoever knows
+    it can run programs here: an agent's brain may be any program.
+
+    \b
+    Examples:
+      RUNNER_LAUNCHER_SECRET=... trunkline runner serve
+      trunkline runner serve --listen 127.0.0.1:4391 --secret-file secret.txt --allow-origin https://net.example
+    """
+    from trunkline.runner.launcher import Launcher
+    from trunkline.runner.launcher import serve as serve_until
+
+    found = _secret(secret, secret_file)
+    try:
+        host, port = serving.address(listen, hint=_LOCAL_ONLY)
+        launcher = Launcher(paths.state_dir(), host, port, found, _origin(allow_origin))
+    except (Fault, OSError) as error:
+        raise click.ClickException(printable(str(error))) from error
+
+    if secret is not None:
+        serving.told(f"Others on this machine can see `--secret`. `--secret-file` or {SECRET_VARIABLE} hide it.")
+
+    def ready(host: str, port: int) -> None:
+        serving.told(f"The launcher is ready: {serving.shown(host, port)} (Ctrl-C ends it.)")
+
+    async def work(stop: asyncio.Event) -> None:
+        from trunkline.base.redact import Redactor
+        from trunkline.cli.agent_options import log_to_stderr
+
+        log_to_stderr(Redactor([found]))
+        await serve_until(launcher, stop, ready)
+
+    serving.serve(work)
+
+
+def _asking(function: Any) -> Any:
+    """The options of commands that ask a launcher."""
+    for decorate in (
+        click.option("--url", default=f"http://{DEFAULT_LISTEN}", show_default=True, help="Where the launcher is."),
+        click.option("--secret-file", type=click.Path(dir_okay=False), metavar="FILE", help="Read the secret here."),
+        click.option("--json", "as_json", is_flag=True, help="Print the launcher's answer."),
+    ):
+        function = decorate(function)
+    return function
+
+
+@command.command("status", short_help="Show the agents of a running launcher.")
+@_asking
+def status(url: str, secret_file: str | None, as_json: bool) -> None:
+    """Show the agents of a running launcher. The secret comes from RUNNER_LAUNCHER_SECRET or `--secret-file`."""
+    answer = _asked(url, secret_file, "GET", "/runner/status")
+    if as_json:
+        _print(answer)
+        return
+    rows = [
+        (
+            str(each["agentId"]),
+            "refused" if each.get("credentialRefused") else str(each["state"]),
+            str(each.get("cycleCount", 0)),
+            printable(str(each.get("lastSuccessAt") or "-")),
+            printable(str(each.get("lastError") or "")),
+        )
+        for each in answer["status"]["agents"]
+    ]
+    if not rows:
+        click.echo("No agent is known here. Start one with `trunkline runner start --config FILE`.")
+        return
+    _print_table(("AGENT", "STATE", "CYCLES", "LAST SUCCESS", "LAST ERROR"), rows)
+
+
+@command.command("start", short_help="Have a running launcher run an agent.")
+@click.argument("agent_id", required=False, metavar="[AGENT]")
+@click.option("--config", "path", metavar="FILE", help="Its configuration, as JSON; `-`: standard input.")
+@_asking
+def start(agent_id: str | None, path: str | None, url: str, secret_file: str | None, as_json: bool) -> None:
+    """Have a running launcher run an agent; returns after its first cycle, or when that takes long.
+
+    One that the launcher knows is started again by its id, if a keyring has its secrets.
+
+    \b
+    Examples:
+      trunkline runner start --config agent.json
+      trunkline runner start c1234567890
+    """
+    if (path is None) == (agent_id is None):
+        raise click.UsageError("Say `--config FILE`, or the id of an agent that the launcher knows.")
+    config = {"agentId": agent_id} if path is None else _config(path)
+    answer = _asked(url, secret_file, "POST", "/runner/start", {"config": config})
+    if as_json:
+        _print(answer)
+        return
+    click.echo(answer["message"])
+    if problem := answer["status"].get("lastError"):
+        click.echo(f"Its first cycle failed: {printable(str(problem))}", err=True)
+
+
+@command.command("stop", short_help="Have a running launcher stop an agent, or all.")
+@click.argument("agent_id", required=False, metavar="[AGENT]")
+@_asking
+def stop(agent_id: str | None, url: str, secret_file: str | None, as_json: bool) -> None:
+    """Have a running launcher stop an agent, or all of them."""
+    answer = _asked(url, secret_file, "POST", "/runner/stop", {"agentId": agent_id} if agent_id else {})
+    _print(answer) if as_json else click.echo(answer["message"])
+
+
+@command.command("approvals", short_help="List transactions that wait for a person.")
+@_asking
+def approvals(url: str, secret_file: str | None, as_json: bool) -> None:
+    """List transactions that wait for a person."""
+    answer = _asked(url, secret_file, "GET", "/runner/approvals")
+    if as_json:
+        _print(answer)
+        return
+    rows = [
+        tuple(printable(str(each.get(name, ""))) for name in ("id", "agentId", "function", "to", "value"))
+        for each in answer["approvals"]
+    ]
+    if not rows:
+        click.echo("Nothing waits for approval.")
+        return
+    _print_table(("ID", "AGENT", "FUNCTION", "CONTRACT", "WEI"), rows)
+
+
+def _decision(name: str, approve: bool, help: str) -> None:
+    @command.command(name, help=help, short_help=help)
+    @click.argument("id", metavar="ID")
+    @_asking
+    def decide(id: str, url: str, secret_file: str | None, as_json: bool) -> None:
+        answer = _asked(url, secret_file, "POST", "/runner/approve", {"id": id, "approve": approve})
+        _print(answer) if as_json else click.echo("It is sent in the next cycle." if approve else "It is not sent.")
+
+
+_decision("approve", True, "Let a transaction that waits be sent.")
+_decision("deny", False, "Have a transaction that waits not sent.")
+
+
+def _config(path: str) -> Any:
+    try:
+        with click.open_file(path, "rb") as file:
+            return jsontext.loads(file.read())
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise click.ClickException(f"The configuration `{path}` cannot be read: {reason}.") from None
+
+
+def _origin(value: str) -> str:
+    """An origin as browsers send it; never `*`, and never `null`, which any page can be."""
+    if not re.fullmatch(r"(?i)https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?/?", value):
+        raise ConfigError(f"`--allow-origin`: `{value}` is not an origin.", hint="Say `https://HOST[:PORT]`.")
+    return value.rstrip("/").lower()
+
+
+def _secret(secret: str | None, secret_file: str | None) -> str:
+    if secret is not None:
+        found = secret.strip()
+    elif secret_file is not None:
+        try:
+            with open(secret_file, encoding="utf-8") as file:
+                found = file.read().strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise click.ClickException(f"The secret in `{secret_file}` cannot be read: {reason}.") from None
+    else:
+        found = os.environ.get(SECRET_VARIABLE, "").strip()
+    if not found:
+        raise click.ClickException(
+            f"{SECRET_VARIABLE} (or --secret, or --secret-file) is required: what callers must know to be let in."
+        )
+    if not (found.isascii() and found.isprintable()):
+        raise click.ClickException("The secret must be plain ASCII, on one line: it is sent as a header.")
+    return found
+
+
+def _asked(url: str, secret_file: str | None, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    """The launcher's answer, or the end of the command."""
+    return asyncio.run(_ask(url.rstrip("/"), _secret(None, secret_file), method, path, body))
+
+
+async def _ask(url: str, secret: str, method: str, path: str, body: Any) -> dict[str, Any]:
+    from trunkline.base.http import client
+
+    async with client(secure=url.startswith("https"), connect=3.0, read=90.0) as http:
+        import httpx
+
+        try:
+            content = None if body is None else jsontext.dumps(body)
+            headers = {"x-runner-secret": secret, "content-type": "application/json"}
+            response = await http.request(method, f"{url}{path}", headers=headers, content=content)
+            answer = jsontext.loads(response.content)
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise click.ClickException(
+                f"No launcher answers at `{url}` ({type(error).__name__}). Start one with `trunkline runner serve`."
+            ) from None
+    if response.status_code != httpx.codes.OK or not isinstance(answer, dict):
+        said = answer.get("error") if isinstance(answer, dict) else None
+        raise click.ClickException(printable(str(said or f"The launcher answered {response.status_code}.")))
+    return answer
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in table.lines(head, rows, width):
+        click.echo(line)
+
+
+def _print(answer: Any) -> None:
+    click.echo(jsontext.dumps(answer).decode())

@@ -1,0 +1,207 @@
+"""`trunkline runner once`: one cycle of one agent.
+
+The last line of standard output is always one JSON object:
+
+    {"actions": [...], "results": [...], "error": null or a text}
+
+Exit codes: 0 if and only if `error` is null; 1 when the cycle failed or could not begin, 2 for wrong usage, 130 after
+Ctrl-C, 143 after SIGTERM. Whatever libraries print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from trunkline.base import jsontext, paths
+from trunkline.base.claim import claim
+from trunkline.base.printable import printable
+from trunkline.base.writing import write_all
+from trunkline.core.faults import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from trunkline.runner.cycle import CycleReport, Runner
+
+EXIT_FAILED = 1
+_SIGNAL_EXIT = 128
+
+#: Far larger than any configuration with its prompts.
+MAX_CONFIG = 4 * 1024 * 1024
+#: How long a cycle that was told to end may put its things in order, and how long everything may take to let go.
+ORDER_SECONDS = 3.0
+CLOSE_SECONDS = 5.0
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Told(BaseException):
+    """A signal says to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _OnceCommand(click.Command):
+    """Also after wrong usage, the last line is the JSON object."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            _write(1, _line(error.format_message()))
+            raise
+
+
+@click.command("once", cls=_OnceCommand, short_help="Run one cycle, and print what came of it.")
+@click.option(
+    "--config", "path", metavar="FILE", required=True, help="The configuration, as JSON; `-`: standard input."
+)
+def command(path: str) -> None:
+    """Run one cycle of one agent: read its context, ask its brain, carry out the decision.
+
+    The last line of standard output is a JSON object with `actions`, `results` and `error`.
+
+    \b
+    Examples:
+      trunkline runner once --config agent.json
+      trunkline runner once --config - < agent.json
+    """
+    for number in _SIGNALS:
+        signal.signal(number, _raise)
+    writing = 1
+    try:
+        data = _read(path)
+        # From here on nothing but our line is written there.
+        writing = claim(needs_input=False)[1]
+        sys.exit(_run(_once(data, writing)))
+    except _Told as told:
+        _end(writing, f"Interrupted by {signal.Signals(told.number).name}", _SIGNAL_EXIT + told.number)
+    except Fault as error:
+        _end(writing, str(error), EXIT_FAILED)
+    except Exception as error:  # whoever reads the last line gets one, also from a defect of ours
+        _end(writing, f"{type(error).__name__}: {error}", EXIT_FAILED)
+
+
+def _raise(number: int, _: FrameType | None) -> NoReturn:
+    raise _Told(number)
+
+
+async def _once(data: bytes, writing: int) -> int:
+    from trunkline.runner.config import normalise
+    from trunkline.runner.opening import open_runner
+
+    config = normalise(_parsed(data))
+    runner = open_runner(config, home=paths.state_dir())
+    try:
+        came, report = await _cycle(runner)
+        if came is not None:
+            report = report.replace(error=f"Interrupted by {signal.Signals(came).name}")
+        _write(writing, jsontext.dumps(report.line()) + b"\n")
+        if report.error is not None:
+            _complain(report.error)
+    finally:
+        await _within(runner.close(), CLOSE_SECONDS)
+    if came is not None:
+        return _SIGNAL_EXIT + came
+    return 0 if report.error is None else EXIT_FAILED
+
+
+async def _cycle(runner: Runner) -> tuple[int | None, CycleReport]:
+    """Run the cycle to its end, or to the first signal; gives that, too."""
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[int] = loop.create_future()
+
+    def stop(number: int) -> None:
+        if not told.done():
+            told.set_result(number)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    task = loop.create_task(runner.cycle(), name="the cycle")
+    either: set[asyncio.Future[Any]] = {task, told}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        return None, task.result()
+    task.cancel()
+    await asyncio.wait({task}, timeout=ORDER_SECONDS)
+    return told.result(), runner.progress
+
+
+async def _within(work: Coroutine[Any, Any, Any], seconds: float) -> None:
+    try:
+        await asyncio.wait_for(work, seconds)
+    except TimeoutError:
+        return
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    """To its exit code, which nothing changes any more: neither a signal, nor a thread that does not end."""
+    loop = asyncio.new_event_loop()
+    try:
+        code = loop.run_until_complete(work)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        loop.run_until_complete(_within(loop.shutdown_default_executor(), CLOSE_SECONDS))
+        if any(not task.done() for task in asyncio.all_tasks(loop)):
+            os._exit(code)
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+        loop.close()
+    return code
+
+
+def _read(path: str) -> bytes:
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(MAX_CONFIG + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(MAX_CONFIG + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"The configuration `{path}` cannot be read: {reason}.") from None
+    if len(data) > MAX_CONFIG:
+        raise ConfigError(f"The configuration `{path}` has more than {MAX_CONFIG} bytes.")
+    return data
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return jsontext.loads(data)
+    except ValueError as error:
+        raise ConfigError(f"The configuration is no JSON: {error}.") from None
+
+
+def _end(writing: int, error: str, code: int) -> NoReturn:
+    _write(writing, _line(error))
+    _complain(error)
+    sys.exit(code)
+
+
+def _line(error: str) -> bytes:
+    return jsontext.dumps({"actions": [], "results": [], "error": error}) + b"\n"
+
+
+def _write(fd: int, data: bytes) -> None:
+    try:
+        write_all(fd, data)
+    except OSError as error:
+        # Nobody reads it, or there is no room: the exit code still says what came of the cycle.
+        _complain(f"Standard output cannot be written: {error.strerror or error}.")
+
+
+def _complain(text: str) -> None:
+    try:
+        click.echo(f"Error: {printable(text)}", err=True)
+    except OSError:
+        return

@@ -1,0 +1,1 @@
+"""The 24/7 runner: context, prompt, decision, actions, log."""

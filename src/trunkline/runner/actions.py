@@ -1,0 +1,216 @@
+"""Carries out actions, one after the other. What goes wrong with one is its result, and nobody else's.
+
+A text that holds a secret the runner knows is not posted: the agent is told that, and never which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from trunkline.base.values import Value
+from trunkline.core.faults import Fault
+from trunkline.runner.chain.settings import MISSING
+from trunkline.runner.contract import READ_ACTIONS, Action
+from trunkline.runner.github import Issues, Report
+from trunkline.runner.inbox import Inbox
+from trunkline.runner.reading import Reader
+from trunkline.runner.reconciling import Writes
+from trunkline.runner.secrets import Secrets
+from trunkline.wires.sns.drive import Sns, SnsError, Unclear
+from trunkline.wires.sns.messages import ThreadType
+
+if TYPE_CHECKING:
+    from trunkline.runner.chain.outcome import TxResult
+    from trunkline.runner.chain.performer import TxPerformer
+
+SECRET_WITHIN = "It contains a secret of this runner, and was not sent. Leave the secret out."  # noqa: S105 - a text
+STILL_OPEN = (
+    "The same was sent before, and whether it arrived is not known yet. It was not sent again; you will be told."
+)
+DO_NOT_REPEAT = "Do not write it again: it is looked for, and you will be told."
+
+REPORT = "REPORT_TO_HUMAN"
+
+
+class Outcome(Value):
+    """What became of an action. `told`: what its result says besides."""
+
+    ok: bool
+    error: str | None
+    told: Mapping[str, Any] = {}
+    done: bool = False
+    """It took effect, whether or not that was the wanted one."""
+
+
+class Hands:
+    """What one agent's actions are carried out with."""
+
+    def __init__(
+        self,
+        sns: Sns,
+        writes: Writes,
+        inbox: Inbox,
+        issues: Issues,
+        reader: Reader,
+        secrets: Secrets,
+        performer: TxPerformer | None,
+    ) -> None:
+        self._sns = sns
+        self._writes = writes
+        self._inbox = inbox
+        self._issues = issues
+        self._reader = reader
+        self._secrets = secrets
+        self._performer = performer
+
+    async def perform(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+        """Carry out an action in a community of the context, and tell the agent what it must know of it."""
+        if self._secrets.within(action.told()):
+            outcome = Outcome(False, SECRET_WITHIN)
+        elif action.name == "tx":
+            return await self._transact(action, community)
+        elif action.name in READ_ACTIONS:
+            return await self._read(action, community)
+        else:
+            outcome = await self._write(action, community)
+        if not outcome.ok:
+            self._inbox.tell(_feedback(action, outcome), [action.name])
+        return outcome
+
+    # Posts
+
+    async def _write(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+        match action.name:
+            case "create_thread":
+                return await self._create_thread(action, community)
+            case "comment":
+                return await self._comment(action, community)
+        thread_id, status = action.text("threadId"), action.text("status")
+        set_status = self._sns.set_request_status
+        return await self._sent(
+            action,
+            lambda: set_status(thread_id, "resolved" if status == "resolved" else "pending"),
+            lambda _: {"threadId": thread_id, "status": status},
+        )
+
+    async def _create_thread(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+        type: ThreadType = action.get("threadType") or "DISCUSSION"
+        title, body = action.text("title"), action.text("body")
+        outcome = await self._sent(
+            action,
+            lambda: self._sns.create_thread(str(community.get("id")), title, body, type),
+            lambda thread: {"threadId": thread.get("id"), "type": thread.get("type", type)},
+        )
+        if not outcome.ok or type != REPORT:
+            return outcome
+        return await self._shared(outcome, Report(community, str(outcome.told["threadId"]), title, body))
+
+    async def _comment(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+        thread_id, body = action.text("threadId"), action.text("body")
+        outcome = await self._sent(
+            action,
+            lambda: self._sns.comment(thread_id, body, action.get("commentKind")),
+            lambda comment: {"threadId": thread_id, "commentId": comment.get("id")},
+        )
+        thread = _thread(community, thread_id)
+        if not outcome.ok or thread is None or thread.get("type") != REPORT:
+            return outcome
+        title = str(thread.get("title") or "")
+        return await self._shared(outcome, Report(community, thread_id, title, body, str(outcome.told["commentId"])))
+
+    async def _sent(
+        self,
+        action: Action,
+        send: Callable[[], Awaitable[dict[str, Any]]],
+        told: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> Outcome:
+        """Write once. Noted before, so that whatever happens, it is known that it may have been written."""
+        known = {"threadId": action.get("threadId")} if action.get("threadId") else {}
+        if self._writes.is_open(action):
+            return Outcome(False, STILL_OPEN, known)
+        key = self._writes.begin(action)
+        try:
+            written = await send()
+        except Unclear as error:
+            return Outcome(False, f"{error} {DO_NOT_REPEAT}", {**known, "unknown": True})
+        except SnsError as error:
+            self._writes.end(key)
+            return Outcome(False, str(error), {**known, "httpStatus": error.status} if error.status else known)
+        except Fault as error:
+            self._writes.end(key)
+            return Outcome(False, str(error), known)
+        self._writes.end(key)
+        return Outcome(True, None, told(written), done=True)
+
+    async def _shared(self, outcome: Outcome, report: Report) -> Outcome:
+        shared = await self._issues.share(report)
+        if not shared["ok"]:
+            self._inbox.tell(issue_feedback(shared), ["create_thread" if report.comment_id is None else "comment"])
+        return outcome.replace(told={**outcome.told, "autoShare": shared})
+
+    # Transactions
+
+    async def _transact(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+        if self._performer is None:
+            result: dict[str, Any] = {"error": MISSING}
+            self._inbox.tell(tx_feedback(action.told(), result), ["tx"])
+            return Outcome(False, MISSING, {"threadId": action.get("threadId"), "hash": None, "result": result})
+        came = await self._performer.perform(action.told(), community)
+        self._inbox.tell(tx_feedback(action.told(), came.result), ["tx"])
+        told = {"threadId": action.get("threadId"), "hash": came.hash, "result": came.result}
+        return Outcome(came.ok, None if came.ok else _problem(came), told, done=came.ok or _is_mined(came))
+
+    # Reading
+
+    async def _read(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+        read = await self._reader.read(action, community)
+        self._inbox.tell(read.feedback, [action.name])
+        return Outcome(read.error is None, read.error, done=read.error is None)
+
+
+def tx_feedback(action: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent is told of its transaction. The order of the members is part of the contract."""
+    return {
+        "type": "tx_feedback",
+        "communitySlug": action.get("communitySlug"),
+        "threadId": action.get("threadId"),
+        "contractAddress": action.get("contractAddress"),
+        "functionName": action.get("functionName"),
+        "args": action.get("args") or [],
+        "value": action.get("value"),
+        "result": result,
+    }
+
+
+def issue_feedback(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent is told of an issue that was to be made of its report."""
+    return {"type": "issue_feedback", "result": result}
+
+
+def _feedback(action: Action, outcome: Outcome) -> dict[str, Any]:
+    named = {name: action.get(name) for name in ("threadId", "title", "status") if action.get(name) is not None}
+    result = {"ok": False, "error": outcome.error}
+    return {
+        "type": "action_feedback",
+        "action": action.name,
+        "communitySlug": action.community_slug,
+        **named,
+        "result": result,
+    }
+
+
+def _problem(came: TxResult) -> str:
+    return came.error or str(came.result.get("error") or "The transaction failed.")
+
+
+def _is_mined(came: TxResult) -> bool:
+    return came.hash is not None and came.result.get("status") is not None
+
+
+def _thread(community: Mapping[str, Any], thread_id: str) -> Mapping[str, Any] | None:
+    threads = community.get("threads")
+    for thread in threads if isinstance(threads, list) else ():
+        if isinstance(thread, Mapping) and thread.get("id") == thread_id:
+            return thread
+    return None

@@ -1,0 +1,1 @@
+"""Transactions: what an agent asks of a contract, checked, tried, limited, signed, sent and followed to its end."""

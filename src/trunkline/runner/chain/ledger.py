@@ -1,0 +1,366 @@
+"""What a wallet did on a chain: every transaction from before it is sent until its end is known.
+
+One SQLite database for each chain and address, private to its owner, shared by all runners that use the wallet. Each
+method is one transaction and on the disk when it returns (`synchronous=FULL`). SQLite's write lock is what keeps two
+processes from taking one nonce, or from spending one allowance twice: `reserve` does all of that under it.
+
+A transaction's states:
+
+    awaiting   a person is to decide        approved   and said yes: to be sent
+    rejected   and said no                  expired    and said nothing
+    signed     being sent, until a time     unknown    was sent, maybe
+    pending    a node has it                refused    no node has it, and none will
+    mined      it worked                    reverted   the contract undid it
+    replaced   another one has its nonce    abandoned  nobody knows, and nobody looks any more
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from trunkline.base import jsontext, paths
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.runner.chain.caps import DAY_MS, Spent
+from trunkline.runner.chain.outcome import Receipt
+from trunkline.runner.chain.planning import Plan
+from trunkline.runner.chain.wallet import Signed
+from trunkline.store import durable, locks
+from trunkline.store.explaining import explained
+from trunkline.store.migrations import NewerDatabase, migrate
+
+#: How long to wait for other processes: each signs within the lock, which takes milliseconds.
+BUSY_SECONDS = 30.0
+
+#: How long finished transactions are kept, for people who look.
+KEEP_MS = 90 * DAY_MS
+
+#: Signed, and its end not known.
+OPEN = ("signed", "unknown", "pending")
+#: It has a place in a block.
+DONE = ("mined", "reverted")
+#: Worth telling the agent when it was not told yet. (`pending` was told when it was sent.)
+TOLD = (*DONE, "unknown", "refused", "rejected", "expired", "replaced", "abandoned")
+
+MIGRATIONS = (
+    (
+        """
+        CREATE TABLE transactions (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            agent TEXT NOT NULL,
+            state TEXT NOT NULL,
+            told TEXT,
+            plan BLOB NOT NULL,
+            value TEXT NOT NULL,
+            fee TEXT NOT NULL,
+            gas INTEGER,
+            nonce INTEGER,
+            hash TEXT,
+            raw BLOB,
+            until INTEGER NOT NULL DEFAULT 0,
+            pid INTEGER NOT NULL DEFAULT 0,
+            reserved INTEGER NOT NULL DEFAULT 0,
+            receipt BLOB,
+            problem TEXT NOT NULL DEFAULT '',
+            created INTEGER NOT NULL,
+            changed INTEGER NOT NULL
+        )
+        """,
+        "CREATE INDEX transactions_nonce ON transactions (nonce)",
+        "CREATE INDEX transactions_reserved ON transactions (reserved)",
+        "CREATE INDEX transactions_changed ON transactions (changed)",
+        "CREATE INDEX transactions_untold ON transactions (agent, state) WHERE told IS NOT state",
+    ),
+)
+
+_FIELDS = "id, agent, state, told, plan, gas, nonce, hash, until, pid, reserved, receipt, problem, created"
+
+
+class Row(Value):
+    """One transaction. Times are milliseconds since 1970."""
+
+    id: int
+    agent: str
+    state: str
+    told: str | None
+    """The state that the agent was told last."""
+    plan: Plan
+    gas: int | None
+    nonce: int | None
+    hash: str | None
+    until: int
+    """A `signed` one is being sent until then, at most."""
+    pid: int
+    """The process that sends it."""
+    reserved: int
+    """When it was signed; 0: it was not."""
+    receipt: Receipt | None
+    problem: str
+    created: int
+
+
+class Ledger:
+    """One wallet's book on one chain. May be used by several threads. Close it when done."""
+
+    def __init__(self, path: str, now: Callable[[], float] = time.time) -> None:
+        """Open it, or make it.
+
+        Raises:
+            ConfigError: it cannot be opened, or a newer version made it.
+        """
+        self.path = os.path.abspath(path)
+        self._now = now
+        self._lock = threading.Lock()
+        with self._explained():
+            paths.ensure_dir(os.path.dirname(self.path))
+            self._touch()
+            self._connection = self._connect()
+        with self._transaction():
+            self._run("DELETE FROM transactions WHERE changed < ? AND told IS state", self.clock() - KEEP_MS)
+
+    def clock(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return int(self._now() * 1000)
+
+    def reserve(
+        self,
+        agent: str,
+        plan: Plan,
+        quote: tuple[int, int],
+        *,
+        row: int | None,
+        floor: int,
+        free: Iterable[int],
+        seconds: float,
+        allow: Callable[[Spent], None],
+        sign: Callable[[int], Signed],
+    ) -> tuple[Row, bytes] | None:
+        """Take a nonce, sign with it, and write both down: from now on the transaction may be sent, for `seconds`.
+
+        Args:
+            quote: the gas and the fee that it may cost.
+            row: the one that was approved or tried before; None: a new one.
+            floor: the first nonce that the chain would take.
+            free: rows whose nonces can be used again, since no node has their transactions.
+            allow: raises if too much was spent.
+            sign: signs with a nonce.
+
+        Returns:
+            The row, and the bytes to send; None if somebody else has taken the row.
+        """
+        with self._transaction():
+            if row is not None and self._state(row) not in ("approved", "refused"):
+                return None
+            allow(self._spent())
+            nonce = self._nonce(floor, frozenset(free))
+            signed = sign(nonce)
+            until = self.clock() + int(seconds * 1000)
+            if row is None:
+                row = self._insert(agent, "signed", plan, quote[1])
+            self._run(
+                "UPDATE transactions SET state = 'signed', told = NULL, problem = '', fee = ?, gas = ?, nonce = ?,"
+                " hash = ?, raw = ?, until = ?, pid = ?, reserved = ?, changed = ? WHERE id = ?",
+                str(quote[1]), quote[0], nonce, signed.hash, signed.raw, until, os.getpid(), self.clock(), self.clock(),
+                row,
+            )  # fmt: skip
+            return self._one(row), signed.raw
+
+    def ask(self, agent: str, plan: Plan, fee: int) -> int:
+        """A person is to decide about this."""
+        with self._transaction():
+            return self._insert(agent, "awaiting", plan, fee)
+
+    def decide(self, row: int, approve: bool) -> bool:
+        """A person decided. False: there was nothing to decide."""
+        with self._transaction():
+            return self._move(row, ("awaiting",), "approved" if approve else "rejected")
+
+    def expire(self, before: int) -> None:
+        """What nobody decided about since that time is over."""
+        with self._transaction():
+            self._run(
+                "UPDATE transactions SET state = 'expired', changed = ? WHERE state = 'awaiting' AND created < ?",
+                self.clock(), before,
+            )  # fmt: skip
+
+    def move(self, row: int, states: tuple[str, ...], to: str, problem: str = "") -> bool:
+        """Note another state, if it is in one of those. False: it is not."""
+        with self._transaction():
+            return self._move(row, states, to, problem)
+
+    def finish(self, row: int, receipt: Receipt, fee: int, problem: str = "") -> None:
+        """It is in a block. One that reverted moved no value."""
+        content = jsontext.dumps({field: getattr(receipt, field) for field in Receipt.__fields__})
+        with self._transaction():
+            self._run(
+                "UPDATE transactions SET state = ?, receipt = ?, fee = ?, problem = ?, changed = ?,"
+                " value = CASE WHEN ? THEN value ELSE '0' END WHERE id = ?",
+                "mined" if receipt.status else "reverted", content, str(fee), problem, self.clock(),
+                receipt.status, row,
+            )  # fmt: skip
+
+    def tell(self, rows: Iterable[tuple[int, str]]) -> None:
+        """The agent was told that these rows are in these states."""
+        with self._transaction():
+            for row, state in rows:
+                self._run("UPDATE transactions SET told = ? WHERE id = ?", state, row)
+
+    def row(self, id: int) -> Row:
+        """One transaction."""
+        with self._lock, self._explained():
+            return self._one(id)
+
+    def fee(self, id: int) -> int:
+        """What a transaction costs, or may cost, besides its value."""
+        with self._lock, self._explained():
+            return int(self._run("SELECT fee FROM transactions WHERE id = ?", id).fetchone()[0])
+
+    def rows(self, agent: str | None, *states: str, limit: int = 100) -> list[Row]:
+        """The transactions in these states, oldest first; of one agent, or of all."""
+        marks = ", ".join("?" * len(states))
+        condition, parameters = f"state IN ({marks})", list[object](states)
+        if agent is not None:
+            condition, parameters = f"{condition} AND agent = ?", [*parameters, agent]
+        with self._lock, self._explained():
+            return self._select(f"{condition} ORDER BY id LIMIT {limit:d}", *parameters)
+
+    def untold(self, agent: str) -> list[Row]:
+        """What the agent does not know yet, oldest first."""
+        return [row for row in self.rows(agent, *TOLD, limit=10_000) if row.told != row.state]
+
+    def claims(self, floor: int, limit: int) -> list[Row]:
+        """Those that hold a nonce from `floor` on, and are not being sent right now: the chain can say whether they
+        still do."""
+        with self._lock, self._explained():
+            found = self._select(
+                "nonce >= ? AND state IN ('signed', 'unknown', 'pending', 'mined', 'reverted')"
+                f" ORDER BY nonce LIMIT {limit:d}",
+                floor,
+            )
+        return [row for row in found if not self.is_being_sent(row)]
+
+    def is_being_sent(self, row: Row) -> bool:
+        """Whether a process is about to send it, or waits for the answer."""
+        return row.state == "signed" and row.until >= self.clock() and _is_alive(row.pid)
+
+    def close(self) -> None:
+        """Let go of the database. May be called again."""
+        with self._lock:
+            self._connection.close()
+
+    def _nonce(self, floor: int, free: frozenset[int]) -> int:
+        """The lowest one that nobody holds: so a gap, which stops all that come after it, is closed first."""
+        found = self._run(
+            "SELECT id, nonce FROM transactions WHERE nonce >= ?"
+            " AND state IN ('signed', 'unknown', 'pending', 'mined', 'reverted')",
+            floor,
+        )
+        taken = {nonce for row, nonce in found.fetchall() if row not in free}
+        while floor in taken:
+            floor += 1
+        return floor
+
+    def _spent(self) -> Spent:
+        since = self.clock() - DAY_MS
+        found = self._run(
+            "SELECT value, fee FROM transactions WHERE reserved >= ?"
+            " AND state IN ('signed', 'unknown', 'pending', 'mined', 'reverted', 'abandoned')",
+            since,
+        ).fetchall()
+        return Spent(sum(int(value) for value, _ in found), sum(int(fee) for _, fee in found))
+
+    def _insert(self, agent: str, state: str, plan: Plan, fee: int) -> int:
+        now = self.clock()
+        added = self._run(
+            "INSERT INTO transactions (agent, state, plan, value, fee, created, changed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            agent, state, plan.dumped(), str(plan.value), str(fee), now, now,
+        )  # fmt: skip
+        return int(added.lastrowid or 0)
+
+    def _move(self, row: int, states: tuple[str, ...], to: str, problem: str = "") -> bool:
+        marks = ", ".join("?" * len(states))
+        moved = self._run(
+            f"UPDATE transactions SET state = ?, problem = ?, changed = ? WHERE id = ? AND state IN ({marks})",  # noqa: S608 - marks
+            to, problem, self.clock(), row, *states,
+        )  # fmt: skip
+        return moved.rowcount > 0
+
+    def _state(self, row: int) -> str:
+        found = self._run("SELECT state FROM transactions WHERE id = ?", row).fetchone()
+        return str(found[0]) if found else ""
+
+    def _one(self, row: int) -> Row:
+        return self._select("id = ?", row)[0]
+
+    def _select(self, condition: str, *parameters: object) -> list[Row]:
+        # The condition is one of this file's own.
+        found = self._run(f"SELECT {_FIELDS} FROM transactions WHERE {condition}", *parameters)  # noqa: S608
+        return [_row(*fields) for fields in found.fetchall()]
+
+    def _run(self, statement: str, *parameters: object) -> sqlite3.Cursor:
+        return self._connection.execute(statement, parameters)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock, self._explained():
+            self._run("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._run("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._run("ROLLBACK")
+                raise
+
+    def _touch(self) -> None:
+        """Make the file private from the beginning; SQLite gives its other files the same permissions."""
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, locks.PRIVATE_FILE))
+        except FileExistsError:
+            return
+        durable.sync_directory(os.path.dirname(self.path))
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            migrate(connection, MIGRATIONS)
+        except NewerDatabase as error:
+            connection.close()
+            raise ConfigError(
+                f"The wallet's ledger `{self.path}` was made by a newer version: {error}.",
+                hint="Upgrade Trunkline, or choose another state directory (`TRUNKLINE_HOME`).",
+            ) from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained("wallet's ledger", self.path)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _row(
+    id: int, agent: str, state: str, told: str | None, plan: bytes, gas: int | None, nonce: int | None,
+    hash: str | None, until: int, pid: int, reserved: int, receipt: bytes | None, problem: str, created: int,
+) -> Row:  # fmt: skip
+    found = Receipt(**jsontext.loads(receipt)) if receipt else None
+    return Row(
+        id, agent, state, told, Plan.loaded(plan), gas, nonce, hash, until, pid, reserved, found, problem, created
+    )

@@ -1,0 +1,90 @@
+"""What became of a transaction, in the form that the agent and the log get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.runner.chain.planning import Plan
+
+
+class TxResult(Value):
+    """The end of a `tx`, or where it stands. `result` is what `tx_feedback` carries; `hash` is there as soon as there
+    is a signed transaction, whatever became of it."""
+
+    ok: bool
+    result: dict[str, Any]
+    error: str | None = None
+    hash: str | None = None
+
+
+class Settled(Value):
+    """What became known of an earlier `tx`, and the `action` that asked for it (its members, as far as they are told
+    again)."""
+
+    id: str
+    action: Mapping[str, Any]
+    outcome: TxResult
+
+
+class Receipt(Value):
+    """A transaction in a block."""
+
+    status: int
+    gas_used: int
+    block_number: int
+    gas_price: int | None = None
+    """What each unit of gas really cost, if the node says so."""
+
+
+def refused(text: str) -> TxResult:
+    """It was not sent."""
+    return TxResult(False, {"error": text}, text)
+
+
+def called(plan: Plan, value: Any) -> TxResult:
+    """A view's answer."""
+    return TxResult(True, {"type": "call", **_what(plan), "result": value})
+
+
+def tried(plan: Plan, quote: Mapping[str, Any]) -> TxResult:
+    """It would have been sent."""
+    return TxResult(True, {"type": "tx", **_what(plan), "hash": None, "dryRun": True, **quote})
+
+
+def mined(plan: Plan, hash: str, receipt: Receipt) -> TxResult:
+    """It is in a block, and did what it should."""
+    return TxResult(True, _mined(plan, hash, receipt), None, hash)
+
+
+def reverted(plan: Plan, hash: str, receipt: Receipt, reason: str) -> TxResult:
+    """It is in a block, and was undone by the contract."""
+    return TxResult(False, {**_mined(plan, hash, receipt), "error": reason}, reason, hash)
+
+
+def open_(plan: Plan, hash: str, state: str, text: str) -> TxResult:
+    """It was signed, and its end is not known."""
+    told = {"type": "tx", **_what(plan), "hash": hash, "status": None, "gasUsed": None, "blockNumber": None}
+    return TxResult(False, {**told, "state": state, "error": text}, text, hash)
+
+
+def waits(plan: Plan, id: str, text: str) -> TxResult:
+    """A person is to decide."""
+    told = {"type": "tx", **_what(plan), "hash": None, "state": "awaiting_approval", "approvalId": id}
+    return TxResult(False, {**told, "error": text}, text)
+
+
+def _what(plan: Plan) -> dict[str, Any]:
+    return {name: plan.action.get(name) for name in ("contractAddress", "functionName", "args")}
+
+
+def _mined(plan: Plan, hash: str, receipt: Receipt) -> dict[str, Any]:
+    return {
+        "type": "tx",
+        **_what(plan),
+        "hash": hash,
+        "status": receipt.status,
+        "gasUsed": str(receipt.gas_used),
+        "blockNumber": receipt.block_number,
+    }

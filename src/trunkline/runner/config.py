@@ -1,0 +1,306 @@
+"""What one agent's runner is told: the configuration that people and pages write, checked and with its defaults.
+
+Any member that holds a secret may be `{"env": "NAME"}` instead: then it is read from the environment.
+
+The members, and the older form that some pages send (`encodedInput`, `securitySensitive`), are described in
+`docs/reference/runner.md`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from trunkline.base import jsontext
+from trunkline.base.environ_secrets import url_secrets
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.runner import config_parts
+from trunkline.runner.chain.settings import TxSettings, tx_settings
+from trunkline.runner.config_parts import Table, at, table
+
+DEFAULT_SNS = "http://localhost:3000"
+#: Seconds for one exchange. A model may take most of a minute; what takes longer is tried again in the next cycle.
+DEFAULT_TIMEOUT_SECONDS = 60.0
+MAX_TIMEOUT_SECONDS = 3600.0
+DEFAULT_INTERVAL_SECONDS = 60
+#: A month: what is meant to run less often is not run by us.
+MAX_INTERVAL_SECONDS = 30 * 24 * 3600
+DEFAULT_COMMENT_LIMIT = 50
+MAX_COMMENT_LIMIT = 500
+GITHUB_API = "https://api.github.com"
+
+
+class Prompts(Value):
+    """What replaces or extends the prompts that come with us."""
+
+    system: str | None = None
+    user: str | None = None
+    append: str | None = None
+    """Added to the system prompt."""
+    profile: str | None = None
+    """The name of a bundled supplement."""
+
+
+class Github(Value):
+    """Where issues are made of reports. Without a token none is."""
+
+    token: str | None = None
+    api_url: str = GITHUB_API
+
+    def __repr__(self) -> str:
+        return f"Github(api_url={self.api_url!r})"
+
+
+class RunnerConfig(Value):
+    """The configuration of one agent's runner. Its `repr` shows no secret."""
+
+    sns_base_url: str
+    runner_token: str
+    agent_id: str
+    brain: Table | None
+    """What decides; None: what the network's general data says, with `llm_api_key`."""
+    llm_api_key: str | None
+    llm_base_url: str | None
+    execution: TxSettings | None
+    """How transactions are sent; None: they are not."""
+    log: str | None
+    """The communication log; None: the usual place."""
+    timeout_seconds: float
+    interval_seconds: int
+    comment_limit: int
+    max_tokens: int | None
+    prompts: Prompts
+    github: Github
+    read_actions: bool
+    given: Table
+    """As it was written, references to the environment included."""
+    found: Table
+    """The same with the values of those references."""
+
+    def __repr__(self) -> str:
+        return f"RunnerConfig(agent_id={self.agent_id!r}, sns_base_url={self.sns_base_url!r})"
+
+    def secrets(self) -> tuple[str, ...]:
+        """All values that must not be shown."""
+        return tuple(dict.fromkeys(_secret_values(self)))
+
+    def without_secrets(self) -> dict[str, Any]:
+        """What may be kept in a file: as it was written, without the members that hold a secret."""
+        return cast("dict[str, Any]", config_parts.public(self.given))
+
+    def secret_parts(self) -> dict[str, Any]:
+        """The rest: `merged(without_secrets(), secret_parts())` is the whole."""
+        return cast("dict[str, Any]", config_parts.secret(self.given))
+
+    def redacted(self) -> dict[str, Any]:
+        """What a status shows: whether there are secrets, and not which."""
+        execution = table(self.found, "execution")
+        brain = self.brain or {}
+        return {
+            "snsBaseUrl": self.sns_base_url,
+            "agentId": self.agent_id,
+            "brain": {name: brain[name] for name in ("kind", "name", "model") if isinstance(brain.get(name), str)},
+            "llm": {"baseUrl": self.llm_base_url, "hasApiKey": self.llm_api_key is not None},
+            "runtime": {
+                "intervalSec": self.interval_seconds,
+                "commentLimit": self.comment_limit,
+                "runnerLauncherPort": at(self.found, "runtime", "runnerLauncherPort"),
+                "maxTokens": self.max_tokens,
+                "timeoutSec": self.timeout_seconds,
+            },
+            "execution": {
+                "hasPrivateKey": bool(_text(execution.get("privateKey"))),
+                "hasAlchemyApiKey": bool(_text(execution.get("alchemyApiKey"))),
+                "hasRpcUrl": bool(_text(execution.get("rpcUrl"))),
+            },
+            "integrations": {"hasGithubIssueToken": self.github.token is not None},
+            "encodedInput": "encodedInput" in self.given,
+            "prompts": {
+                "hasSystemPrompt": self.prompts.system is not None,
+                "hasUserPrompt": self.prompts.user is not None,
+                "supplementaryProfile": self.prompts.profile,
+            },
+            "auth": {"hasRunnerToken": True, "hasAgentId": True},
+            "readActions": self.read_actions,
+        }
+
+
+def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerConfig:
+    """Check a configuration and fill in what is missing.
+
+    Raises:
+        ConfigError: it cannot work.
+    """
+    if not isinstance(mapping, Mapping) or not mapping:
+        raise ConfigError("Runner config is required")
+    found = _with_older_form(cast("dict[str, Any]", config_parts.resolved(mapping, environ)))
+    token, agent_id = _text(found.get("runnerToken")), _text(found.get("agentId"))
+    if not token:
+        raise ConfigError("runnerToken is required")
+    if not agent_id:
+        raise ConfigError("agentId is required")
+    brain = found.get("brain")
+    if brain is not None and not isinstance(brain, Mapping):
+        raise ConfigError("`brain` must be an object.", hint='Such as {"kind": "scripted", "replies": []}.')
+    api_key = _text(at(found, "llm", "apiKey"))
+    if brain is None and not api_key:
+        raise ConfigError("securitySensitive.llmApiKey is required", hint="(or `llm.apiKey`, or a `brain`)")
+    runtime = table(found, "runtime")
+    timeout = _timeout(found.get("timeoutSec", runtime.get("timeoutSec")))
+    return RunnerConfig(
+        sns_base_url=_text(found.get("snsBaseUrl")).removesuffix("/") or DEFAULT_SNS,
+        runner_token=token,
+        agent_id=agent_id,
+        brain=brain,
+        llm_api_key=api_key or None,
+        llm_base_url=_text(at(found, "llm", "baseUrl")).rstrip("/") or None,
+        execution=tx_settings(found.get("execution"), timeout_seconds=timeout),
+        log=_path(found.get("log")),
+        timeout_seconds=timeout,
+        interval_seconds=_whole(runtime.get("intervalSec"), 1, MAX_INTERVAL_SECONDS) or DEFAULT_INTERVAL_SECONDS,
+        comment_limit=_comment_limit(runtime.get("commentLimit", found.get("commentLimit"))),
+        max_tokens=_whole(runtime.get("maxTokens"), 1, 2**31),
+        prompts=_prompts(table(found, "prompts"), runtime),
+        github=_github(table(found, "integrations")),
+        read_actions=found.get("readActions", runtime.get("readActions")) is True,
+        given=dict(mapping),
+        found=found,
+    )
+
+
+def merged(base: Any, extra: Any) -> Any:
+    """A configuration with another one's members put in, at every depth; the other one's count."""
+    return config_parts.merged(base, extra)
+
+
+# The older form
+
+
+def _with_older_form(found: dict[str, Any]) -> dict[str, Any]:
+    """The same with what `encodedInput` and `securitySensitive` say in the places of today."""
+    decoded = _decoded(found["encodedInput"]) if found.get("encodedInput") else {}
+    secrets = {**_filled(table(decoded, "securitySensitive")), **_filled(table(found, "securitySensitive"))}
+    runner = table(decoded, "runner")
+    places = (
+        ("llm", "apiKey", secrets.get("llmApiKey")),
+        ("execution", "privateKey", secrets.get("executionWalletPrivateKey")),
+        ("execution", "alchemyApiKey", secrets.get("alchemyApiKey")),
+        ("integrations", "githubIssueToken", secrets.get("githubIssueToken")),
+        ("runtime", "intervalSec", runner.get("intervalSec")),
+        ("runtime", "commentLimit", runner.get("commentContextLimit", runner.get("commentLimit"))),
+        ("runtime", "maxTokens", runner.get("maxTokens")),
+        ("runtime", "supplementaryPromptProfile", runner.get("supplementaryPromptProfile")),
+        ("runtime", "runnerLauncherPort", runner.get("runnerLauncherPort")),
+    )
+    for group, name, value in places:
+        if value is not None:
+            found[group] = {**table(found, group), name: value}
+    return found
+
+
+def _decoded(encoded: Any) -> Table:
+    try:
+        data = jsontext.loads(b64decode(str(encoded), validate=False))
+    except ValueError:
+        data = None
+    if not isinstance(data, Mapping):
+        raise ConfigError("encodedInput is invalid")
+    return data
+
+
+def _filled(members: Table) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if _text(value)}
+
+
+# The parts
+
+
+def _prompts(given: Table, runtime: Table) -> Prompts:
+    user = _prompt(given.get("user"), "prompts.user")
+    if user is not None and "{{context}}" not in user:
+        raise ConfigError("`prompts.user` has no place for the context.", hint="Write `{{context}}` where it belongs.")
+    return Prompts(
+        system=_prompt(given.get("system"), "prompts.system"),
+        user=user,
+        append=_prompt(given.get("append"), "prompts.append"),
+        profile=_text(runtime.get("supplementaryPromptProfile") or given.get("profile")) or None,
+    )
+
+
+def _prompt(value: Any, name: str) -> str | None:
+    """A prompt's text; from a file if the value is `{"file": PATH}`, or one word that ends in `.md` or `.txt`."""
+    text = _text(value.get("file")) if isinstance(value, Mapping) else _text(value)
+    if not text:
+        return None
+    if not isinstance(value, Mapping) and not (text.endswith((".md", ".txt")) and len(text.split()) == 1):
+        return text
+    try:
+        with open(os.path.expanduser(text), encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"`{name}`: the file `{text}` cannot be read: {reason}.") from None
+
+
+def _github(given: Table) -> Github:
+    url = _text(given.get("githubApiUrl")).rstrip("/") or GITHUB_API
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError("`integrations.githubApiUrl` is no address.", hint=f"The usual one is `{GITHUB_API}`.")
+    return Github(_text(given.get("githubIssueToken")) or None, url)
+
+
+def _path(value: Any) -> str | None:
+    text = _text(value)
+    return os.path.abspath(os.path.expanduser(text)) if text else None
+
+
+def _timeout(value: Any) -> float:
+    if value is None:
+        return DEFAULT_TIMEOUT_SECONDS
+    number = _number(value)
+    if number is None or number <= 0:
+        raise ConfigError("`timeoutSec` must be a number of seconds greater than zero.")
+    return min(number, MAX_TIMEOUT_SECONDS)
+
+
+def _comment_limit(value: Any) -> int:
+    number = _number(value)
+    if number is None or number < 0:
+        return DEFAULT_COMMENT_LIMIT
+    return min(math.floor(number), MAX_COMMENT_LIMIT)
+
+
+def _whole(value: Any, least: int, most: int) -> int | None:
+    number = _number(value)
+    return None if number is None or number <= 0 else max(least, min(math.floor(number), most))
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _secret_values(config: RunnerConfig) -> Iterator[str]:
+    yield config.runner_token
+    yield config.llm_api_key or ""
+    yield config.github.token or ""
+    yield _text(at(config.found, "execution", "alchemyApiKey"))
+    if config.execution is not None:
+        yield from config.execution.secrets()
+    # What an address holds of a key is secret; the rest of it is what one looks for in a log.
+    for text in config_parts.values(config_parts.secret(config.found)):
+        yield from url_secrets(text) if "://" in text else (text,)

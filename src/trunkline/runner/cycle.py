@@ -1,0 +1,290 @@
+"""One cycle after the other: look, decide, act, tell.
+
+1. Read the agent's general data and its context from the network.
+2. Find out what became of writes, transactions and issues whose fate was not known.
+3. Ask the brain, and log what it said, word for word.
+4. Check the decision, and carry out its actions in order.
+
+A cycle fails if the network or the brain cannot be asked, or if the decision has no valid action. An action that fails
+is its own result. Each exchange has its time limit, so a cycle ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trunkline.base.values import Value
+from trunkline.core.faults import Fault
+from trunkline.core.usage import Usage
+from trunkline.runner import brains, contract, decision, prompting
+from trunkline.runner.actions import Hands, Outcome, issue_feedback, tx_feedback
+from trunkline.runner.brains import Brain, Reply
+from trunkline.runner.commlog import CommunicationLog
+from trunkline.runner.config import RunnerConfig
+from trunkline.runner.contract import Action, Invalid
+from trunkline.runner.decision import Decision, NoDecision
+from trunkline.runner.github import Issues
+from trunkline.runner.inbox import Inbox
+from trunkline.runner.reconciling import Writes
+from trunkline.runner.secrets import Secrets
+from trunkline.runner.state import AgentState
+from trunkline.wires.sns.drive import Sns, SnsError
+
+if TYPE_CHECKING:
+    from trunkline.runner.chain.performer import TxPerformer
+
+logger = logging.getLogger(__name__)
+
+IN_FLIGHT = "Runner cycle already in-flight"
+NO_VALID = "LLM decision does not include valid actions"
+NO_COMMUNITY = "No community assigned for this runner"
+NO_GENERAL = "General agent data is missing"
+CUT_OFF = "It was cut off, and not carried out. Decide on it again, in fewer words."
+
+#: How long a cycle of another process is waited for, at least: it asks the network, the model and the chain.
+LEAST_PATIENCE_SECONDS = 60.0
+#: Reasons that are told of one decision. More of them say nothing new.
+MAX_REASONS = 20
+#: Characters of the model's output that a report keeps.
+MAX_OUTPUT = 20_000
+
+
+class CycleReport(Value):
+    """What a cycle came to. Without secrets."""
+
+    actions: tuple[dict[str, Any], ...] = ()
+    """Those that took effect, as they were decided."""
+    results: tuple[dict[str, Any], ...] = ()
+    """One for each element of the decision, in order: `action`, `ok`, `error`, and what belongs to the action."""
+    error: str | None = None
+    """Why the cycle failed; None if it did not."""
+    skipped: bool = False
+    """Another cycle was under way, and this one did nothing."""
+    status: int | None = None
+    """The network's HTTP status, if that is what failed."""
+    output: str | None = None
+    """What the brain said."""
+    usage: Usage | None = None
+    handle: str | None = None
+    community: Mapping[str, Any] | None = None
+    """The assigned community, as the network describes it."""
+
+    def line(self) -> dict[str, Any]:
+        """What `runner once` prints."""
+        return {"actions": list(self.actions), "results": list(self.results), "error": self.error}
+
+
+class Parts(Value):
+    """What a runner is made of. `performer` is None if no transactions can be sent."""
+
+    config: RunnerConfig
+    home: str
+    secrets: Secrets
+    state: AgentState
+    log: CommunicationLog
+    sns: Sns
+    inbox: Inbox
+    writes: Writes
+    issues: Issues
+    hands: Hands
+    performer: TxPerformer | None
+
+
+class _Failure(Exception):
+    """Why a cycle fails, where it is nobody's fault but the decision's."""
+
+
+class Runner:
+    """One agent's runner. Made by `opening.open_runner`; belongs to one event loop."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._brain: Brain | None = None
+        self._brain_of: Any = None
+        self._running = False
+        self._report = CycleReport()
+
+    @property
+    def performer(self) -> TxPerformer | None:
+        """What sends transactions: where those are found that wait for a person."""
+        return self._parts.performer
+
+    @property
+    def log_path(self) -> str:
+        """Where the communication log is."""
+        return self._parts.log.path
+
+    @property
+    def progress(self) -> CycleReport:
+        """How far the cycle under way is, or the last one was."""
+        return self._parts.secrets.data(self._report)  # type: ignore[no-any-return]  # a value stays what it is
+
+    async def cycle(self) -> CycleReport:
+        """Run one cycle. Never raises, but for its cancellation; then `progress` says what was done."""
+        if self._running:
+            return CycleReport(error=IN_FLIGHT, skipped=True)
+        self._running = True
+        self._report = CycleReport()
+        try:
+            async with self._parts.state.turn(max(LEAST_PATIENCE_SECONDS, 2 * self._parts.config.timeout_seconds)):
+                await self._run()
+        except SnsError as error:
+            self._note(error=str(error), status=error.status)
+        except (Fault, NoDecision, _Failure) as error:
+            self._note(error=str(error))
+        except Exception as error:  # a runner goes on, whatever a cycle met with
+            logger.debug("the cycle failed", exc_info=True)
+            self._note(error=f"{type(error).__name__}: {error}")
+        finally:
+            self._running = False
+        return self.progress
+
+    async def close(self) -> None:
+        """Let go of everything. Idempotent."""
+        brain, self._brain = self._brain, None
+        parts = self._parts
+        closing = [parts.sns.close(), parts.issues.close()]
+        if brain is not None:
+            closing.append(brain.close())
+        if parts.performer is not None:
+            closing.append(parts.performer.close())
+        await asyncio.gather(*closing, return_exceptions=True)
+        parts.state.close()
+
+    # The steps
+
+    async def _run(self) -> None:
+        parts = self._parts
+        general = await parts.sns.general()
+        agent = general.get("agent")
+        if not isinstance(agent, Mapping):
+            raise _Failure(NO_GENERAL)
+        assigned = general.get("community")
+        handle = str(agent.get("handle") or "")
+        self._note(handle=handle, community=assigned if isinstance(assigned, Mapping) else None)
+        context = await parts.sns.context(parts.config.comment_limit)
+        communities = _communities(prompting.narrowed(context, assigned, ()))
+        if not communities:
+            raise _Failure(NO_COMMUNITY)
+        await self._settle(handle, list(communities.values()))
+        reply = await self._ask(agent, context, assigned)
+        await self._act(await self._decide(reply), communities)
+
+    async def _settle(self, handle: str, communities: list[Mapping[str, Any]]) -> None:
+        """Tell the agent what became known since, before it decides again."""
+        parts = self._parts
+        await parts.writes.reconcile(handle, communities)
+        for news in await parts.issues.settle():
+            parts.inbox.tell(issue_feedback(news), ["create_thread"])
+        if parts.performer is not None:
+            for settled in await parts.performer.settle():
+                parts.inbox.tell(tx_feedback(settled.action, settled.outcome.result), ["tx"])
+
+    async def _ask(self, agent: Mapping[str, Any], context: Mapping[str, Any], assigned: Any) -> Reply:
+        parts = self._parts
+        brain = await self._thinking(agent)
+        waiting = parts.inbox.waiting()
+        prompt = prompting.build(
+            parts.config.prompts,
+            parts.secrets.data(prompting.narrowed(context, assigned, [item.data for item in waiting])),
+            reading=parts.config.read_actions,
+            window=brain.window,
+        )
+        reply = await brain.answer(prompt)
+        # The brain has seen it, whatever it made of it.
+        parts.inbox.told(waiting)
+        self._note(output=reply.text[:MAX_OUTPUT], usage=reply.usage)
+        return reply
+
+    async def _decide(self, reply: Reply) -> Decision:
+        """What was decided. The output is logged whether or not it can be read."""
+        parts = self._parts
+        try:
+            # In a thread: to mend a decision may take a second.
+            decided = await asyncio.to_thread(decision.read, reply.text)
+        except (NoDecision, Fault) as error:
+            parts.log.append("agent_to_runner", (), reply.text)
+            parts.inbox.tell({"type": "decision_feedback", "error": str(error), "dropped": []}, ())
+            raise
+        parts.log.append("agent_to_runner", decision.action_types(decided), reply.text)
+        return decided
+
+    async def _act(self, decided: Decision, communities: Mapping[str, Mapping[str, Any]]) -> None:
+        checked = contract.check(decided.elements, communities, reading=self._parts.config.read_actions)
+        if decided.cut:
+            checked.append(Invalid(None, CUT_OFF))
+        self._tell_dropped(checked)
+        if not any(isinstance(each, Action) for each in checked):
+            for each in checked:
+                self._add(_dropped(each))
+            reason = next((each.reason for each in checked if isinstance(each, Invalid)), "it is empty.")
+            raise _Failure(f"{NO_VALID}: {reason}")
+        for each in checked:
+            if isinstance(each, Action):
+                outcome = await self._performed(each, communities[each.community_slug])
+                self._add(_result(each, outcome), each.told() if outcome.done else None)
+            else:
+                self._add(_dropped(each))
+
+    async def _performed(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+        try:
+            return await self._parts.hands.perform(action, community)
+        except Exception as error:  # one action that fails leaves the others their chance
+            logger.debug("an action failed", exc_info=True)
+            return Outcome(False, str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}")
+
+    def _tell_dropped(self, checked: list[Action | Invalid]) -> None:
+        dropped = [
+            {"index": index, "action": each.name, "error": each.reason}
+            for index, each in enumerate(checked)
+            if isinstance(each, Invalid)
+        ]
+        if not checked:
+            error = f"{NO_VALID}: it is empty."
+            self._parts.inbox.tell({"type": "decision_feedback", "error": error, "dropped": []}, ())
+        elif dropped:
+            names = dict.fromkeys(str(each["action"]) for each in dropped if each["action"])
+            payload = {"type": "decision_feedback", "error": None, "dropped": dropped[:MAX_REASONS]}
+            self._parts.inbox.tell(payload, list(names))
+
+    async def _thinking(self, agent: Mapping[str, Any]) -> Brain:
+        """The brain. One that the network's data describes is made anew when they change."""
+        named = None if self._parts.config.brain is not None else {**agent}
+        if self._brain is not None and named != self._brain_of:
+            brain, self._brain = self._brain, None
+            await brain.close()
+        if self._brain is None:
+            self._brain = brains.make(self._parts.config, agent, self._parts.state, self._parts.home)
+            self._brain_of = named
+        return self._brain
+
+    # The report
+
+    def _note(self, **changes: Any) -> None:
+        self._report = self._report.replace(**changes)
+
+    def _add(self, result: dict[str, Any], action: dict[str, Any] | None = None) -> None:
+        actions = self._report.actions if action is None else (*self._report.actions, action)
+        self._note(actions=actions, results=(*self._report.results, result))
+
+
+def _communities(context: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {str(each["slug"]): each for each in context["communities"]}
+
+
+def _dropped(invalid: Action | Invalid) -> dict[str, Any]:
+    reason = invalid.reason if isinstance(invalid, Invalid) else ""
+    return {"action": invalid.name, "ok": False, "error": reason}
+
+
+def _result(action: Action, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "action": action.name,
+        "ok": outcome.ok,
+        "error": outcome.error,
+        "communitySlug": action.community_slug,
+        **outcome.told,
+    }

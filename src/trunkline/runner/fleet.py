@@ -1,0 +1,302 @@
+"""All agents of one launcher: at most one engine for each, known again after a restart.
+
+An agent's configuration is kept without its secrets. After a restart those that were running run again if the keyring
+has their secrets; the others wait until somebody starts them with their secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.runner import config_parts, parting, secrets
+from trunkline.runner.breaker import Patience
+from trunkline.runner.budget import Budget
+from trunkline.runner.config import RunnerConfig, merged, normalise
+from trunkline.runner.cycle import CycleReport
+from trunkline.runner.engine import Cycles, Engine
+from trunkline.runner.keys import Keys
+from trunkline.runner.known import KnownAgent, KnownAgents
+from trunkline.tools.threads import in_thread
+
+#: How long `start` waits for the first cycle. Callers give up sooner or later; the cycle goes on.
+FIRST_CYCLE_SECONDS = 20.0
+
+WAITING = "waiting for secrets"
+HELD = "Another launcher of this home runs it."
+
+
+class AlreadyRunning(Exception):
+    """The agent is running, or about to."""
+
+
+class UnknownAgent(Exception):
+    """This launcher does not run the agent, or does not know it."""
+
+
+class Place(Value):
+    """Where a fleet is at home."""
+
+    home: str
+    make: Callable[[RunnerConfig, str, int | None], Cycles] | None = None
+    """What makes runners; the usual one unless given."""
+    patience: Patience | None = None
+
+
+class Resting(Value):
+    """An agent that is known and does not run."""
+
+    known: KnownAgent
+    reason: str | None = None
+    """Why it does not, if somebody wants it to."""
+    missing: tuple[str, ...] = ()
+    """The secrets that it waits for."""
+    last: Mapping[str, Any] = {}
+    """How it was when it was stopped."""
+
+    def status(self) -> dict[str, Any]:
+        return {
+            **self.last,
+            "agentId": self.known.agent_id,
+            "running": False,
+            "state": WAITING if self.missing else "stopped",
+            "missingSecrets": list(self.missing),
+            "lastError": self.reason or self.last.get("lastError"),
+        }
+
+
+class Fleet:
+    """The agents of one launcher. Belongs to one event loop."""
+
+    def __init__(self, place: Place, keys: Keys) -> None:
+        self.place = place
+        self.port: int | None = None
+        """The launcher's, for the logs of the agents."""
+        self.engines: dict[str, Engine] = {}
+        self.resting: dict[str, Resting] = {}
+        self.kept: dict[str, bool] = {}
+        """Whether the keyring has the secrets of those that run."""
+        self._keys = keys
+        self._known = KnownAgents(place.home)
+        self._once: dict[str, Engine] = {}
+        """Those that run one cycle only."""
+        self._budgets: dict[str, Budget] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        """Who starts, changes or stops an agent has its lock."""
+        self._closing = False
+
+    async def restore(self) -> None:
+        """Know the agents of earlier launchers again, and run those that were running.
+
+        Raises:
+            ConfigError: what is known cannot be read.
+        """
+        for known in await in_thread(lambda _: self._known.all()):
+            self.resting[known.agent_id] = Resting(known)
+        for known in [each.known for each in self.resting.values()]:
+            if known.wanted and not self._lock(known.agent_id).locked() and known.agent_id in self.resting:
+                await self._again(known)
+
+    async def start(self, given: Mapping[str, Any]) -> str:
+        """Run an agent; gives its id after its first cycle, or when that takes too long.
+
+        A configuration of nothing but an agent's id and secrets is completed by what is known of it.
+
+        Raises:
+            AlreadyRunning: it is.
+            ConfigError: it cannot work as configured.
+        """
+        config = await self._configured(given)
+        agent_id, lock = config.agent_id, self._lock(config.agent_id)
+        # Reserved before anything is waited for: of two that come at once, one is refused.
+        if agent_id in self.engines or lock.locked():
+            raise AlreadyRunning(f"Runner is already running for agent {agent_id}")
+        async with lock:
+            engine = await self._begin(config)
+        await asyncio.gather(self._save(config), engine.first_cycle(FIRST_CYCLE_SECONDS))
+        return agent_id
+
+    async def stop(self, agent_id: str | None = None) -> None:
+        """Stop one agent, or all. They are not started again after a restart. One that is not known is stopped."""
+        chosen = [agent_id] if agent_id is not None else [*self.engines, *self.resting]
+        await asyncio.gather(*map(self._stop, chosen))
+
+    async def close(self) -> None:
+        """Stop all for now: after a restart they run again. Nothing is started any more."""
+        self._closing = True
+        await asyncio.gather(*map(self._end, list(self.engines)), *(each.stop() for each in list(self._once.values())))
+
+    async def configure(self, agent_id: str | None, change: Mapping[str, Any]) -> None:
+        """Change a part of a running agent's configuration. It goes on at once with the new one.
+
+        Raises:
+            UnknownAgent: it is not running.
+            ConfigError: it could not work so. Nothing is changed.
+        """
+        agent_id = self._engine(agent_id).config.agent_id
+        async with self._lock(agent_id):
+            engine = self._engine(agent_id)
+            config = _checked(merged(engine.config.given, change))
+            if config.agent_id != agent_id:
+                raise ConfigError("`agentId` cannot be changed.", hint="Stop this agent, and start the other one.")
+            fresh = await self._made(config)
+            await engine.stop()
+            self.engines[agent_id] = fresh
+            self._go(fresh)
+        await self._save(config)
+
+    async def run_once(self, agent_id: str | None, given: Mapping[str, Any] | None) -> CycleReport:
+        """Run one cycle now: of an agent that is running, or of one that this configuration describes.
+
+        Raises:
+            UnknownAgent: there is none.
+            ConfigError: it cannot work as configured.
+        """
+        if given is None:
+            return await self._engine(agent_id).run_once()
+        config = await self._configured(given)
+        engine = self.engines.get(config.agent_id) or self._once.get(config.agent_id)
+        if engine is not None:
+            return await engine.run_once()
+        engine = self._once[config.agent_id] = self._opened(config)
+        try:
+            return await engine.run_once()
+        finally:
+            await engine.stop()
+            del self._once[config.agent_id]
+
+    # Its parts
+
+    async def _again(self, known: KnownAgent) -> None:
+        """Run an agent of an earlier launcher, or know why not."""
+        agent_id = known.agent_id
+        async with self._lock(agent_id):
+            kept = await self._keys.load(agent_id) if known.secrets else {}
+            whole = merged(known.config, kept or {})
+            if missing := parting.missing(whole, known.secrets):
+                self.resting[agent_id] = Resting(known, _waits_for(missing), tuple(missing))
+                return
+            try:
+                await self._begin(_checked(whole))
+                self.kept[agent_id] = True
+            except (AlreadyRunning, Fault, OSError) as error:
+                self.resting[agent_id] = Resting(known, str(error))
+
+    async def _begin(self, config: RunnerConfig) -> Engine:
+        agent_id = config.agent_id
+        if not await in_thread(lambda _: self._known.hold(agent_id)):
+            raise AlreadyRunning(f"Runner is already running for agent {agent_id}. {HELD}")
+        try:
+            engine = await self._made(config)
+        except BaseException:
+            self._known.let_go(agent_id)
+            raise
+        self.engines[agent_id] = engine
+        self.resting.pop(agent_id, None)
+        self._go(engine)
+        return engine
+
+    def _go(self, engine: Engine) -> None:
+        # While all are being stopped, one more must not begin.
+        if not self._closing:
+            engine.start()
+
+    async def _made(self, config: RunnerConfig) -> Engine:
+        """An engine whose agent is known on disk."""
+        engine = self._opened(config)
+        try:
+            await in_thread(lambda _: self._known.keep(_known(config)))
+        except BaseException:
+            await engine.stop()
+            raise
+        return engine
+
+    def _opened(self, config: RunnerConfig) -> Engine:
+        place = self.place
+        budget = self._budgets.setdefault(config.agent_id, Budget())
+        known = secrets.known(config.secrets(), os.environ)
+        try:
+            runner = (place.make or _runner)(config, place.home, self.port)
+        except ConfigError as error:
+            raise ConfigError(known.text(str(error))) from None
+        return Engine(config, known, runner, patience=place.patience, budget=budget)
+
+    async def _stop(self, agent_id: str) -> None:
+        if agent_id not in self._locks and agent_id not in self.resting:
+            return
+        async with self._lock(agent_id):
+            await self._end(agent_id)
+            resting = self.resting.get(agent_id)
+            # Another launcher's agent is not ours to stop.
+            if resting is not None and await in_thread(lambda _: self._known.hold(agent_id)):
+                try:
+                    await in_thread(lambda _: self._known.want(agent_id, False))
+                finally:
+                    self._known.let_go(agent_id)
+                self.resting[agent_id] = Resting(resting.known.replace(wanted=False), last=resting.last)
+
+    async def _end(self, agent_id: str) -> None:
+        engine = self.engines.get(agent_id)
+        if engine is None:
+            return
+        await engine.stop()
+        if self.engines.get(agent_id) is engine:
+            del self.engines[agent_id]
+            self._known.let_go(agent_id)
+            self.resting[agent_id] = Resting(_known(engine.config), last=engine.status())
+
+    async def _configured(self, given: Mapping[str, Any]) -> RunnerConfig:
+        agent_id = given.get("agentId")
+        resting = self.resting.get(agent_id.strip()) if isinstance(agent_id, str) else None
+        if resting is None or not parting.is_only_secrets(given):
+            return _checked(given)
+        known = resting.known
+        kept = await self._keys.load(known.agent_id) if known.secrets else None
+        whole = merged(merged(known.config, kept or {}), given)
+        if missing := parting.missing(whole, known.secrets):
+            raise ConfigError(_waits_for(missing))
+        return _checked(whole)
+
+    async def _save(self, config: RunnerConfig) -> None:
+        secret = parting.parted(config).secret
+        self.kept[config.agent_id] = not secret or await self._keys.save(config.agent_id, secret)
+
+    def _lock(self, agent_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(agent_id, asyncio.Lock())
+
+    def _engine(self, agent_id: str | None) -> Engine:
+        """The engine of an agent; nobody need say which if there is only one."""
+        if agent_id is None and len(self.engines) == 1:
+            return next(iter(self.engines.values()))
+        if agent_id is None or agent_id not in self.engines:
+            raise UnknownAgent(agent_id or "")
+        return self.engines[agent_id]
+
+
+def _runner(config: RunnerConfig, home: str, port: int | None) -> Cycles:
+    from trunkline.runner.opening import open_runner
+
+    return open_runner(config, home=home, port=port)
+
+
+def _checked(given: Mapping[str, Any]) -> RunnerConfig:
+    """A configuration, or what is wrong with it without what is secret in it."""
+    try:
+        return normalise(given)
+    except ConfigError as error:
+        known = secrets.Secrets(config_parts.values(config_parts.secret(given)))
+        raise ConfigError(known.text(str(error))) from None
+
+
+def _known(config: RunnerConfig) -> KnownAgent:
+    parts = parting.parted(config)
+    return KnownAgent(config.agent_id, parts.public, tuple(parting.paths(parts.secret)), True)
+
+
+def _waits_for(missing: list[str]) -> str:
+    names = ", ".join(f"`{name}`" for name in missing)
+    return f"It waits for its secrets: no keyring has {names}. Start it with them."

@@ -1,0 +1,84 @@
+"""The launcher as a server: agents that keep running, and an API on this machine to look after them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from trunkline.base import asgi
+from trunkline.base.extras import install_hint
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.runner.fleet import Fleet, Place
+from trunkline.runner.keys import Keys, system_keyring
+
+logger = logging.getLogger(__name__)
+
+
+class Launcher(Value):
+    """How a launcher is set up."""
+
+    home: str
+    host: str
+    port: int
+    """0 for any that is free."""
+    secret: str
+    origin: str
+    """The one origin whose pages may call."""
+
+    def __repr__(self) -> str:
+        return f"Launcher(host={self.host!r}, port={self.port!r})"
+
+
+async def serve(
+    launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], keys: Keys | None = None
+) -> None:
+    """Serve until `stop` is set; then end all agents, which run again after the next start.
+
+    Raises:
+        ConfigError: it cannot listen there, or a package is missing.
+    """
+    try:
+        await _serve(launcher, stop, reachable, keys or Keys(system_keyring))
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"The launcher needs a package that is not installed: `{error.name}`.", hint=install_hint("runner")
+        ) from None
+    except asgi.CannotListen as error:
+        raise ConfigError(
+            f"Cannot listen on `{launcher.host}:{launcher.port}`: {error.strerror}.",
+            hint="Is a launcher running there already? Choose another address with `--listen HOST:PORT`.",
+        ) from None
+
+
+async def _serve(launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], keys: Keys) -> None:
+    from trunkline.runner.launcher_app import LauncherApp
+
+    fleet = Fleet(Place(launcher.home), keys)
+    app = LauncherApp(fleet, secret=launcher.secret, origin=launcher.origin, host=launcher.host)
+    tasks: list[asyncio.Task[None]] = []
+
+    def begun(host: str, port: int) -> None:
+        fleet.port = port
+        # Only when the port is ours: a second launcher on it must not run anything.
+        tasks.append(asyncio.create_task(_restored(fleet), name="restore agents"))
+        reachable(host, port)
+
+    def ending() -> None:
+        for task in tasks:
+            task.cancel()
+        # Beside the answers that have begun: some of them wait for an agent.
+        tasks.append(asyncio.create_task(fleet.close(), name="stop agents"))
+
+    try:
+        await asgi.serve(app, launcher.host, launcher.port, stop, begun, stopping=ending)
+    finally:
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _restored(fleet: Fleet) -> None:
+    try:
+        await fleet.restore()
+    except (Fault, OSError) as error:
+        logger.error("The agents of earlier runs are not started: %s", error)

@@ -1,0 +1,255 @@
+"""The launcher's HTTP API, for the pages of one origin and for programs of this machine.
+
+Every request passes, in this order: the host it was sent to, the origin of the page that sent it, the secret (for
+`/runner/`), the route, the body. So a page of another origin learns nothing, not even which routes there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from trunkline.base import jsontext
+from trunkline.core.faults import Fault, UnknownCall
+from trunkline.runner import watching
+from trunkline.runner.cycle import CycleReport
+from trunkline.runner.fleet import AlreadyRunning, Fleet, UnknownAgent
+
+logger = logging.getLogger(__name__)
+
+#: Configurations with prompts and scripts are far smaller.
+MAX_BODY = 4 * 1024 * 1024
+#: How long a body may take to arrive, over the loopback.
+BODY_SECONDS = 20.0
+#: Entries of a log in an answer, unless more are asked for.
+DEFAULT_LOG = 50
+#: How long a preflight's answer counts.
+_PREFLIGHT_SECONDS = "600"
+
+_SECRET = "x-runner-secret"  # noqa: S105 - the name of a header
+_METHODS = "GET,POST,OPTIONS"
+_HEADERS = "content-type,authorization,x-runner-secret"
+
+Body = Mapping[str, Any]
+Route = Callable[["LauncherApp", Request], Awaitable[Body]]
+
+
+class _Refused(Exception):
+    """A request that is not granted."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class LauncherApp:
+    """The API as an ASGI application."""
+
+    def __init__(self, fleet: Fleet, *, secret: str, origin: str, host: str) -> None:
+        self._fleet = fleet
+        self._secret = secret.encode("utf-8", "surrogateescape")
+        self._origin = origin.rstrip("/")
+        self._host = host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ClientDisconnect:
+            return
+        if request.headers.get("origin"):
+            # Which page it was for is the browser's to enforce.
+            response.headers["access-control-allow-origin"] = self._origin
+        response.headers["vary"] = "origin"
+        response.headers["cache-control"] = "no-store"
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        """Before anything is done, whether it may be."""
+        origin, path = request.headers.get("origin"), request.scope["path"]
+        if not self._is_own_host(request.headers.get("host", "")):
+            return _json(403, {"error": "Host not allowed"})
+        if origin is not None and origin.rstrip("/") != self._origin:
+            return _json(403, {"error": "Origin not allowed"})
+        if request.method == "OPTIONS":
+            return self._preflight()
+        if path.startswith("/runner/") and not self._has_secret(request):
+            return _json(401, {"error": "Unauthorized"})
+        route = ROUTES.get((request.method, path))
+        return _json(404, {"error": "Not found"}) if route is None else await self._routed(route, request)
+
+    async def _routed(self, route: Route, request: Request) -> Response:
+        try:
+            return _json(200, await route(self, request))
+        except _Refused as refused:
+            return _json(refused.status, {"error": str(refused)})
+        except AlreadyRunning as error:
+            return _json(409, {"error": str(error)})
+        except UnknownAgent as error:
+            if not str(error):
+                return _json(400, {"error": "agentId is required"})
+            return _json(404, {"error": f"No agent `{str(error)[:80]}` is running here"})
+        except UnknownCall as error:
+            return _json(404, {"error": str(error)})
+        except Fault as error:
+            return _json(400, {"error": str(error)})
+        except OSError as error:
+            logger.error("a request could not be answered: %s", error)
+            return _json(503, {"error": f"The state could not be kept: {error.strerror or type(error).__name__}"})
+
+    def _is_own_host(self, host: str) -> bool:
+        """Whether it was sent to this machine by one of its own names: a foreign name may lead here, too."""
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        name = name.removeprefix("[").removesuffix("]").lower()
+        if name in ("localhost", self._host):
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+    def _preflight(self) -> Response:
+        return Response(
+            status_code=204,
+            headers={
+                "access-control-allow-origin": self._origin,
+                "access-control-allow-methods": _METHODS,
+                "access-control-allow-headers": _HEADERS,
+                "access-control-allow-private-network": "true",
+                "access-control-max-age": _PREFLIGHT_SECONDS,
+            },
+        )
+
+    def _has_secret(self, request: Request) -> bool:
+        given = request.headers.get(_SECRET, "").encode("latin-1", "replace")
+        return hmac.compare_digest(given, self._secret)
+
+    # The routes
+
+    async def health(self, request: Request) -> Body:
+        return {"ok": True, "service": "runner-launcher"}
+
+    async def status(self, request: Request) -> Body:
+        return {"ok": True, "status": await self._status(request.query_params.get("agentId"))}
+
+    async def start(self, request: Request) -> Body:
+        agent_id = await self._fleet.start(_config(await _body(request)))
+        return {"ok": True, "message": "Runner started", "status": await self._status(agent_id)}
+
+    async def stop(self, request: Request) -> Body:
+        agent_id = _agent_id(await _body(request))
+        await self._fleet.stop(agent_id)
+        message = "Runner stopped" if agent_id else "All runners stopped"
+        return {"ok": True, "message": message, "status": await self._status(agent_id)}
+
+    async def configure(self, request: Request) -> Body:
+        body = await _body(request)
+        change = body.get("config")
+        if not isinstance(change, Mapping):
+            raise _Refused(400, "Runner config is required")
+        agent_id = _agent_id(body) or _agent_id(change)
+        await self._fleet.configure(agent_id, change)
+        return {"ok": True, "message": "Runner configured", "status": await self._status(agent_id)}
+
+    async def run_once(self, request: Request) -> Body:
+        body = await _body(request)
+        given = _config(body) if "config" in body or "runnerToken" in body else None
+        agent_id = _agent_id(given or body)
+        report = await self._fleet.run_once(agent_id, given)
+        return {"ok": True, "result": _result(report), "status": await self._status(agent_id)}
+
+    async def log(self, request: Request) -> Body:
+        agent_id = request.query_params.get("agentId") or await self._chosen()
+        limit = request.query_params.get("limit", str(DEFAULT_LOG))
+        if not limit.isdecimal():
+            raise _Refused(400, "`limit` must be a number")
+        entries = await watching.log(self._fleet, agent_id, int(limit[:6]))
+        return {"ok": True, "agentId": agent_id, "entries": entries}
+
+    async def approvals(self, request: Request) -> Body:
+        return {"ok": True, "approvals": await watching.approvals(self._fleet)}
+
+    async def approve(self, request: Request) -> Body:
+        body = await _body(request)
+        id, approve = body.get("id"), body.get("approve")
+        if not isinstance(id, str) or not isinstance(approve, bool):
+            raise _Refused(400, "`id` (a text) and `approve` (true or false) are required")
+        agent_id = _agent_id(body)
+        if agent_id is not None and not id.startswith(f"{agent_id}/"):
+            id = f"{agent_id}/{id}"
+        await watching.decide(self._fleet, id, approve)
+        return {"ok": True, "id": id, "approve": approve}
+
+    async def _status(self, agent_id: str | None = None) -> Body:
+        return await watching.status(self._fleet, agent_id or None)
+
+    async def _chosen(self) -> str:
+        """The agent that is meant when none is named."""
+        chosen = (await self._status())["selectedAgentId"]
+        if not isinstance(chosen, str):
+            raise _Refused(400, "agentId is required")
+        return chosen
+
+
+ROUTES: dict[tuple[str, str], Route] = {
+    ("GET", "/health"): LauncherApp.health,
+    ("GET", "/runner/status"): LauncherApp.status,
+    ("POST", "/runner/start"): LauncherApp.start,
+    ("POST", "/runner/stop"): LauncherApp.stop,
+    ("POST", "/runner/config"): LauncherApp.configure,
+    ("POST", "/runner/run-once"): LauncherApp.run_once,
+    ("GET", "/runner/log"): LauncherApp.log,
+    ("GET", "/runner/approvals"): LauncherApp.approvals,
+    ("POST", "/runner/approve"): LauncherApp.approve,
+}
+
+
+async def _body(request: Request) -> Body:
+    data = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > MAX_BODY:
+                    raise _Refused(413, f"The body has more than {MAX_BODY} bytes")
+    except TimeoutError:
+        raise _Refused(408, f"The body took longer than {BODY_SECONDS:g} seconds") from None
+    if not data.strip():
+        return {}
+    try:
+        body = jsontext.loads(bytes(data))
+    except ValueError as error:
+        raise _Refused(400, f"Invalid JSON body: {error}") from None
+    if not isinstance(body, Mapping):
+        raise _Refused(400, "The body must be a JSON object")
+    return body
+
+
+def _config(body: Body) -> Body:
+    config = body.get("config", body)
+    if not isinstance(config, Mapping):
+        raise _Refused(400, "Runner config is required")
+    return config
+
+
+def _agent_id(body: Body) -> str | None:
+    found = body.get("agentId")
+    return found if isinstance(found, str) and found else None
+
+
+def _result(report: CycleReport) -> Body:
+    if report.skipped:
+        return {"skipped": True, "reason": report.error}
+    return {"ok": report.error is None, "actionCount": len(report.results), **report.line()}
+
+
+def _json(status: int, body: Body) -> Response:
+    return Response(jsontext.dumps(body), status, media_type="application/json")

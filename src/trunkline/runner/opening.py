@@ -1,0 +1,45 @@
+"""Puts a runner together."""
+
+from __future__ import annotations
+
+import os
+
+from trunkline.runner import commlog, secrets
+from trunkline.runner.actions import Hands
+from trunkline.runner.commlog import CommunicationLog, Stamp
+from trunkline.runner.config import RunnerConfig
+from trunkline.runner.cycle import Parts, Runner
+from trunkline.runner.github import Issues
+from trunkline.runner.inbox import Inbox
+from trunkline.runner.reading import Reader
+from trunkline.runner.reconciling import Writes
+from trunkline.runner.state import AgentState
+from trunkline.wires.sns.drive import Sns
+
+
+def open_runner(config: RunnerConfig, *, home: str, port: int | None = None) -> Runner:
+    """The runner of one agent; nothing is asked of anybody yet. Close it when done.
+
+    Args:
+        home: the state directory.
+        port: the launcher's, for the log; None if there is none.
+
+    Raises:
+        ConfigError: it cannot work as configured.
+    """
+    sns = Sns(config.sns_base_url, config.agent_id, config.runner_token, timeout=config.timeout_seconds)
+    known = secrets.known(config.secrets(), os.environ)
+    state = AgentState(home, config.agent_id)
+    stamp = Stamp.of_this_process(config.agent_id, port)
+    path = config.log or commlog.default_path(home, config.agent_id)
+    log = CommunicationLog(path, stamp, redact=known.text)
+    inbox = Inbox(state, log, known.data)
+    writes = Writes(state, sns, inbox)
+    issues = Issues(config.github, sns, state, seconds=config.timeout_seconds)
+    performer = None
+    if config.execution is not None:
+        from trunkline.runner.chain.performer import TxPerformer
+
+        performer = TxPerformer(config.execution, home, known, agent_id=config.agent_id)
+    hands = Hands(sns, writes, inbox, issues, Reader(sns, config.comment_limit), known, performer)
+    return Runner(Parts(config, home, known, state, log, sns, inbox, writes, issues, hands, performer))

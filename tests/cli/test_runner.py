@@ -1,0 +1,251 @@
+"""`trunkline runner serve` and the commands that ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.launched import MemoryKeyring, keys
+from tests.support.provider import HANG, Reply, StubProvider
+from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
+from trunkline.cli import runner
+from trunkline.core.faults import ConfigError
+from trunkline.runner.launcher import Launcher, serve
+
+SECRET = "a-secret-of-some-length"
+ORIGIN = "http://127.0.0.1:4317"
+#: The command by itself: what `trunkline runner` runs.
+PROGRAM = "from trunkline.cli.runner import command; command()"
+PATIENCE_SECONDS = 20
+#: What SIGTERM may take.
+END_SECONDS = 10
+
+
+@pytest.fixture
+async def sns() -> AsyncIterator[SnsStub]:
+    async with SnsStub() as network:
+        yield network
+
+
+def invoke(*arguments: str, secret: str = SECRET, input: str | None = None) -> Result:
+    return CliRunner().invoke(
+        runner.command, arguments, env={runner.SECRET_VARIABLE: secret, "COLUMNS": "200"}, input=input
+    )
+
+
+@asynccontextmanager
+async def launcher(home: Path, keyring: MemoryKeyring | None = None) -> AsyncIterator[str]:
+    """A launcher in this process; gives its address."""
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+    setup = Launcher(str(home), "127.0.0.1", 0, SECRET, ORIGIN)
+    serving = asyncio.create_task(
+        serve(setup, stop, lambda host, port: address.set_result(f"http://{host}:{port}"), keys(keyring))
+    )
+    try:
+        yield await address
+    finally:
+        stop.set()
+        await asyncio.wait_for(serving, PATIENCE_SECONDS)
+
+
+def agent_config(sns: SnsStub, **more: Any) -> dict[str, Any]:
+    action = {"action": "create_thread", "communitySlug": SLUG, "title": "Hello", "body": "A thread"}
+    brain = {"kind": "scripted", "replies": [[action]]}
+    return {"snsBaseUrl": sns.url, "runnerToken": TOKEN, "agentId": AGENT, "timeoutSec": 5, "brain": brain, **more}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "secret", "said"),
+    [
+        (["serve"], "", "RUNNER_LAUNCHER_SECRET (or --secret, or --secret-file) is required"),
+        (["serve", "--secret", " "], "", "is required"),
+        (["serve", "--secret", "gehörtes"], "", "must be plain ASCII"),
+        (["serve", "--secret-file", "/nowhere/secret"], "", "cannot be read: No such file"),
+        (["serve", "--listen", "0.0.0.0:4318"], SECRET, "it listens on this machine alone"),
+        (["serve", "--listen", "4318"], SECRET, "is not an address"),
+        (["serve", "--allow-origin", "*"], SECRET, "`*` is not an origin"),
+        (["serve", "--allow-origin", "null"], SECRET, "is not an origin"),
+        (["serve", "--allow-origin", "https://a.example/path"], SECRET, "is not an origin"),
+        (["status", "--url", "http://127.0.0.1:1"], SECRET, "No launcher answers at `http://127.0.0.1:1`"),
+        (["start", "--config", "/nowhere.json"], SECRET, "cannot be read: No such file"),
+    ],
+)
+def test_what_cannot_work_is_told_in_a_line(arguments: list[str], secret: str, said: str) -> None:
+    result = invoke(*arguments, secret=secret)
+    assert (result.exit_code, said in result.output) == (1, True), result.output
+    assert SECRET not in result.output
+
+
+def test_start_needs_a_configuration_or_an_id() -> None:
+    for arguments in (["start"], ["start", "a1", "--config", "x.json"]):
+        result = invoke(*arguments)
+        assert (result.exit_code, "Say `--config FILE`" in result.output) == (2, True)
+
+
+def test_once_is_one_of_the_commands() -> None:
+    context = click.Context(runner.command)
+    names = runner.command.list_commands(context)
+    assert names == ["approvals", "approve", "deny", "once", "serve", "start", "status", "stop"]
+    assert all(runner.command.get_command(context, name) is not None for name in names)
+
+
+async def test_agents_are_started_shown_and_stopped(sns: SnsStub, tmp_path: Path) -> None:
+    file = tmp_path / "agent.json"
+    file.write_text(json.dumps(agent_config(sns)))
+    async with launcher(tmp_path / "home", MemoryKeyring()) as url:
+
+        async def ask(*arguments: str, **more: Any) -> Result:
+            return await asyncio.to_thread(invoke, *arguments, "--url", url, **more)
+
+        assert "No agent is known here" in (await ask("status")).output
+        started = await ask("start", "--config", str(file))
+        assert (started.exit_code, started.output) == (0, "Runner started\n")
+        assert [thread["title"] for thread in sns.threads] == ["Hello"]
+        shown = (await ask("status")).output.splitlines()
+        assert shown[0].split() == ["AGENT", "STATE", "CYCLES", "LAST", "SUCCESS", "LAST", "ERROR"]
+        assert shown[1].split()[:3] == [AGENT, "running", "1"]
+        twice = await ask("start", "--config", "-", input=file.read_text())
+        assert (twice.exit_code, "already running" in twice.output) == (1, True)
+        assert (await ask("stop", AGENT)).output == "Runner stopped\n"
+        # Its secrets are in the keyring: the id is enough.
+        assert (await ask("start", AGENT)).exit_code == 0
+        assert (await ask("stop")).output == "All runners stopped\n"
+        assert json.loads((await ask("status", "--json")).output)["status"]["runningAny"] is False
+        assert (await ask("approvals")).output == "Nothing waits for approval.\n"
+        for decision in ("approve", "deny"):
+            refused = await ask(decision, "a1/1-1")
+            assert (refused.exit_code, "No transaction `a1/1-1`" in refused.output) == (1, True)
+        wrong = await ask("status", secret="wrong")
+        assert (wrong.exit_code, wrong.output) == (1, "Error: Unauthorized\n")
+        port = int(url.rpartition(":")[2])
+        async with httpx.AsyncClient(base_url=url, headers={"x-runner-secret": SECRET}) as http:
+            entries = (await http.get("/runner/log", params={"agentId": AGENT})).json()["entries"]
+        assert {(entry["port"], entry["direction"]) for entry in entries} == {(port, "agent_to_runner")}
+    assert_no_secret_under(tmp_path / "home")
+
+
+async def test_a_port_that_is_taken_is_told_and_nothing_is_run(tmp_path: Path) -> None:
+    async with launcher(tmp_path / "home") as url:
+        port = int(url.rpartition(":")[2])
+        second = Launcher(str(tmp_path / "other"), "127.0.0.1", port, SECRET, ORIGIN)
+        assert SECRET not in repr(second)
+        with pytest.raises(ConfigError, match=rf"Cannot listen on `127\.0\.0\.1:{port}`"):
+            await serve(second, asyncio.Event(), lambda host, port: None, keys())
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.process
+async def test_a_thread_that_hangs_does_not_keep_a_service_that_was_told_to_end() -> None:
+    program = """
+import asyncio, threading
+from trunkline.cli import serving
+serving.END_SECONDS = 0.3
+async def work(stop):
+    asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
+    serving.told("ready")
+    await stop.wait()
+serving.serve(work)
+"""
+    started = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stderr=asyncio.subprocess.PIPE)
+    try:
+        assert started.stderr is not None
+        assert await asyncio.wait_for(started.stderr.readline(), PATIENCE_SECONDS) == b"ready\n"
+        started.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(started.wait(), END_SECONDS) == 128 + signal.SIGTERM
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.communicate()
+
+
+class Process:
+    """`trunkline runner serve` as a process."""
+
+    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
+        self.process = process
+        self.http = httpx.AsyncClient(base_url=url, headers={"x-runner-secret": SECRET}, timeout=PATIENCE_SECONDS)
+
+    async def status(self) -> dict[str, Any]:
+        return (await self.http.get("/runner/status")).json()["status"]  # type: ignore[no-any-return]
+
+
+@asynccontextmanager
+async def process(home: Path, secret_file: Path) -> AsyncIterator[Process]:
+    environ = os.environ | {
+        "TRUNKLINE_HOME": str(home), "AGENT_CREDENTIAL": TOKEN,
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+    }  # fmt: skip
+    started = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, "serve", "--listen", "127.0.0.1:0", "--secret-file", str(secret_file),
+        stderr=asyncio.subprocess.PIPE, env=environ,
+    )  # fmt: skip
+    try:
+        assert started.stderr is not None
+        line = (await asyncio.wait_for(started.stderr.readline(), PATIENCE_SECONDS)).decode()
+        found = re.fullmatch(r"The launcher is ready: (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\.\)\n", line)
+        assert found, line
+        served = Process(started, found[1])
+        async with served.http:
+            yield served
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.communicate()
+
+
+@pytest.mark.process
+async def test_what_ran_runs_again_after_kill_9_and_sigterm_ends_it_in_time_though_the_model_hangs(
+    sns: SnsStub, tmp_path: Path
+) -> None:
+    home, secret = tmp_path / "home", tmp_path / "secret.txt"
+    secret.write_text(SECRET + "\n")
+    async with StubProvider(lambda request: Reply([HANG])) as model:
+        brain = {"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub", "apiKey": {"env": "AGENT_CREDENTIAL"}}
+        given = agent_config(sns, brain=brain, timeoutSec=60)
+        by_environment = given | {"runnerToken": {"env": "AGENT_CREDENTIAL"}}
+        with_secrets = given | {"agentId": "another"}
+        async with process(home, secret) as first:
+            # The network knows no such agent: its first cycle fails, and it goes on.
+            refused = (await first.http.post("/runner/start", json=with_secrets)).json()["status"]
+            assert (refused["running"], refused["credentialRefused"]) == (True, True)
+            starting = asyncio.create_task(first.http.post("/runner/start", json=by_environment))
+            await model.asked(1)
+            first.process.kill()
+            await first.process.wait()
+            await asyncio.wait({starting})
+            assert isinstance(starting.exception(), httpx.HTTPError)
+        async with process(home, secret) as second:
+            await model.asked(2)
+            status = await second.status()
+            assert status["runningAgentIds"] == [AGENT]
+            other = next(each for each in status["agents"] if each["agentId"] == "another")
+            assert (other["state"], other["missingSecrets"]) == ("waiting for secrets", ["runnerToken"])
+            before = time.monotonic()
+            second.process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(second.process.wait(), END_SECONDS) == 128 + signal.SIGTERM
+            assert time.monotonic() - before < END_SECONDS
+    known = json.loads((home / "runner/agents.json").read_text())["agents"]
+    assert {name: entry["wanted"] for name, entry in known.items()} == {AGENT: True, "another": True}
+    assert_no_secret_under(home)
+
+
+def assert_no_secret_under(home: Path) -> None:
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        for secret in (TOKEN, SECRET):
+            assert secret.encode() not in path.read_bytes(), path

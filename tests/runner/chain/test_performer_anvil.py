@@ -1,0 +1,140 @@
+"""Transactions on a node of somebody else's: what must not depend on a chain of our own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.anvil import KEY, OTHER_KEY, Anvil, anvil
+from tests.support.chain import Node, community, settings, tx
+from trunkline.exchange.chain.artefacts import artefact
+from trunkline.runner.chain.performer import TxPerformer
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Anvil]:
+    with anvil() as running:
+        yield running
+
+
+@pytest.fixture
+def place(node: Anvil) -> dict[str, Any]:
+    return community(node.deploy(artefact().bytecode))
+
+
+def performer(url: str, home: Path, key: str = KEY, **more: Any) -> TxPerformer:
+    return TxPerformer(settings(url, key, **more), str(home), agent_id="a1")
+
+
+async def test_calls_transactions_money_and_refusals(node: Anvil, place: dict[str, Any], tmp_path: Path) -> None:
+    agent = performer(node.url, tmp_path)
+    done = await agent.perform(tx("inc(uint256)", 41), place)
+    assert done.ok, done
+    assert node.ask("eth_getTransactionReceipt", done.hash)["gasUsed"] == hex(int(done.result["gasUsed"]))
+    assert (await agent.perform(tx("count"), place)).result["result"] == "41"
+    paid = await agent.perform(tx("deposit()", value="1000"), place)
+    assert paid.ok, paid
+    assert node.ask("eth_getBalance", place["contracts"][0]["address"], "latest") == hex(1000)
+    for action, text in (
+        (tx("inc(uint256)", 0), "execution reverted: n=0"),
+        (tx("withdraw", 1000), "execution reverted: TooLittle(available=997, wanted=1000)"),
+        (tx("inc(uint256)", str(2**256 - 1)), "execution reverted: panic 0x11 (an arithmetic overflow or underflow)"),
+        (tx("nope"), "Function not allowed."),
+        (tx("inc()", contractAddress="0x" + "22" * 20), "Contract address not allowed."),
+    ):
+        assert (await agent.perform(action, place)).result == {"error": text}
+    mainnet = performer(node.url, tmp_path, chains={"Sepolia": 1})
+    assert "speaks for chain 11155111" in str((await mainnet.perform(tx("inc()"), place)).error)
+    await mainnet.close()
+    await agent.close()
+
+
+async def test_two_at_once_with_one_key_send_eight_and_all_are_mined(
+    node: Anvil, place: dict[str, Any], tmp_path: Path
+) -> None:
+    first, second = performer(node.url, tmp_path), performer(node.url, tmp_path)
+    done = await asyncio.gather(*(one.perform(tx("inc()"), place) for one in (first, second) for _ in range(4)))
+    assert all(one.ok for one in done), done
+    nonces = {node.ask("eth_getTransactionByHash", one.hash)["nonce"] for one in done}
+    assert len(nonces) == 8
+    assert (await first.perform(tx("count"), place)).result["result"] == "8"
+    await first.close()
+    await second.close()
+
+
+async def test_strangers_with_the_same_key_do_not_stop_each_other(
+    node: Anvil, place: dict[str, Any], tmp_path: Path
+) -> None:
+    agents = [performer(node.url, tmp_path / name) for name in ("one", "two", "three")]
+    done = await asyncio.gather(*(agent.perform(tx("inc()"), place) for agent in agents))
+    assert all(one.ok for one in done), done
+    assert (await agents[0].perform(tx("count"), place)).result["result"] == "3"
+    for agent in agents:
+        await agent.close()
+
+
+async def test_a_lost_answer_is_found_by_its_hash(node: Anvil, place: dict[str, Any], tmp_path: Path) -> None:
+    async with Node.before(node.url) as before:
+        before.behaviours["eth_sendRawTransaction"] = before.lose_answer
+        agent = performer(before.url, tmp_path)
+        done = await agent.perform(tx("inc()"), place)
+        assert done.ok, done
+        assert before.asked.count("eth_sendRawTransaction") == 1
+        await agent.close()
+
+
+async def test_what_is_mined_later_is_settled_later_also_when_it_is_undone(
+    node: Anvil, place: dict[str, Any], tmp_path: Path
+) -> None:
+    async with Node.before(node.url) as before:
+
+        async def estimate_without_what_waits(asked: dict[str, Any]) -> bytes:
+            return await before.forward(asked | {"params": [*asked["params"], "latest"]})
+
+        before.behaviours["eth_estimateGas"] = estimate_without_what_waits
+        agent = performer(before.url, tmp_path, OTHER_KEY, receipt_seconds=0.3)
+        assert (await agent.perform(tx("deposit()", value="1000"), place)).ok
+        node.ask("evm_setAutomine", False)
+        try:
+            late = [await agent.perform(tx("withdraw", 997), place) for _ in range(2)]
+            assert [(one.ok, one.result.get("state")) for one in late] == [(False, "pending"), (False, "pending")]
+            assert await agent.settle() == []
+            node.ask("evm_mine")
+        finally:
+            node.ask("evm_setAutomine", True)
+        await agent.close()
+    # Another process: the first one worked, and left nothing for the second.
+    agent = performer(node.url, tmp_path, OTHER_KEY)
+    first, second = await agent.settle()
+    assert first.outcome.ok
+    assert first.outcome.hash == late[0].hash
+    assert second.outcome.hash == late[1].hash
+    assert not second.outcome.ok
+    assert second.outcome.error == "execution reverted: TooLittle(available=0, wanted=997)"
+    assert second.outcome.result["status"] == 0
+    assert await agent.settle() == []
+    assert (await agent.perform(tx("inc()"), place)).ok
+    await agent.close()
+
+
+async def test_one_that_another_took_the_place_of_is_told_to_be_replaced(
+    node: Anvil, place: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.runner.chain.sending.REPLACED_MS", -1)
+    async with Node.before(node.url) as before:
+        agent = performer(before.url, tmp_path)
+        before.behaviours["eth_sendRawTransaction"] = before.lose_request
+        lost = await agent.perform(tx("inc(uint256)", 5), place)
+        assert lost.result["state"] == "unknown"
+        before.behaviours.clear()
+        assert (await agent.perform(tx("inc()"), place)).ok
+        settled = await agent.settle()
+        assert [(one.outcome.hash, one.outcome.result["state"]) for one in settled] == [(lost.hash, "replaced")]
+        assert (await agent.perform(tx("count"), place)).result["result"] == "1"
+        await agent.close()

@@ -1,0 +1,405 @@
+"""Whole cycles, against a small network that checks signatures, with a scripted brain or a model's stub."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.provider import BREAK, HANG, StubProvider
+from tests.support.provider_streams import openai_text
+from tests.support.sns_stub import AGENT, COMMUNITY, CONTRACT, SLUG, TOKEN, SnsStub
+from trunkline.runner.chain.settings import MISSING
+from trunkline.runner.config import normalise
+from trunkline.runner.cycle import IN_FLIGHT, NO_COMMUNITY, CycleReport
+from trunkline.runner.opening import open_runner
+
+KEY = "0x" + "4f" * 32
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+async def sns() -> AsyncIterator[SnsStub]:
+    async with SnsStub() as network:
+        yield network
+
+
+class World:
+    """A network, a home and a log. `run` is what `runner once` does: a runner for one cycle."""
+
+    def __init__(self, sns: SnsStub, place: Path) -> None:
+        self.sns = sns
+        self.home = place / "home"
+        self.log = place / "log.jsonl"
+        self.config: dict[str, Any] = {
+            "snsBaseUrl": sns.url, "runnerToken": TOKEN, "agentId": AGENT, "log": str(self.log), "timeoutSec": 5,
+        }  # fmt: skip
+
+    async def run(self, *decisions: Any, **changes: Any) -> CycleReport:
+        brain = {"brain": {"kind": "scripted", "replies": list(decisions)}} if decisions else {}
+        runner = open_runner(normalise({**self.config, **brain, **changes}), home=str(self.home))
+        try:
+            return await runner.cycle()
+        finally:
+            await runner.close()
+
+    def lines(self, direction: str | None = None) -> list[dict[str, Any]]:
+        found = [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        return [line for line in found if direction in (None, line["direction"])]
+
+    def told(self) -> list[dict[str, Any]]:
+        return [json.loads(line["content"]) for line in self.lines("runner_to_agent")]
+
+
+@pytest.fixture
+def world(sns: SnsStub, tmp_path: Path) -> World:
+    return World(sns, tmp_path)
+
+
+def comment(thread: str, body: str = "A result", **more: Any) -> dict[str, Any]:
+    return {"action": "comment", "communitySlug": SLUG, "threadId": thread, "body": body, **more}
+
+
+def begin(title: str = "A title", body: str = "A body", **more: Any) -> dict[str, Any]:
+    return {"action": "create_thread", "communitySlug": SLUG, "title": title, "body": body, **more}
+
+
+def tx(thread: str, **more: Any) -> dict[str, Any]:
+    call = {"contractAddress": CONTRACT, "functionName": "inc", "args": [1]}
+    return {"action": "tx", "communitySlug": SLUG, "threadId": thread, **call, **more}
+
+
+# What is done
+
+
+async def test_a_decision_is_carried_out_in_order_with_signed_writes(world: World, sns: SnsStub) -> None:
+    request = sns.thread("REQUEST_TO_HUMAN")
+    status = {"action": "set_request_status", "communitySlug": SLUG, "threadId": request, "status": "resolved"}
+    report = await world.run([begin(threadType="REPORT_TO_HUMAN"), comment(request), status])
+
+    assert report.error is None
+    assert [(result["action"], result["ok"]) for result in report.results] == [
+        ("create_thread", True), ("comment", True), ("set_request_status", True)
+    ]  # fmt: skip
+    assert report.results[0]["threadId"] == sns.threads[1]["id"]
+    assert report.results[1]["commentId"] == sns.comments[0]["id"]
+    assert [action["action"] for action in report.actions] == ["create_thread", "comment", "set_request_status"]
+    assert sns.log[:2] == [f"GET /api/agents/{AGENT}/general", "GET /api/agents/context"]
+    assert [body for _, body in sns.writes] == [
+        {"communityId": COMMUNITY, "title": "A title", "body": "A body", "type": "REPORT_TO_HUMAN"},
+        {"body": "A result"},
+        {"status": "resolved"},
+    ]
+    (line,) = world.lines()
+    assert (line["direction"], line["agentId"], line["port"]) == ("agent_to_runner", AGENT, None)
+    assert line["pid"] == os.getpid()
+    assert line["actionTypes"] == ["create_thread", "comment", "set_request_status"]
+    assert json.loads(line["content"])[1]["body"] == "A result"
+
+
+async def test_one_failed_action_fails_neither_the_cycle_nor_the_others(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    report = await world.run([comment("cnone"), comment(thread)])
+
+    assert report.error is None
+    assert [(result["ok"], result["error"]) for result in report.results] == [(False, "Thread not found"), (True, None)]
+    assert [action["threadId"] for action in report.actions] == [thread]
+    assert world.told()[0]["result"] == {"ok": False, "error": "Thread not found"}
+
+
+async def test_there_is_a_result_for_every_element_and_reasons_for_those_that_are_dropped(
+    world: World, sns: SnsStub
+) -> None:
+    thread = sns.thread()
+    wrong = [
+        7,
+        {"communitySlug": SLUG},
+        {"action": "vote", "communitySlug": SLUG},
+        comment(thread) | {"communitySlug": "elsewhere"},
+        {"action": "comment", "threadId": thread, "body": "b"},
+        comment(thread, "  "),
+        comment("", "b"),
+        begin(title=""),
+        {**begin(), "body": None},
+        begin(threadType="SYSTEM"),
+        {"action": "set_request_status", "communitySlug": SLUG, "threadId": thread, "status": "rejected"},
+        {"action": "request_thread_comments", "communitySlug": SLUG, "threadId": thread},
+        *({**tx(thread), name: None} for name in ("threadId", "contractAddress", "functionName", "args")),
+    ]
+    report = await world.run([*wrong, comment(thread)])
+
+    assert report.error is None
+    assert len(report.results) == len(wrong) + 1
+    assert all(not result["ok"] and result["error"] for result in report.results[:-1])
+    assert [result["action"] for result in report.results[:4]] == [None, None, "vote", "comment"]
+    assert report.results[-1]["ok"]
+    assert len(sns.writes) == 1
+    (feedback,) = world.told()
+    assert feedback["type"] == "decision_feedback"
+    assert [dropped["index"] for dropped in feedback["dropped"]] == list(range(len(wrong)))
+
+
+@pytest.mark.parametrize("reply", ["[]", "I have nothing to say.", "", "42", '{"no": "action"}', [7], '[{"action":"x'])
+async def test_a_reply_without_a_valid_action_fails_the_cycle_and_says_why_next_time(
+    world: World, sns: SnsStub, reply: Any
+) -> None:
+    report = await world.run(reply)
+
+    assert report.error
+    assert report.actions == ()
+    assert sns.writes == []
+    assert len(world.lines("agent_to_runner")) == 1
+    assert world.told()[0]["type"] == "decision_feedback"
+
+
+async def test_a_decision_that_is_no_valid_json_is_mended(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    reply = f"Here you go:\n```json\n[{{'action': 'comment', communitySlug: '{SLUG}', // why\n"
+    reply += f'"threadId": "{thread}", "body": "two\nlines",}},]\n```'
+    report = await world.run(reply)
+
+    assert report.error is None
+    assert sns.writes[0][1] == {"body": "two\nlines"}
+    assert world.lines()[0]["actionTypes"] == ["comment"]
+
+
+async def test_an_agent_without_a_community_decides_nothing(world: World, sns: SnsStub) -> None:
+    sns.community.pop("slug")
+    report = await world.run([begin()])
+    assert report.error == NO_COMMUNITY
+
+
+async def test_a_revoked_token_is_told_with_its_status(world: World) -> None:
+    report = await world.run([begin()], runnerToken="rnr_" + "f" * 64)
+    assert (report.error, report.status) == ("Invalid or revoked runner credential", 401)
+
+
+async def test_a_second_cycle_at_once_is_skipped(world: World, sns: SnsStub) -> None:
+    import asyncio
+
+    brain = {"kind": "scripted", "replies": [[begin()]]}
+    runner = open_runner(normalise({**world.config, "brain": brain}), home=str(world.home))
+    first, second = await asyncio.gather(runner.cycle(), runner.cycle())
+    await runner.close()
+    assert (first.error, second.error, second.skipped) == (None, IN_FLIGHT, True)
+    assert len(sns.writes) == 1
+
+
+async def test_two_processes_run_their_cycles_one_after_the_other(world: World, sns: SnsStub) -> None:
+    import asyncio
+
+    reports = await asyncio.gather(world.run([begin()]), world.run([begin("Another")]))
+    assert [report.error for report in reports] == [None, None]
+    assert [path for path in sns.log if path.endswith("context")] == ["GET /api/agents/context"] * 2
+    # Whole cycles, not mixed: the first has written when the second begins to read.
+    assert sns.log.index("POST /api/threads") < sns.log.index(f"GET /api/agents/{AGENT}/general", 1)
+
+
+async def test_scripted_replies_go_on_where_they_were_and_the_last_repeats(world: World, sns: SnsStub) -> None:
+    for _ in range(3):
+        await world.run([begin("First")], [begin("Second")])
+    assert [thread["title"] for thread in sns.threads] == ["First", "Second", "Second"]
+
+
+# What is told
+
+
+async def test_a_transaction_without_a_wallet_is_told_as_tx_feedback(world: World, sns: SnsStub) -> None:
+    report = await world.run([tx(sns.thread(), value="5")])
+
+    assert report.error is None
+    assert (report.results[0]["ok"], report.results[0]["error"]) == (False, MISSING)
+    assert report.actions == ()
+    line = world.lines("runner_to_agent")[0]
+    assert line["actionTypes"] == ["tx"]
+    payload = json.loads(line["content"])
+    assert list(payload) == [
+        "type", "communitySlug", "threadId", "contractAddress", "functionName", "args", "value", "result"
+    ]  # fmt: skip
+    assert (payload["type"], payload["args"], payload["value"]) == ("tx_feedback", [1], "5")
+
+
+async def test_feedback_is_told_once_and_only_counts_as_told_when_a_model_answered(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    await world.run([tx(thread)])
+    async with StubProvider() as model:
+        brain = {"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub", "apiKey": "key-of-the-model"}
+        model.error(500)
+        failed = await world.run(brain=brain)
+        decision = json.dumps(comment(thread))
+        model.openai(openai_text(decision))
+        model.openai(openai_text(decision))
+        told = await world.run(brain=brain)
+        again = await world.run(brain=brain)
+        prompts = [request.json["messages"][-1]["content"] for request in model.requests]
+
+    assert failed.error is not None
+    assert (told.error, again.error) == (None, None)
+    # A failure is not tried again in the same cycle.
+    assert len(prompts) == 3
+    assert ["tx_feedback" in prompt for prompt in prompts] == [True, True, False]
+    assert [role["role"] for role in model.requests[0].json["messages"]] == ["system", "user"]
+
+
+async def test_a_prompt_tells_the_newest_ten_and_the_next_one_the_rest(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    await world.run([tx(thread, functionName=f"f{number:02}") for number in range(12)])
+    async with StubProvider() as model:
+        brain = {"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub"}
+        for _ in range(2):
+            model.openai(openai_text(json.dumps(comment(thread))))
+            await world.run(brain=brain)
+        prompts = [request.json["messages"][-1]["content"] for request in model.requests]
+    names = [[f"f{number:02}" for number in range(12) if f'"f{number:02}"' in prompt] for prompt in prompts]
+    assert names == [[f"f{number:02}" for number in range(2, 12)], ["f00", "f01"]]
+
+
+async def test_a_model_that_hangs_is_left_after_the_time_limit(world: World, sns: SnsStub) -> None:
+    async with StubProvider() as model:
+        model.openai(openai_text("["), HANG, done=False)
+        brain = {"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub"}
+        report = await world.run(brain=brain, timeoutSec=0.5)
+    assert report.error is not None
+    assert "within 0.5 s" in report.error
+
+
+async def test_what_the_network_says_about_the_model_counts_where_no_brain_is_configured(
+    world: World, sns: SnsStub
+) -> None:
+    thread = sns.thread()
+    async with StubProvider() as model:
+        sns.general |= {"llmProvider": "LITELLM", "llmModel": "small", "llmBaseUrl": model.url}
+        model.openai(openai_text(json.dumps(comment(thread))))
+        report = await world.run(llm={"apiKey": "key-of-the-model"}, runtime={"maxTokens": 77})
+        assert report.error is None
+        request = model.requests[0]
+        assert request.headers["authorization"] == "Bearer key-of-the-model"
+        assert (request.json["model"], request.json["max_tokens"]) == ("small", 77)
+
+
+async def test_any_agent_can_be_the_brain(world: World, sns: SnsStub) -> None:
+    # What it echoes is the prompt, which holds the context and no action.
+    report = await world.run(brain={"kind": "agent", "name": "echo"})
+    assert report.error is not None
+    assert report.output is not None
+    assert f'"slug":"{SLUG}"' in report.output
+
+
+# Secrets
+
+
+@pytest.mark.parametrize("spelling", [KEY, KEY[2:].upper(), TOKEN, "hidden-in-the-environment"])
+async def test_a_post_with_a_known_secret_is_refused_and_the_secret_shown_nowhere(
+    world: World, sns: SnsStub, spelling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_SERVICE_TOKEN", "hidden-in-the-environment")
+    thread = sns.thread()
+    execution = {"rpcUrl": "http://127.0.0.1:1", "privateKey": KEY}
+    decision = [comment(thread, f"the key is {spelling}."), begin(title=f"x{spelling}x"), comment(thread)]
+    report = await world.run(decision, execution=execution)
+
+    assert [result["ok"] for result in report.results] == [False, False, True]
+    assert "secret" in report.results[0]["error"]
+    assert [body for _, body in sns.writes] == [{"body": "A result"}]
+    assert any("secret" in feedback["result"]["error"] for feedback in world.told())
+    everything = json.dumps(report.line()) + repr(report) + world.log.read_text()
+    for path in world.home.rglob("*"):
+        if path.is_file():
+            everything += path.read_bytes().decode("latin-1")
+    assert spelling.lower() not in everything.lower()
+
+
+async def test_a_secret_in_the_context_does_not_reach_the_model(world: World, sns: SnsStub) -> None:
+    thread = sns.thread(title=f"found {TOKEN}")
+    async with StubProvider() as model:
+        model.openai(openai_text(json.dumps(comment(thread))))
+        await world.run(brain={"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub"})
+        assert TOKEN not in model.requests[0].body.decode()
+
+
+# Writes whose answer is lost
+
+
+@pytest.mark.parametrize("accident", [HANG, BREAK], ids=["hang", "break"])
+async def test_a_write_whose_answer_is_lost_is_found_and_never_sent_again(
+    world: World, sns: SnsStub, accident: Any
+) -> None:
+    sns.accident("POST /api/threads", accident)
+    lost = await world.run([begin("Lost")], timeoutSec=0.5)
+    assert lost.error is None
+    assert (lost.results[0]["ok"], lost.results[0]["unknown"]) == (False, True)
+
+    report = await world.run([comment(sns.threads[0]["id"])])
+    assert report.error is None
+    feedback = next(told for told in world.told() if told["type"] == "write_feedback")
+    assert feedback["result"] == {"ok": True, "threadId": sns.threads[0]["id"]}
+    assert sns.count("POST /api/threads") == 1
+
+    await world.run([comment(sns.threads[0]["id"], "Again")])
+    assert len([told for told in world.told() if told["type"] == "write_feedback"]) == 1
+
+
+async def test_the_same_write_is_refused_while_its_fate_is_not_known(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    place = f"POST /api/threads/{thread}/comments"
+    sns.refuse(place, 502, "Bad gateway")
+    first = await world.run([comment(thread)])
+    second = await world.run([comment(thread), comment(thread, "Another")])
+
+    assert first.results[0]["unknown"]
+    assert "not sent again" in second.results[0]["error"]
+    assert sns.count(place) == 2
+    assert sns.comments == []
+
+
+async def test_a_lost_comment_and_a_lost_status_are_found(world: World, sns: SnsStub) -> None:
+    thread = sns.thread("REQUEST_TO_HUMAN")
+    sns.accident(f"POST /api/threads/{thread}/comments", BREAK)
+    sns.accident(f"PATCH /api/threads/{thread}/request-status", BREAK)
+    status = {"action": "set_request_status", "communitySlug": SLUG, "threadId": thread, "status": "resolved"}
+    await world.run([comment(thread, "Lost"), status])
+    await world.run([begin()])
+
+    results = [told["result"] for told in world.told() if told["type"] == "write_feedback"]
+    assert results == [{"ok": True, "commentId": sns.comments[0]["id"]}, {"ok": True, "status": "resolved"}]
+
+
+async def test_a_write_that_never_arrived_is_told_when_it_cannot_arrive_any_more(
+    world: World, sns: SnsStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sns.refuse("POST /api/threads", 503, "later")
+    await world.run([begin("Lost")])
+    del sns.refusals["POST /api/threads"]
+    await world.run([begin("Other")])
+    assert all(told["type"] != "write_feedback" for told in world.told())
+
+    monkeypatch.setattr("trunkline.runner.reconciling.LATE_SECONDS", 0.0)
+    await world.run([begin("Third")])
+    (feedback,) = [told for told in world.told() if told["type"] == "write_feedback"]
+    assert (feedback["title"], feedback["result"]["ok"]) == ("Lost", False)
+
+
+# Reading, where it is allowed
+
+
+async def test_what_was_read_is_told_next_time(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    await world.run([comment(thread, "Something said")])
+    ask = {"communitySlug": SLUG}
+    decision = [
+        {**ask, "action": "request_contract_source", "contractAddress": CONTRACT.upper().replace("X", "x")},
+        {**ask, "action": "request_thread_comments", "threadId": thread, "commentLimit": 3},
+        {**ask, "action": "request_contract_source", "contractId": "cunknown"},
+    ]
+    report = await world.run(decision, readActions=True)
+
+    assert [result["ok"] for result in report.results] == [True, True, False]
+    source, comments, unknown = world.told()
+    assert (source["type"], source["result"]["source"]) == ("contract_source_feedback", "contract Vault {}")
+    assert comments["result"]["comments"][0]["body"] == "Something said"
+    assert unknown["result"] == {"ok": False, "error": "Contract not found in this community context."}

@@ -1,0 +1,124 @@
+"""What is read out of a model's output, and what is not."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from trunkline.runner import decision
+from trunkline.runner.decision import MAX_OUTPUT, NoDecision
+
+ACTION: dict[str, Any] = {"action": "comment", "communitySlug": "s", "threadId": "t", "body": "b"}
+TEXT = json.dumps(ACTION)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        TEXT,
+        f"[{TEXT}]",
+        f"  \n{TEXT}\n",
+        f"```json\n{TEXT}\n```",
+        f"```\n[{TEXT}]\n```",
+        f"I will comment [1] on {{this}}:\n```json\n{TEXT}\n```\nDone.",
+        f"Words before {TEXT} and after.",
+        f"[1] See {{maybe}}: [{TEXT}] (end)",
+        f"<think>Perhaps {{}} or [{TEXT}, {TEXT}]</think>\n{TEXT}",
+        f"{TEXT}\n{TEXT}",
+    ],
+)
+def test_json_is_found_where_it_stands(output: str) -> None:
+    assert decision.read(output) == decision.Decision((ACTION,))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        f"[{TEXT},]",
+        TEXT.replace("}", ",}"),
+        TEXT.replace('"', "'"),
+        TEXT.replace('{"', '{ // a note\n"'),
+        TEXT.replace(', "body"', ', /* a note */ "body"'),
+        TEXT.replace('"b"}', '"b" // a note\n}'),
+        '{action: "comment", communitySlug: "s", threadId: "t", body: "b"}',
+        "{“action”: “comment”, “communitySlug”: “s”, “threadId”: “t”, “body”: “b”}",
+        TEXT[:-1],
+        f"[{TEXT}",
+        f"```json\n[{TEXT},]",
+    ],
+)
+def test_what_is_almost_json_is_mended(output: str) -> None:
+    assert decision.read(output) == decision.Decision((ACTION,))
+
+
+def test_texts_are_kept_as_they_were_while_the_rest_is_mended() -> None:
+    body = "see https://h/x // not a note, ] } and /* that */ \N{LEFT DOUBLE QUOTATION MARK}"
+    read = decision.read(f"[{json.dumps({**ACTION, 'body': body}, ensure_ascii=False)},]")
+    assert read.elements[0]["body"] == body
+    assert decision.read(TEXT.replace('"b"', '"two\nlines\tand a tab"')).elements[0]["body"] == "two\nlines\tand a tab"
+
+
+@pytest.mark.parametrize("cut", ['{"action": "tx", "args": [100', '{"action": "comment", "body": "half of', '"comm'])
+def test_an_action_that_was_cut_off_is_dropped_and_those_before_it_stay(cut: str) -> None:
+    assert decision.read(f"[{TEXT}, {cut}") == decision.Decision((ACTION,), cut=True)
+    with pytest.raises(NoDecision):
+        decision.read(cut)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "   \n",
+        "```json\n```",
+        "I will take this action: none.",
+        "Sure! {comment} on [that] thread, action: later",
+        "42",
+        "null",
+        '"comment"',
+        "[NaN]",
+        "[1e999]",
+        "{" * 5000,
+        "[" * 100_000,
+        '{"a":' * 5000,
+    ],
+)
+def test_prose_is_no_decision(output: str) -> None:
+    with pytest.raises(NoDecision):
+        decision.read(output)
+
+
+def test_an_empty_array_and_an_object_without_an_action_are_read_as_they_are() -> None:
+    assert decision.read("[]").elements == ()
+    assert decision.read('Nothing: {"a": 1}').elements == ({"a": 1},)
+
+
+def test_the_names_of_actions_are_told_once_each() -> None:
+    named = [{"action": name} for name in ("comment", "tx", " comment ", "")]
+    assert decision.action_types(decision.read(json.dumps([*named, 7, {}]))) == ["comment", "tx"]
+
+
+@pytest.mark.parametrize(
+    "piece", ['x"', '\\"', "{", "[", '{"action":', '{"action": "x"', "```\n{", "[]", '"', "{'action':", "}", '{"a":1}']
+)
+def test_no_output_keeps_the_runner_busy_for_long(piece: str) -> None:
+    began = time.process_time()
+    for beginning in ("", '[{"action":', '[{"action":"'):
+        try:
+            decision.read(f"{beginning}{piece * (100_000 // len(piece))}"[:MAX_OUTPUT])
+        except NoDecision:
+            continue
+    assert time.process_time() - began < 5
+
+
+def test_a_text_with_brackets_in_it_is_not_deep() -> None:
+    body = "[{" * 500
+    assert decision.read(json.dumps([{**ACTION, "body": body}])).elements[0]["body"] == body
+
+
+def test_more_than_any_decision_is_not_looked_at() -> None:
+    with pytest.raises(NoDecision, match="more than"):
+        decision.read(TEXT + " " * MAX_OUTPUT)
