@@ -49,7 +49,7 @@ lint: test-environment
 	@$(BIN)/lint-imports --no-cache >.venv/lint-imports.log 2>&1 || { cat .venv/lint-imports.log; exit 1; }
 
 run-environment:
-	@$(BOOTSTRAP)
+	@$(BOOTSTRAP) --extras up
 
 test-environment:
 	@$(BOOTSTRAP) --extras all --system

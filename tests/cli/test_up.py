@@ -27,12 +27,13 @@ pytestmark = pytest.mark.process
 PATIENCE_SECONDS = 25.0
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
 UP = (sys.executable, "-m", "trunkline", "up")
+TOUR = (*UP, "--tour")
 
 
 @contextmanager
 def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """`trunkline up` in a process of its own, which is ended with the block."""
-    with subprocess.Popen([*UP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    """`trunkline up --tour` in a process of its own, which is ended with the block."""
+    with subprocess.Popen([*TOUR, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -65,7 +66,7 @@ def is_running(process: Path) -> bool:
 
 
 def test_without_a_terminal_it_shows_the_conversation_and_what_to_try_next() -> None:
-    done = subprocess.run(UP, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    done = subprocess.run(TOUR, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert '{"type":"tool_approve","call_id":"call-2-1","scope":"once"}' in done.stdout
     assert "== A refusal, with its reason ==" in done.stdout
@@ -74,7 +75,7 @@ def test_without_a_terminal_it_shows_the_conversation_and_what_to_try_next() -> 
 
 
 def test_the_transcript_can_be_had_as_json_lines() -> None:
-    done = subprocess.run([*UP, "--json"], capture_output=True, timeout=PATIENCE_SECONDS, check=False)
+    done = subprocess.run([*TOUR, "--json"], capture_output=True, timeout=PATIENCE_SECONDS, check=False)
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
     assert {record["from"] for record in records} == {"host", "agent"}
@@ -117,7 +118,7 @@ def test_a_failure_is_told_and_is_exit_code_1(monkeypatch: pytest.MonkeyPatch) -
         raise AgentFailed("No agent today.")
 
     monkeypatch.setattr(up, "play", no_play)
-    done = CliRunner().invoke(up.command)
+    done = CliRunner().invoke(up.command, ["--tour"])
     assert (done.exit_code, done.stderr) == (1, "trunkline up: No agent today.\n")
 
 
@@ -194,9 +195,22 @@ def test_services_are_run_listed_and_stopped(monkeypatch: pytest.MonkeyPatch) ->
     assert done.output.splitlines() == [
         "Press Ctrl-C to stop all.",
         "fake: starting",
-        "fake: reachable  http://127.0.0.1:1   try: curl http://127.0.0.1:1",
+        "fake: reachable  http://127.0.0.1:1",
+        "    try: curl http://127.0.0.1:1",
         "fake: stopped",
     ]
+
+
+def test_packages_that_are_missing_are_named_and_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline.exchange.service._NEEDED", ("no_such_package_of_ours",))
+    done = CliRunner().invoke(up.command)
+    assert done.exit_code == 1
+    assert "no_such_package_of_ours" in done.stderr
+    assert "[up]" in done.stderr
+
+
+def test_json_is_for_the_tour_alone() -> None:
+    assert CliRunner().invoke(up.command, ["--json"]).exit_code == 2
 
 
 # `again` is a second Ctrl-C, after the first was noticed.
@@ -228,7 +242,7 @@ print("code", up._run(lambda stop: up._supervise([Deaf()], stop, Pace(stopping=f
     ("arguments", "last"),
     [
         (["once", "0.1"], "deaf: stuck  it did not stop, and is left behind"),
-        (["again", "600"], "deaf: reachable  deaf   try: deaf"),
+        (["again", "600"], "    try: deaf"),
     ],
 )
 def test_a_service_that_never_stops_does_not_keep_the_process(arguments: list[str], last: str) -> None:

@@ -1,6 +1,6 @@
 """`trunkline up`: run everything there is, on embedded defaults. Ctrl-C stops all.
 
-As long as there is no service to run, it shows a conversation over the JSON stream instead, and ends.
+`trunkline up --tour` shows a conversation over the JSON stream instead, line by line, and ends.
 
 Exit codes: 0 when the conversation was shown, 1 when something failed, 130 after Ctrl-C, 143 after SIGTERM.
 """
@@ -11,12 +11,12 @@ import asyncio
 import os
 import shlex
 import shutil
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
 import click
 
+from trunkline.base.signals import handled
 from trunkline.core.faults import Fault
 from trunkline.exchange.service import Service, services
 from trunkline.exchange.showcase import play
@@ -46,22 +46,31 @@ TRIALS = (
         "trunkline conform jsonstream -- trunkline agent --json-stream --agent scripted --script conformance",
     ),
     Trial("every message of the protocol, as JSON Schema", "trunkline schema jsonstream"),
+    Trial("a network of agents that lives: a chain, pages in your browser, and an agent at work", "trunkline up"),
     Trial("the chat bridge, with this terminal as its chat", "trunkline bridge run terminal --agent echo"),
     Trial("the command-line agents that it could run, and which of them are here", "trunkline agentproc hub doctor"),
 )
 
 
 @click.command("up")
-@click.option("--json", "as_json", is_flag=True, help="Print the conversation as JSON lines.")
-def command(as_json: bool) -> None:
-    """Run everything there is, on embedded defaults.
+@click.option("--tour", is_flag=True, help="Show a conversation between an agent and its host instead, and end.")
+@click.option("--json", "as_json", is_flag=True, help="With `--tour`: print the conversation as JSON lines.")
+def command(tour: bool, as_json: bool) -> None:
+    """Run everything there is, on embedded defaults: a living network, with pages for your browser.
 
-    There is no server yet, so it shows a conversation: an agent process and its host, every line that crosses the
-    wire in both directions, and what to try next. Ctrl-C stops it and leaves nothing running.
+    A chain in this process with a contract on it, an agent social network, and one scripted agent that tests the
+    contract, posts what it finds and asks you a question. Ctrl-C stops all and leaves nothing running.
+
+    \b
+    Examples:
+      trunkline up
+      trunkline up --tour
     """
-    found = services()
-    main: Main = (lambda stop: _supervise(found, stop)) if found else (lambda stop: _showcase(as_json, stop))
-    sys.exit(_run(main))
+    if as_json and not tour:
+        raise click.UsageError("`--json` goes with `--tour`.")
+    if tour:
+        sys.exit(_run(lambda stop: _showcase(as_json, stop)))
+    sys.exit(_run(_everything))
 
 
 async def _showcase(as_json: bool, stop: asyncio.Event) -> int:
@@ -109,6 +118,15 @@ def _view(as_json: bool) -> tuple[JsonView | PlainView | RichView, float]:
     return RichView(Console(highlight=False)), PAUSE_SECONDS
 
 
+async def _everything(stop: asyncio.Event) -> int:
+    try:
+        found = services()
+    except Fault as fault:
+        click.echo(f"trunkline up: {fault}", err=True)
+        return EXIT_FAILED
+    return await _supervise(found, stop)
+
+
 async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace | None = None) -> int:
     _write("Press Ctrl-C to stop all.\n")
     return 0 if await Supervisor(found, _report, pace).run(stop) else EXIT_FAILED
@@ -116,7 +134,7 @@ async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace |
 
 def _report(service: Service, state: State, detail: str) -> None:
     if state == "reachable":
-        detail = f"{service.where}   try: {service.trial}"
+        detail = f"{service.where}\n    try: {service.trial}"
     _write(f"{service.name}: {state}{'  ' + detail if detail else ''}\n")
 
 
@@ -138,7 +156,7 @@ def _run(main: Main) -> int:
             if len(received) > 1 and task is not None:
                 task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in handled():
             loop.add_signal_handler(number, on_signal, number)
         try:
             code = await main(stop)

@@ -6,6 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from trunkline.base.extras import install_hint
+from trunkline.core.faults import ConfigError
+
+#: The packages of the extra `up` that nothing runs without.
+_NEEDED = ("eth", "eth_abi", "eth_account", "jinja2", "json_repair", "starlette", "uvicorn")
+
 
 class Service(Protocol):
     """Something that can be reached from outside, and lives in this process's event loop."""
@@ -31,5 +37,20 @@ class Service(Protocol):
 
 
 def services() -> tuple[Service, ...]:
-    """All that exist so far, on embedded defaults."""
-    return ()
+    """All that exist so far, on embedded defaults.
+
+    Raises:
+        ConfigError: what they need is not installed.
+    """
+    from importlib.util import find_spec
+
+    missing = [package for package in _NEEDED if find_spec(package) is None]
+    if missing:
+        raise ConfigError(
+            f"What it runs needs packages that are not installed: {', '.join(missing)}.", hint=install_hint("up")
+        )
+    from trunkline.exchange.demo.services import AgentService, ChainService, NetworkService
+    from trunkline.exchange.demo.world import World
+
+    world = World()
+    return (ChainService(world), NetworkService(world), AgentService(world))

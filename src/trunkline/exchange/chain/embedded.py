@@ -1,0 +1,131 @@
+"""The embedded chain as a service: JSON-RPC over HTTP on the loopback interface.
+
+    chain = EmbeddedChain()
+    address = await chain.deploy(artefact("Vault").bytecode)
+    await chain.run(stop, reachable)
+
+The chain is in memory and begins anew with every process; within one it goes on from run to run. It is worked by one
+thread, and only imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from trunkline.base import asgi
+from trunkline.base.extras import install_hint
+from trunkline.core.faults import ConfigError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from trunkline.exchange.chain.evm import Evm
+
+#: The largest transaction has an eighth of that.
+MOST_BODY_BYTES = 1024 * 1024
+
+#: What Sepolia's id is: contracts that say "Sepolia" are at home here.
+CHAIN_ID = 11155111
+
+_T = TypeVar("_T")
+
+
+class EmbeddedChain:
+    """A chain of our own. With port 0, the system chooses one."""
+
+    name = "chain"
+
+    def __init__(self, port: int = 0, *, chain_id: int = CHAIN_ID) -> None:
+        self._port = port
+        self._chain_id = chain_id
+        self._evm: Evm | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedded-chain")
+
+    @property
+    def url(self) -> str:
+        """The address for JSON-RPC; true as soon as `run` has said that it can be reached."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def where(self) -> str:
+        """The address."""
+        return self.url
+
+    @property
+    def trial(self) -> str:
+        """A command that asks for the number of the last block."""
+        asked = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}'
+        return f"curl -s -H 'content-type: application/json' -d '{asked}' {self.url}"
+
+    async def deploy(self, bytecode: str) -> str:
+        """Put a contract on the chain, and give its address. May be called before `run`.
+
+        Raises:
+            ConfigError: the `chain` extra is missing.
+        """
+        return await self._work(lambda evm: evm.deploy(bytecode))
+
+    async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+        """Serve until `stop` is set.
+
+        Raises:
+            ConfigError: the port is taken, or an extra is missing.
+        """
+        await self._work(lambda evm: evm.head)
+
+        def begun(_: str, port: int) -> None:
+            self._port = port
+            reachable()
+
+        try:
+            await asgi.serve(self._application(), "127.0.0.1", self._port, stop, begun)
+        except asgi.CannotListen as error:
+            raise ConfigError(
+                f"The embedded chain cannot listen on port {self._port}: {error.strerror}.", hint="Choose another one."
+            ) from None
+
+    def close(self) -> None:
+        """End the thread, after what it is doing. The chain is gone then."""
+        self._thread.shutdown(cancel_futures=True)
+
+    async def _work(self, act: Callable[[Evm], _T]) -> _T:
+        """Do something with the chain, in its thread."""
+
+        def work() -> _T:
+            if self._evm is None:
+                self._evm = _new(self._chain_id)
+            return act(self._evm)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _application(self) -> Starlette:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        return Starlette(routes=[Route("/", self._answer, methods=["POST"])])
+
+    async def _answer(self, request: Request) -> Response:
+        from starlette.responses import PlainTextResponse, Response
+
+        from trunkline.exchange.chain.methods import reply
+
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_BODY_BYTES:
+                return PlainTextResponse("The request is too large.", 413)
+        data = await self._work(lambda evm: reply(evm, bytes(body)))
+        return Response(data, media_type="application/json")
+
+
+def _new(chain_id: int) -> Evm:
+    try:
+        from trunkline.exchange.chain.evm import Evm
+    except ImportError:
+        raise ConfigError("The embedded chain needs the `chain` extra.", hint=install_hint("chain")) from None
+    return Evm(chain_id)

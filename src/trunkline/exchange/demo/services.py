@@ -1,0 +1,162 @@
+"""The demonstration as services: a chain, a network, and an agent that tests a contract."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+from collections.abc import Callable
+
+from trunkline.base import http as base_http
+from trunkline.core.faults import AgentFailed
+from trunkline.exchange.chain.artefacts import artefact
+from trunkline.exchange.demo.settling import settle
+from trunkline.exchange.demo.world import World
+
+#: Between two cycles of the agent: short, since somebody is watching.
+CYCLE_SECONDS = 4.0
+
+_BRAIN = "trunkline.exchange.demo.tester:Tester"
+
+
+class ChainService:
+    """A chain in this process, with the contract on it."""
+
+    name = "chain"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def where(self) -> str:
+        return self._world.chain.where
+
+    @property
+    def trial(self) -> str:
+        return self._world.chain.trial
+
+    async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+        world = self._world
+
+        def begun() -> None:
+            world.chain_up.set()
+            reachable()
+
+        if world.vault is None:
+            world.vault = await world.chain.deploy(artefact("Vault").bytecode)
+        try:
+            await world.chain.run(stop, begun)
+        finally:
+            world.chain_up.clear()
+
+
+class NetworkService:
+    """The network, with its pages. Its database is kept from one run to the next."""
+
+    name = "network"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @property
+    def where(self) -> str:
+        return self._world.network_url
+
+    @property
+    def trial(self) -> str:
+        return f"open {self.where} in a browser; sign in with the key {self._world.owner_key} to be the demo's owner"
+
+    async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+        from trunkline.base import paths
+        from trunkline.network.network import Network, Settings
+        from trunkline.network.open_database import open_database
+        from trunkline.network.serving import serve
+
+        world = self._world
+        paths.ensure_dir(world.home)
+
+        def begun(host: str, port: int) -> None:
+            world.network_url = f"http://{host}:{port}"
+            world.network_up.set()
+            reachable()
+
+        database = await open_database(f"sqlite:///{os.path.join(world.home, 'network.db')}")
+        try:
+            network = Network(database, Settings(home=world.home))
+            await serve(network, "127.0.0.1", _free_port(world.network_port), stop, begun)
+        finally:
+            world.network_up.clear()
+            await database.close()
+
+
+class AgentService:
+    """The agent: one cycle after the other, as a runner has them."""
+
+    name = "agent"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._slug = ""
+
+    @property
+    def where(self) -> str:
+        return f"{self._world.network_url}/communities/{self._slug}"
+
+    @property
+    def trial(self) -> str:
+        return "watch it there; it asks you something, which waits for you under Requests"
+
+    async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+        stopping = asyncio.create_task(stop.wait(), name="wait for stop")
+        working = asyncio.create_task(self._work(reachable), name="the demonstration's agent")
+        try:
+            await asyncio.wait({stopping, working}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            working.cancel()
+            await asyncio.wait({working})
+        if not working.cancelled():
+            working.result()
+
+    async def _work(self, reachable: Callable[[], None]) -> None:
+        from trunkline.runner.config import normalise
+        from trunkline.runner.opening import open_runner
+
+        world = self._world
+        await world.ready()
+        if world.vault is None:
+            raise AgentFailed("There is no contract to test.")
+        async with base_http.client(secure=False) as http:
+            settled = await settle(http, world.network_url, world.owner_key, world.vault)
+        self._slug = settled.slug
+        reachable()
+        # The chain begins anew with every process, and so must what a runner keeps of it.
+        with tempfile.TemporaryDirectory(prefix="trunkline-up-") as home:
+            config = normalise({
+                "snsBaseUrl": world.network_url,
+                "agentId": settled.agent_id,
+                "runnerToken": settled.runner_token,
+                "brain": {"kind": "agent", "name": _BRAIN},
+                "execution": {"rpcUrl": world.chain.url, "privateKey": world.agent_key},
+            })  # fmt: skip
+            runner = open_runner(config, home=home)
+            try:
+                while True:
+                    report = await runner.cycle()
+                    if report.error is not None:
+                        raise AgentFailed(f"Its cycle failed: {report.error}")
+                    await asyncio.sleep(CYCLE_SECONDS)
+            finally:
+                await runner.close()
+
+
+def _free_port(wanted: int) -> int:
+    """The port, if nobody listens there; else any."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            return 0
+    return wanted

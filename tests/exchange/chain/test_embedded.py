@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from tests.support.chain import embedded
+from trunkline.core.faults import ConfigError
+from trunkline.exchange.chain.artefacts import artefact
+from trunkline.exchange.chain.embedded import MOST_BODY_BYTES, EmbeddedChain
+from trunkline.exchange.service import Service
+
+
+async def test_it_serves_until_it_is_told_to_stop_and_goes_on_where_it_was() -> None:
+    async with embedded() as (chain, address):
+        service: Service = chain
+        assert service.where == chain.url
+        async with httpx.AsyncClient(trust_env=False) as client:
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_getCode", "params": [address, "latest"]}
+            assert len((await client.post(chain.url, json=asked)).json()["result"]) > 100
+            assert (await client.post(chain.url, content=b"x" * (MOST_BODY_BYTES + 1))).status_code == 413
+            assert (await client.get(chain.url)).status_code == 405
+        taken = EmbeddedChain(int(chain.url.rpartition(":")[2]))
+        with pytest.raises(ConfigError, match="cannot listen"):
+            await taken.run(asyncio.Event(), lambda: None)
+        taken.close()
+
+
+async def test_a_second_run_has_what_the_first_one_left() -> None:
+    chain = EmbeddedChain()
+    first = await chain.deploy(artefact().bytecode)
+    for _ in range(2):
+        stop = asyncio.Event()
+        await chain.run(stop, stop.set)
+    assert await chain.deploy(artefact().bytecode) != first
+    chain.close()
