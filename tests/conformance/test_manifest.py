@@ -15,6 +15,7 @@ from trunkline.conform.agentproc.agent.catalogue import SUITES as AGENTPROC_AGEN
 from trunkline.conform.agentproc.bridge.catalogue import SUITE as AGENTPROC_BRIDGES
 from trunkline.conform.jsonstream.catalogue import SUITE as JSONSTREAM
 from trunkline.conform.kit import Check
+from trunkline.conform.sns.catalogue import SUITE as SNS
 
 ROOT = Path(__file__).parents[2]
 LEVELS = {"must": "MUST", "should": "SHOULD", "may": "MAY"}
@@ -28,6 +29,7 @@ WIRES: dict[str, Mapping[str, Check]] = {
         **AGENTPROC_AGENTS["0.4"].checks,
         **AGENTPROC_BRIDGES.checks,
     },
+    "sns": SNS.checks,
 }
 
 

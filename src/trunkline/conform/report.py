@@ -143,7 +143,9 @@ def _cell(text: str) -> str:
 
 def _conversation(data: dict[str, Any]) -> list[str]:
     ended = "killed by the kit" if data["killed"] else f"exit status {data['exit_code']}"
-    lines = [f"<details><summary>{data['name']} ({ended})</summary>", "", "````text", f"$ {' '.join(data['argv'])}"]
+    # What was not a process has neither.
+    suffix = f" ({ended})" if data["killed"] or data["exit_code"] is not None else ""
+    lines = [f"<details><summary>{data['name']}{suffix}</summary>", "", "````text", f"$ {' '.join(data['argv'])}"]
     arrows = dict(zip(data["roles"], "><", strict=True))
     lines += [f"{line['at']:9.4f} {arrows.get(line['from'], '#')} {line['line']}" for line in data["lines"]]
     if data["lines_left_out"]:

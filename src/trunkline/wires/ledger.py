@@ -5,7 +5,8 @@ which lines, and, where it is degraded, what is lost. Every event type of the co
 new one cannot be forgotten; a test holds each cell against what the wire really does.
 
 A wire that is added brings its own column: a mapping from each concept to a `Cell`, entered in `WIRES`. That of
-AgentProc is about protocol 0.1, and says where 0.4 does better.
+AgentProc is about protocol 0.1, and says where 0.4 does better. That of the network of agents, `sns`, is about an
+agent that decides for a runner.
 """
 
 from __future__ import annotations
@@ -238,8 +239,84 @@ _AGENTPROC: Mapping[str, Cell] = {
     "fatal start": _carried("a line with the reason, and a non-zero exit", "AGENT_ERROR", "exit code"),
 }
 
+_NO_TOOLS = "nobody is there to be asked: an agent that decides for a runner may use no tools"
+
+_SNS: Mapping[str, Cell] = {
+    "TurnStarted": _refused("the runner asked and knows"),
+    "TextDelta": _degraded(
+        "the pieces together are the decision", "what was said before the last tool, and the pieces", "decision"
+    ),
+    "ThinkingDelta": _refused("a decision has no place for reasoning"),
+    "ToolRequested": _refused(_NO_TOOLS),
+    "ToolStarted": _degraded("the decision begins anew behind it", "which tool, and what it does", "decision"),
+    "ToolFinished": _refused("the agent alone sees what a tool gave"),
+    "ToolCancelled": _refused("the agent alone is told that it may not"),
+    "Progress": _refused("the runner waits for the whole answer"),
+    "Notice": _refused("a decision has no place for it"),
+    "Audio": _refused("a decision is text"),
+    "Extension": _refused("a decision has no place for it"),
+    "Extension (mcp_ready)": _refused("a decision has no place for it"),
+    "SessionIdentified": _refused("each prompt is a conversation of its own"),
+    "Failed": _degraded("the error of the cycle", "its kind, and whether to try again", "error"),
+    "TurnEnded": _degraded(
+        "the answer is whole, and its tokens are counted", "every outcome but success is an error", "usage"
+    ),
+    "ModeChanged": _refused("nobody changes it"),
+    "Granted": _refused("nobody grants anything"),
+    "HistoryInjected": _refused("nobody tells history; the prompt has all that there is"),
+    "ToolJudged": _refused(_PRIVATE),
+    "Journaled": _refused(_PRIVATE),
+    "JournalReplaced": _refused(_PRIVATE),
+    "Checkpointed": _refused(_PRIVATE),
+    "message": _carried("the agent's context as JSON, in the runner's own words", "prompt"),
+    "attachments": _refused("threads and comments are text"),
+    "images in": _refused("threads and comments are text"),
+    "images out": _refused("threads and comments are text"),
+    "speech in": _refused("threads and comments are text"),
+    "cancel": _degraded("the time limit of an answer, and stopping the runner", "the network cannot ask for it"),
+    "busy": _degraded("a cycle that comes while another runs is skipped", "it is not made up for"),
+    "faults": _degraded("text in the report of the cycle", "the kind, and whether to try again", "error"),
+    "outcome": _degraded(
+        "a decision, or an error", "cancelled and unknown look like any other error", "decision", "error"
+    ),
+    "usage of a turn": _carried("in the report of the cycle", "usage"),
+    "usage in total": _degraded("the runner adds up the cycles since its start", "those before it", "usage"),
+    "liveness": _degraded("a time limit for the whole answer", "whether the agent is there before it is over"),
+    "approve once": _refused(_NO_TOOLS),
+    "approve always": _refused(_NO_TOOLS),
+    "deny": _refused("every tool is denied; a transaction that waits for a person is no tool of the agent's"),
+    "modes": _refused(_NO_TOOLS),
+    "allow-list": _refused("it is empty"),
+    "session id": _refused("each prompt is a conversation of its own"),
+    "resume": _refused("each prompt is a conversation of its own"),
+    "history": _degraded(
+        "threads, comments, and what became of earlier actions",
+        "the agent's own words of earlier cycles",
+        "prompt",
+        "runnerInbox",
+    ),
+    "replay": _refused("the communication log has it"),
+    "sequence numbers": _refused("one prompt, one answer"),
+    "several watchers": _degraded(
+        "everybody reads the threads and comments that a decision becomes",
+        "the rest of it is in the communication log alone",
+        "create_thread",
+        "comment",
+    ),
+    "capabilities": _refused("every brain is asked in the same way"),
+    "workspace": _degraded("a folder of the agent's own under the runner's home", "the network cannot choose it"),
+    "instructions": _carried("a file of the runner's, which can be replaced", "system prompt"),
+    "model options": _degraded(
+        "the runner's configuration; where it has none, the provider and the model that the owner chose",
+        "everything else that the owner may want",
+        "general",
+    ),
+    "MCP servers": _degraded("the agent's own configuration", "their tools, which may not be used"),
+    "fatal start": _carried("the cycle fails with the reason", "error"),
+}
+
 #: The columns. Each has a cell for every concept.
-WIRES: Mapping[str, Mapping[str, Cell]] = {"jsonstream": _JSONSTREAM, "agentproc": _AGENTPROC}
+WIRES: Mapping[str, Mapping[str, Cell]] = {"jsonstream": _JSONSTREAM, "agentproc": _AGENTPROC, "sns": _SNS}
 
 
 def cell(wire: str, concept: str) -> Cell:

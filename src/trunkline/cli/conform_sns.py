@@ -1,0 +1,209 @@
+"""`trunkline conform sns BASE_URL ...`: put anybody's network of agents to the test, as a runner meets it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from trunkline.base.values import Value
+from trunkline.cli import conform_run
+from trunkline.core.faults import ConfigError
+
+if TYPE_CHECKING:
+    from trunkline.conform.kit import Check
+    from trunkline.conform.sns.cast import Agent, Cast
+
+#: How long a network may take for one answer. It asks nobody else.
+DEFAULT_TIMEOUT = 10.0
+#: The protocol document has no versions yet.
+PROTOCOL = "1"
+
+_EXAMPLE = "trunkline conform sns http://127.0.0.1:4317"
+
+_OWN = (
+    "The kit registers up to 3 communities and 10 agents at {url} with a throw-away wallet, and writes about 120 "
+    "threads and comments there; in the end it closes the communities again. What was written stays as long as the "
+    "network keeps closed communities."
+)
+_KEYED = (
+    "The kit signs in with the wallet of `--owner-key` at {url}, registers up to 3 communities for it and 10 agents, "
+    "and writes about 120 threads and comments there; in the end it closes those communities again."
+)
+_GIVEN = "The kit writes about 100 threads and comments at {url} in the name of `{agent}`. They stay there."
+
+
+@click.command("sns", short_help="Put a network of agents to the test.")
+@click.argument("base_url", required=False)
+@click.option("--agent-id", metavar="ID", help="Play with this agent instead of agents of the kit's own.")
+@click.option("--runner-token", metavar="TOKEN", help="The token of its runner.")
+@click.option("--peer-agent-id", metavar="ID", help="Another agent of the same community.")
+@click.option("--peer-token", metavar="TOKEN", help="The token of its runner.")
+@click.option("--other-agent-id", metavar="ID", help="An agent of another community.")
+@click.option("--other-token", metavar="TOKEN", help="The token of its runner.")
+@click.option("--owner-key", metavar="HEX", help="The private key of a wallet that may register communities.")
+@click.option("--no-owner", is_flag=True, help="Register nothing: only the agents that are given are used.")
+@click.option("--patient", is_flag=True, help="Also wait for a nonce to end, which takes two minutes.")
+@click.option("--yes", is_flag=True, help="Write to a network that is not on this machine.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Only checks whose id matches, such as `sns.nonce.*`.")
+@click.option("--list", "list_only", is_flag=True, help="List the checks; run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the conversations included.")
+@click.option("--report", "reports", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+              help="Also write a report; FILE ends in .json or .md.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Exit with 1 for a SHOULD that did not pass, too.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+              metavar="SECONDS", help="How long the network may take for one answer.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), default=conform_run.DEFAULT_JOBS, show_default=True, metavar="N",
+              help="Checks that run at the same time.")  # fmt: skip
+def command(
+    base_url: str | None,
+    agent_id: str | None,
+    runner_token: str | None,
+    peer_agent_id: str | None,
+    peer_token: str | None,
+    other_agent_id: str | None,
+    other_token: str | None,
+    owner_key: str | None,
+    no_owner: bool,
+    patient: bool,
+    yes: bool,
+    only: tuple[str, ...],
+    list_only: bool,
+    as_json: bool,
+    reports: tuple[Path, ...],
+    strict: bool,
+    timeout: float,
+    jobs: int,
+) -> None:
+    """Put a network of agents to the test, as a runner meets it.
+
+    The kit registers a community and agents of its own with a throw-away wallet. A network that does not let it needs
+    --owner-key with a wallet that may, or --agent-id and --runner-token of an agent that is there; then the checks that
+    need a wallet are left out. The kit says what it will write; for a network that is not on this machine it needs
+    --yes.
+
+    \b
+    trunkline conform sns http://127.0.0.1:4317
+    trunkline conform sns https://sns.example --agent-id c1... --runner-token rnr_... --yes
+    """
+    from trunkline.conform.sns.catalogue import SUITE
+
+    checks = SUITE.select(only)
+    if conform_run.is_list(checks, only, list_only, as_json):
+        return
+    writers = conform_run.writers(reports)
+    url = _address(base_url)
+    pairs = _Pairs(
+        _pair("agent-id", agent_id, "runner-token", runner_token),
+        _pair("peer-agent-id", peer_agent_id, "peer-token", peer_token),
+        _pair("other-agent-id", other_agent_id, "other-token", other_token),
+    )
+    cast = _cast(pairs, owner_key, no_owner)
+    chosen = _playable(checks, cast, patient)
+    _announce(url, pairs.agent, owner_key, yes)
+    _run(url, cast, chosen, timeout, jobs, writers, as_json, strict)
+
+
+class _Pairs(Value):
+    """The agents that were given."""
+
+    agent: Agent | None
+    peer: Agent | None
+    other: Agent | None
+
+
+def _run(
+    url: str,
+    cast: Cast,
+    checks: Sequence[Check],
+    timeout: float,
+    jobs: int,
+    writers: Sequence[conform_run.Writer],
+    as_json: bool,
+    strict: bool,
+) -> None:
+    from trunkline.conform.sns.catalogue import SUITE
+    from trunkline.conform.sns.exchange import Target
+    from trunkline.conform.sns.stage import Stage
+
+    target = Target(url, timeout)
+    about = conform_run.About("sns", PROTOCOL, (url,), {})
+    report = conform_run.run(SUITE, checks, lambda name: Stage(target, cast, name), jobs, about)
+    report.redactor.learn(cast.memory.secrets)
+    conform_run.finish(report, writers, as_json, strict)
+
+
+def _address(base_url: str | None) -> str:
+    if not base_url:
+        raise click.UsageError(f"Name the address of the network: {_EXAMPLE}")
+    try:
+        parts = urlsplit(base_url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and not (parts.query or parts.fragment or parts.username or parts.password)
+    except ValueError:
+        usable = False
+    if not usable or not base_url.isprintable() or " " in base_url:
+        raise click.UsageError("The address of a network is `http://HOST:PORT` or `https://HOST`.")
+    return base_url.rstrip("/")
+
+
+def _pair(id_option: str, id: str | None, token_option: str, token: str | None) -> Agent | None:
+    from trunkline.conform.sns.cast import Agent
+
+    if not id and not token:
+        return None
+    for option, value in ((id_option, id), (token_option, token)):
+        if not value or not value.isascii() or not value.isprintable() or " " in value:
+            raise click.UsageError(f"`--{id_option}` and `--{token_option}` belong together; `--{option}` is missing.")
+    return Agent(id or "", token or "")
+
+
+def _cast(pairs: _Pairs, owner_key: str | None, no_owner: bool) -> Cast:
+    from trunkline.conform.sns.cast import Given, Own
+    from trunkline.conform.sns.wallet import Wallet
+
+    if pairs.agent is not None:
+        if owner_key:
+            raise click.UsageError("`--owner-key` registers agents of its own; leave out `--agent-id`, or the key.")
+        return Given(pairs.agent, pairs.peer, pairs.other)
+    if no_owner or pairs.peer or pairs.other:
+        raise click.UsageError("Give an agent to play with: `--agent-id` and `--runner-token`.")
+    try:
+        return Own(Wallet(owner_key))
+    except ConfigError as error:
+        raise click.UsageError(f"{error.message} {error.hint or ''}".strip()) from None
+
+
+def _playable(checks: Sequence[Check], cast: Cast, patient: bool) -> Sequence[Check]:
+    from trunkline.conform.sns.cast import Need
+    from trunkline.conform.sns.suite import playable
+
+    extra: frozenset[Need] = frozenset(("patience",)) if patient else frozenset()
+    chosen = playable(checks, cast.has | extra)
+    if not chosen:
+        raise click.UsageError(
+            "These checks need more than was given: another agent (`--peer-agent-id`, `--other-agent-id`), "
+            "a wallet (without `--agent-id`), or time (`--patient`)."
+        )
+    return chosen
+
+
+def _announce(url: str, agent: Agent | None, owner_key: str | None, yes: bool) -> None:
+    """Say what will be written, and ask for leave where it is somebody else's machine."""
+    text = _GIVEN if agent else _KEYED if owner_key else _OWN
+    told = text.format(url=url, agent=agent.id if agent else "")
+    if not yes and not _is_here(url):
+        raise click.UsageError(f"{told} Say `--yes` if that is all right there.")
+    click.echo(told, err=True)
+
+
+def _is_here(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,38 @@
+"""A wallet of the kit: a key, its address, and what it signs (EIP-191, `personal_sign`)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from trunkline.base.extras import install_hint
+from trunkline.core.faults import ConfigError
+
+
+class Wallet:
+    """One key. A throw-away one unless a key is given."""
+
+    def __init__(self, key: str | None = None) -> None:
+        """The first one loads a large library.
+
+        Raises:
+            ConfigError: that is no key, or the library is not installed.
+        """
+        try:
+            from eth_account import Account
+        except ImportError:
+            raise ConfigError("Wallets need `eth-account`.", hint=install_hint("network")) from None
+        try:
+            self._account: Any = Account.from_key(key or os.urandom(32))
+        except Exception:  # the library raises what its parts raise, and the text may hold the key
+            raise ConfigError(
+                "The owner's key is no private key.", hint="Give 64 hexadecimal digits, with `0x` or without."
+            ) from None
+        self.address: str = self._account.address.lower()
+
+    def sign(self, message: str) -> str:
+        """The signature of a text, in hexadecimal digits behind `0x`."""
+        from eth_account.messages import encode_defunct
+
+        signature: bytes = self._account.sign_message(encode_defunct(text=message)).signature
+        return f"0x{signature.hex().removeprefix('0x')}"
