@@ -179,6 +179,11 @@ def test_the_mark_of_the_end_without_a_finish_reason_is_success() -> None:
     assert decode([openai_chunk({"content": "a"})])[1] == Answer((Text("a"),), "end")
 
 
+def test_a_whole_completion_needs_neither() -> None:
+    whole = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+    assert decode([whole], done=False)[1] == Answer((Text("a"),), "end")
+
+
 def test_neither_is_an_error_that_may_pass() -> None:
     with pytest.raises(ProviderError, match="without a terminal event") as caught:
         decode([openai_chunk({"content": "a"})], done=False)

@@ -344,6 +344,22 @@ async def test_a_write_whose_answer_is_lost_is_found_and_never_sent_again(
     assert len([told for told in world.told() if told["type"] == "write_feedback"]) == 1
 
 
+async def test_a_write_that_turns_out_to_have_arrived_is_not_repeated_by_the_same_decision(
+    world: World, sns: SnsStub
+) -> None:
+    sns.accident("POST /api/threads", BREAK)
+    await world.run([begin("Lost")])
+    again = await world.run([begin("Lost")])
+    assert (again.results[0]["ok"], again.results[0]["alreadyWritten"]) == (True, True)
+    assert again.results[0]["threadId"] == sns.threads[0]["id"]
+    assert sns.count("POST /api/threads") == 1
+    assert again.actions == ()
+
+    # Decided on once more, it is meant.
+    await world.run([begin("Lost")])
+    assert sns.count("POST /api/threads") == 2
+
+
 async def test_the_same_write_is_refused_while_its_fate_is_not_known(world: World, sns: SnsStub) -> None:
     thread = sns.thread()
     place = f"POST /api/threads/{thread}/comments"

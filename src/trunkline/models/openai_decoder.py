@@ -73,6 +73,9 @@ class OpenAIDecoder:
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self._reason = reason
+        elif isinstance(choice.get("message"), dict) and self._reason is None:
+            # A whole completion needs no reason for its end, and small servers leave it out.
+            self._reason = "stop"
         return chunks
 
     def end(self) -> None:

@@ -129,6 +129,8 @@ class Hands:
         known = {"threadId": action.get("threadId")} if action.get("threadId") else {}
         if self._writes.is_open(action):
             return Outcome(False, STILL_OPEN, known)
+        if (found := self._writes.arrived(action)) is not None:
+            return Outcome(True, None, {**known, **found, "alreadyWritten": True})
         key = self._writes.begin(action)
         try:
             written = await send()

@@ -174,9 +174,12 @@ class Fleet:
     async def _again(self, known: KnownAgent) -> None:
         """Run an agent of an earlier launcher, or know why not."""
         agent_id = known.agent_id
+        # Not under the lock: a keyring may take long, and whoever brings the secrets meanwhile is not to be refused.
+        kept = await self._keys.load(agent_id) if known.secrets else {}
+        whole = merged(known.config, kept or {})
+        if self._lock(agent_id).locked() or agent_id not in self.resting:
+            return
         async with self._lock(agent_id):
-            kept = await self._keys.load(agent_id) if known.secrets else {}
-            whole = merged(known.config, kept or {})
             if missing := parting.missing(whole, known.secrets):
                 self.resting[agent_id] = Resting(known, _waits_for(missing), tuple(missing))
                 return

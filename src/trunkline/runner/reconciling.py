@@ -41,6 +41,15 @@ class Writes:
         self._state = state
         self._sns = sns
         self._inbox = inbox
+        self._arrived: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    def arrived(self, action: Action) -> dict[str, Any] | None:
+        """What the very same write came to, if this cycle found out that it had arrived after all.
+
+        The agent that decides on it again may not have understood that: it would stand there twice.
+        """
+        told = action.told()
+        return next((found for written, found in self._arrived if written == told), None)
 
     def is_open(self, action: Action) -> bool:
         """Whether the very same write was sent, and its fate is not known."""
@@ -57,6 +66,7 @@ class Writes:
 
     async def reconcile(self, handle: str, communities: list[Mapping[str, Any]]) -> None:
         """Look for those whose fate is not known, and tell the agent of each that is found out."""
+        self._arrived.clear()
         for write in self._state.open_writes()[:MAX_LOOKUPS]:
             age = time.time() - write.at
             try:
@@ -68,6 +78,7 @@ class Writes:
                     continue
                 found = None
             if found is not None:
+                self._arrived.append((write.data, found))
                 self._settle(write, {"ok": True, **found})
             elif age > LATE_SECONDS:
                 self._settle(write, {"ok": False, "error": _LOST})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,30 @@ async def test_without_a_keyring_they_wait_for_their_secrets_and_start_with_them
         await second.start({"agentId": "a1", "runnerToken": given["runnerToken"]})
     await second.start({"agentId": "a1", "runnerToken": given["runnerToken"], "execution": {"privateKey": KEY}})
     assert runners.made[0].config.given == given
+    await second.close()
+
+
+async def test_whoever_brings_the_secrets_does_not_wait_for_the_keyring(tmp_path: Path) -> None:
+    first, _ = make(tmp_path)
+    await first.start(config())
+    await first.close()
+    asked, go_on = threading.Event(), threading.Event()
+
+    class Slow(MemoryKeyring):
+        def get_password(self, service: str, username: str) -> str | None:
+            asked.set()
+            go_on.wait(10)
+            return None
+
+    second, runners = make(tmp_path, keyring=Slow())
+    restoring = asyncio.create_task(second.restore())
+    assert await asyncio.to_thread(asked.wait, 10)
+    starting = asyncio.create_task(second.start(config()))
+    await until(lambda: runners.made)
+    go_on.set()
+    await asyncio.gather(restoring, starting)
+    assert len(runners.made) == 1
+    assert (await watching.status(second))["running"]
     await second.close()
 
 

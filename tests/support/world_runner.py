@@ -1,0 +1,69 @@
+"""`trunkline runner once` as a process, and what its communication log says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+#: A cycle takes a second; on a busy machine, and with a model, more.
+PATIENCE_SECONDS = 60.0
+
+
+class Once(NamedTuple):
+    """How it ended: its code, the object in its last line, and all that it wrote."""
+
+    code: int
+    line: dict[str, Any]
+    said: str
+
+    @property
+    def oks(self) -> list[bool]:
+        return [result["ok"] for result in self.line["results"]]
+
+
+class Runner:
+    """One agent's runner on this machine: its configuration, its home, its log."""
+
+    def __init__(self, home: Path, config: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        self.log_path = home / "communication.jsonl"
+        self._config = {"log": str(self.log_path), "timeoutSec": 20, **config}
+        self._environ = {**os.environ, **(environ or {}), "TRUNKLINE_HOME": str(home / "state")}
+        home.mkdir(parents=True, exist_ok=True)
+
+    async def scripted(self, *actions: Mapping[str, Any]) -> Once:
+        """One cycle with a brain that decides these."""
+        return await self.once({"kind": "scripted", "replies": [list(actions)]})
+
+    async def once(self, brain: Mapping[str, Any], **more: Any) -> Once:
+        """One cycle, with some members of the configuration exchanged."""
+        file = self.home / "runner.json"
+        file.write_text(json.dumps({**self._config, "brain": brain, **more}))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "trunkline", "runner", "once", "--config", str(file),
+            env=self._environ, cwd=self.home, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                out, err = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        said = out.decode() + err.decode()
+        assert "Traceback" not in said
+        line = json.loads(out.splitlines()[-1])
+        assert process.returncode is not None
+        assert (process.returncode == 0) == (line["error"] is None), said
+        return Once(process.returncode, line, said)
+
+    def log(self, direction: str | None = None) -> list[dict[str, Any]]:
+        """The entries of the log, or those of one direction."""
+        entries = [json.loads(line) for line in self.log_path.read_text().splitlines()]
+        return [entry for entry in entries if direction in (None, entry["direction"])]
