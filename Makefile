@@ -35,8 +35,9 @@ bench: test-environment ## measure every figure, each with its control
 	    env -u PYTHONUNBUFFERED -u PYTHONDONTWRITEBYTECODE $(BIN)/python "$$script" || exit 1; \
 	done
 
-fuzz: test-environment ## a million mutated inputs for the codec
+fuzz: test-environment ## a million mutated inputs for each codec
 	@$(BIN)/python -m tests.fuzz.jsonstream_codec --runs 1000000
+	@$(BIN)/python -m tests.fuzz.tryll_codec --runs 1000000
 
 clean: ## remove all that the verbs made, .venv included
 	rm -rf .venv .venv.lock .cache .hypothesis .coverage .coverage.* build dist

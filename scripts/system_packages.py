@@ -13,9 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-# (command that must be on PATH, Debian package that brings it)
+# (command that must be on PATH, or file that must be there; Debian package that brings it)
 TEST_NEEDS: tuple[tuple[str, str], ...] = (
+    # Not by its name: our own environment has another one.
+    ("/usr/bin/flatc", "flatbuffers-compiler"),
+    ("/usr/include/flatbuffers/flatbuffers.h", "libflatbuffers-dev"),
     ("chromium", "chromium"),
+    ("g++", "g++"),
     ("node", "nodejs"),
     ("npm", "npm"),
     ("pg_ctlcluster", "postgresql"),
@@ -76,7 +80,11 @@ def ensure(needs: tuple[tuple[str, str], ...] = TEST_NEEDS) -> None:
 
 
 def _missing(needs: tuple[tuple[str, str], ...]) -> list[str]:
-    return sorted({package for command, package in needs if shutil.which(command) is None})
+    return sorted({package for need, package in needs if not _is_there(need)})
+
+
+def _is_there(need: str) -> bool:
+    return os.path.exists(need) if os.path.isabs(need) else shutil.which(need) is not None
 
 
 def _apt_get(arguments: list[str]) -> subprocess.CompletedProcess[str]:

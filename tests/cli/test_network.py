@@ -49,7 +49,12 @@ def test_the_environment_is_understood_or_refused(tmp_path: Path) -> None:
     assert (said.admin_key, said.writes_per_minute, said.explorer_key) == ("key", None, "secret")
     assert said.explorer_url == "http://127.0.0.1:9/v2/api"
     assert network.settings_from({"TRUNKLINE_NETWORK_RATE_LIMIT": "7", **home}).writes_per_minute == 7
+    assert not plain.fixed_message_moderation
+    switch = "TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION"
+    assert network.settings_from({switch: "1", **home}).fixed_message_moderation
+    assert not network.settings_from({switch: "0", **home}).fixed_message_moderation
     for variable, value in (
+        (switch, "perhaps"),
         ("SNS_APP_ORIGIN", "*"),
         ("SNS_APP_ORIGIN", "app.example"),
         ("SNS_APP_ORIGIN", "https://app.example/path"),
@@ -69,6 +74,14 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
         result = CliRunner().invoke(network.command, ["serve", *arguments], env={"TRUNKLINE_HOME": str(tmp_path)})
         assert result.exit_code == 1, result.output
         assert result.output.startswith("Error: ")
+
+
+def test_a_url_that_cannot_be_read_is_told_without_its_password(tmp_path: Path) -> None:
+    for url in ("postgresql://u:hush-hush@[::1", "postgresql://u:hush-hush@h:port/db"):
+        result = CliRunner().invoke(network.command, ["serve", "--db", url], env={"TRUNKLINE_HOME": str(tmp_path)})
+        assert (result.exit_code, result.exception.__class__) == (1, SystemExit), result.output
+        assert result.output.startswith("Error: The ")
+        assert "hush" not in result.output
 
 
 @pytest.mark.process

@@ -149,14 +149,22 @@ async def test_a_port_that_is_taken_is_told_and_nothing_is_run(tmp_path: Path) -
 
 
 @pytest.mark.process
-async def test_a_thread_that_hangs_does_not_keep_a_service_that_was_told_to_end() -> None:
-    program = """
-import asyncio, threading
+@pytest.mark.parametrize(
+    "hang",
+    [
+        "asyncio.get_running_loop().run_in_executor(None, threading.Event().wait); serving.told('ready')",
+        # The event loop itself, in something that no signal interrupts.
+        "serving.told('ready'); [None for _ in itertools.repeat(None) if threading.Event().wait(9)]",
+    ],
+    ids=["thread", "loop"],
+)
+async def test_what_hangs_does_not_keep_a_service_that_was_told_to_end(hang: str) -> None:
+    program = f"""
+import asyncio, itertools, threading
 from trunkline.cli import serving
 serving.END_SECONDS = 0.3
 async def work(stop):
-    asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
-    serving.told("ready")
+    {hang}
     await stop.wait()
 serving.serve(work)
 """

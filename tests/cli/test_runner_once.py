@@ -115,6 +115,7 @@ async def test_a_signal_ends_it_with_what_was_done_by_then(sns: SnsStub, number:
     code, line, _ = await ended(process)
     assert code == 128 + number
     assert line["error"] == f"Interrupted by {number.name}"
+    assert [(each["ok"], each.get("unknown", False)) for each in line["results"]] == [(False, True), (False, False)]
 
     # What was under way is not lost, and not sent again: the next cycle finds it.
     again = json.loads(config(sns, brain={"kind": "scripted", "replies": [actions[1]]}))
@@ -131,3 +132,16 @@ async def test_a_model_that_never_answers_ends_within_its_time(sns: SnsStub) -> 
     assert code == 1
     assert "within 1 s" in line["error"]
     assert "sk-of-the-model" not in json.dumps(line) + err
+
+
+async def test_a_signal_before_anything_has_begun_also_gets_its_line() -> None:
+    # As the program begins, before its imports.
+    program = (
+        "import sys, signal; sys.argv = ['trunkline', 'runner', 'once']; import trunkline.cli as cli;"
+        "cli._serve_people = lambda: signal.raise_signal(signal.SIGTERM); cli.main()"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    code, line, _ = await ended(process)
+    assert (code, line) == (143, {"actions": [], "results": [], "error": "Interrupted by SIGTERM"})

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -17,6 +15,8 @@ from playwright.async_api import Browser, Page, Route, expect
 from tests.conftest import require
 from tests.support import browser as browsers
 from tests.support.browser import overflow, picture, visiting
+from tests.support.fake_launcher import LAUNCHERS, FakeLauncher
+from tests.support.sealed_secrets import ADDRESS, KEY, SECRETS, V1, V2
 from trunkline.base import recursion
 from trunkline.network.network import Network, Settings
 from trunkline.network.open_database import open_database
@@ -27,41 +27,22 @@ with recursion.kept():
     from eth_account import Account
     from eth_account.messages import encode_defunct
 
-pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
-
-PASSPHRASE = "correct horse battery"
-#: A key that everybody knows, with the address and the ciphertexts that other programs made with it.
-KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
-ADDRESS = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
-SECRETS = {
-    "llmApiKey": "sk-test",
-    "executionWalletPrivateKey": "0x01",
-    "alchemyApiKey": "alch",
-    "githubIssueToken": "",
-}
-V1 = {
-    "v": 1,
-    "iv": "BwcHBwcHBwcHBwcH",
-    "ciphertext": (
-        "9Sra4bewaSoIVhOthFOhvSWr7X6Qn7sAavZ9bUtSQAWfgDx9K9A3ZcUGScpxLtUWKuYWit8xitutmrSxFloKoD9qSFXXnecLsg3Yp5yrH2gh"
-        "MBXaSyf7uoUE6mSl5vkMKHcuNLl+8SgA1Ww9J0rR92P/Hj1cuYY="
-    ),
-}
-V2 = {
-    "v": 2,
-    "iv": "LaxMCdiBC2jKlSv1",
-    "ciphertext": (
-        "G4V5VVm4aJdRpTDeYUF/idU9TxdGmEzN0VZcLJDQ0l3BHLJXOJ2SBvka/5wf2TnPwaY82+AR7xpKzcYtk5vIX4GhOvWzPlj7fPiKQZc8VvbV"
-        "iusQQRzRHuRtgMKkHodqiHQ8TJRW/w05S4zrea3XgZR7sXY4gf4="
-    ),
-}
-ABI = [
-    {"type": "function", "name": "inc", "stateMutability": "nonpayable", "inputs": [{"name": "n", "type": "uint256"}]}
+# The browser and the server live in the loop of all these tests. A limit that strikes in the middle of one of their
+# callbacks breaks them for the tests that follow, so it is far away.
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.process,
+    pytest.mark.slow,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(90),
 ]
 
-LOG = [
-    {"id": "1", "direction": "agent_to_runner", "actionTypes": ["tx"], "content": '[{"action":"tx","note":"<b>"}]'},
-    {"id": "2", "direction": "runner_to_agent", "actionTypes": ["tx"], "content": {"type": "tx_feedback"}},
+#: How long the server may take to start: on a busy machine its imports alone take seconds.
+START_SECONDS = 60
+
+PASSPHRASE = "correct horse battery"
+ABI = [
+    {"type": "function", "name": "inc", "stateMutability": "nonpayable", "inputs": [{"name": "n", "type": "uint256"}]}
 ]
 
 
@@ -80,13 +61,30 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     network = Network(database, Settings(admin_key="the admin's key", home=str(home)))
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(serve(network, "127.0.0.1", 0, stop, lambda host, port: ready.set_result(port)))
-    await asyncio.wait({serving, ready}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
     try:
+        await asyncio.wait({serving, ready}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         yield f"http://127.0.0.1:{ready.result()}"
     finally:
         stop.set()
         await asyncio.wait_for(serving, 15)
         await database.close()
+
+
+Acting = Callable[[str, str], Sns]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def acting(site: str) -> AsyncIterator[Acting]:
+    """Makes runners' ends of the wire, of an agent's id and token. They are closed even if a test fails."""
+    made: list[Sns] = []
+
+    def act(agent_id: str, token: str) -> Sns:
+        made.append(Sns(site, agent_id, token, timeout=10))
+        return made[-1]
+
+    yield act
+    for each in made:
+        await each.close()
 
 
 @asynccontextmanager
@@ -102,41 +100,6 @@ async def signed_in(browser: Browser, site: str, key: str = "", **how: bool) -> 
         await page.wait_for_url("**/manage")
         await expect(page.locator("[data-sign-out]")).to_be_visible()
         yield page
-
-
-class Launcher:
-    """The launcher on the reader's machine, as far as a browser can tell."""
-
-    def __init__(self, origin: str) -> None:
-        self._origin = origin
-        self.secrets: list[str | None] = []
-        self.started: list[dict[str, Any]] = []
-        self.decided: list[dict[str, Any]] = []
-        self._running = False
-
-    async def answer(self, route: Route) -> None:
-        path, port = urlsplit(route.request.url).path, urlsplit(route.request.url).port
-        if path != "/health":
-            self.secrets.append(route.request.headers.get("x-runner-secret"))
-        # On the usual port somebody else is at home.
-        members = {"ok": True, **self._members(path, route.request.post_data_json)} if port == 4319 else {}
-        await route.fulfill(json=members, headers={"access-control-allow-origin": self._origin})
-
-    def _members(self, path: str, body: Any) -> dict[str, Any]:
-        if path == "/health":
-            return {"service": "runner-launcher"}
-        if path == "/runner/log":
-            return {"entries": LOG}
-        if path == "/runner/approvals":
-            return {"approvals": [] if self.decided else [{"id": "tx1", "functionName": "inc"}]}
-        if path == "/runner/approve":
-            self.decided.append(body)
-            return {}
-        if path == "/runner/start":
-            self.started.append(body)
-        self._running = path == "/runner/start" or (self._running and path != "/runner/stop")
-        status = {"running": self._running, "selectedAgentRunning": self._running, "lastError": None}
-        return {"status": status, "message": "Runner stopped"}
 
 
 async def register_community(page: Page, name: str, address: str) -> None:
@@ -171,21 +134,30 @@ async def issue_credential(page: Page) -> tuple[str, str]:
     return str(await card.get_attribute("id")).removeprefix("agent-"), await token.inner_text()
 
 
-async def test_a_person_with_a_key_in_the_browser_runs_a_community(browser: Browser, site: str, tmp_path: Path) -> None:
+async def test_a_person_with_a_key_in_the_browser_runs_a_community(browser: Browser, site: str, acting: Acting) -> None:
     async with signed_in(browser, site) as page:
         await register_community(page, "Counter", "0x" + "c1" * 20)
         await register_agent(page, "Counter", "alice")
         agent_id, token = await issue_credential(page)
-        await picture(page, "manage", tmp_path)
+        await picture(page, "manage")
 
-        # What the runner does with the credential, while the person watches the community.
+        # What the runner does with the credential, while the person watches the community. The first thread comes after
+        # the page and before its stream.
+        written = asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            await written.wait()
+            await route.continue_()
+
+        await page.route("**/events", hold)
         await page.locator("#communities").get_by_role("link", name="Counter").click()
         await expect(page.get_by_role("heading", name="Counter", exact=True)).to_be_visible()
-        agent = Sns(site, agent_id, token, timeout=10)
+        agent = acting(agent_id, token)
         community = (await agent.context(10))["communities"][0]
         thread = await agent.create_thread(
             community["id"], "Which address is the faucet?", "I need **test ether**.", "REQUEST_TO_HUMAN"
         )
+        written.set()
         await page.get_by_role("link", name="Which address is the faucet?").click()
         await expect(page.locator(".prose strong")).to_have_text("test ether")
 
@@ -196,14 +168,15 @@ async def test_a_person_with_a_key_in_the_browser_runs_a_community(browser: Brow
         await expect(page.locator(".comment.agent")).to_contain_text("Thank you. <script>")
         await agent.set_request_status(thread["id"], "resolved")
         await expect(page.locator("#status .status")).to_have_text("resolved")
-        await picture(page, "thread", tmp_path)
+        await picture(page, "thread")
         await page.get_by_role("button", name="Reopen").click()
         await expect(page.locator("#status .status")).to_have_text("pending")
 
         await page.goto("/requests")
         await page.get_by_role("link", name="Mine").click()
+        await page.wait_for_url("**/requests?**owner=0x**")
         await page.get_by_text("Answer, reject or reopen").click()
-        await picture(page, "requests", tmp_path)
+        await picture(page, "requests")
         await page.get_by_role("button", name="Reject").click()
         await expect(page.get_by_text("No pending requests")).to_be_visible()
 
@@ -216,7 +189,6 @@ async def test_a_person_with_a_key_in_the_browser_runs_a_community(browser: Brow
         await expect(page.locator(".status.issued")).to_be_visible()
         assert opened[0].startswith("https://github.com/owner/name/issues/new?")
         assert report["id"] in opened[0]
-        await agent.close()
 
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_role("link", name="Sign in")).to_be_visible()
@@ -229,6 +201,19 @@ async def test_secrets_are_encrypted_in_the_browser_and_older_ones_are_read(brow
         kept_key = await page.evaluate("localStorage.getItem('sns_local_key')")
         assert KEY[2:] not in kept_key
         await register_community(page, "Vault", "0x" + "c2" * 20)
+        own = page.locator("#communities article")
+        await own.locator("summary", has_text="Description and repository").click()
+        await expect(own.get_by_label("GitHub repository")).to_have_value("https://github.com/owner/name")
+        await own.get_by_label("GitHub repository").fill("https://github.com/owner/other")
+        await own.get_by_role("button", name="Save").click()
+        await expect(own.locator("[data-form=description] output")).to_have_text("Saved.")
+        owned = await api(page, "GET", f"/api/communities/owned?walletAddress={ADDRESS}")
+        assert owned["communities"][0]["githubRepositoryUrl"] == "https://github.com/owner/other"
+        await own.locator("summary", has_text="Contracts").click()
+        await own.get_by_label("Address").fill("0x" + "c7" * 20)
+        await own.get_by_label("ABI").fill('{"foo": 1}')
+        await own.get_by_role("button", name="Add this contract").click()
+        await expect(own.locator("[data-form=contract] output")).to_contain_text('has no array "abi" in it')
         await register_agent(page, "Vault", "keeper")
         card = page.locator("#agents article")
         agent_id = str(await card.get_attribute("id")).removeprefix("agent-")
@@ -236,6 +221,12 @@ async def test_secrets_are_encrypted_in_the_browser_and_older_ones_are_read(brow
         form = card.locator("[data-form=secrets]")
         await form.get_by_label("Password").fill("short")
         await form.get_by_label("Key of the model's provider").fill("sk-new")
+        await form.get_by_label("Private key for transactions").fill("0x123")
+        await form.get_by_role("button", name="Encrypt and save").click()
+        await expect(form.locator("output")).to_have_text(
+            "The private key cannot sign: 64 hexadecimal digits are needed."
+        )
+        await form.get_by_label("Private key for transactions").fill(KEY)
         await form.get_by_role("button", name="Encrypt and save").click()
         await expect(form.locator("output")).to_have_text("The password needs 12 characters or more.")
         await form.get_by_label("Password").fill(PASSPHRASE)
@@ -288,10 +279,10 @@ async def test_a_wallet_of_the_browser_signs_in(browser: Browser, site: str) -> 
         await expect(page.locator("[data-wallet]")).to_have_text(f"{wallet[:6]}…{wallet[-4:]}")
 
 
-async def test_a_runner_is_started_only_after_a_look_at_what_runs(browser: Browser, site: str, tmp_path: Path) -> None:
-    launcher = Launcher(site)
+async def test_a_runner_is_started_only_after_a_look_at_what_runs(browser: Browser, site: str, acting: Acting) -> None:
+    launcher = FakeLauncher(site)
     async with signed_in(browser, site) as page:
-        await page.route("http://127.0.0.1:431*/**", launcher.answer)
+        await page.route(LAUNCHERS, launcher.answer)
         await register_community(page, "Bridge", "0x" + "c3" * 20)
         await register_agent(page, "Bridge", "walker")
         card = page.locator("#agents article")
@@ -307,21 +298,36 @@ async def test_a_runner_is_started_only_after_a_look_at_what_runs(browser: Brows
         await form.get_by_label("That agent's name").fill("coder")
         await form.get_by_role("button", name="Start").click()
         await expect(form.locator("output")).to_have_text("Started. You can close this page.")
+        facts = form.locator("[data-state] .facts")
+        await expect(facts).to_contain_text("7 since the start, 3 today")
+        await expect(facts.get_by_role("link")).to_have_text("2, see the log")
+        await form.get_by_text("Everything that the launcher says").click()
+        assert str(await form.locator("[data-state] pre").inner_text()).count("cycleCount") == 1
         config = launcher.started[0]["config"]
         assert config["agentId"] == agent_id
         assert config["snsBaseUrl"] == site
         assert config["runtime"]["intervalSec"] == 60
         assert config["brain"] == {"kind": "agent", "name": "coder"}
-        agent = Sns(site, agent_id, config["runnerToken"], timeout=10)
+        agent = acting(agent_id, config["runnerToken"])
         assert (await agent.general())["agent"]["handle"] == "walker"
 
         # It runs: nothing is started, and above all no new credential is issued.
         await form.get_by_role("button", name="Start").click()
         await expect(form.locator("output")).to_have_text("This agent is running already. Stop it first.")
         assert (await agent.general())["agent"]["handle"] == "walker"
-        await agent.close()
         await form.get_by_role("button", name="Stop").click()
         await expect(form.locator("output")).to_have_text("Runner stopped")
+        await expect(facts).to_contain_text("stopped")
+
+        # A community that is closed is offered to nobody.
+        offered = page.locator("#a-community option", has_text="Bridge")
+        await expect(offered).to_have_count(1)
+        own = page.locator("#communities article")
+        await own.locator("summary", has_text="Close").click()
+        await own.get_by_label("Type the community's name").fill("Bridge")
+        await own.get_by_role("button", name="Close the community").click()
+        await expect(own.locator("[data-closed]")).to_be_visible()
+        await expect(offered).to_have_count(0)
         assert set(launcher.secrets) == {"s3cret"}
 
         await page.goto("/log")
@@ -345,12 +351,12 @@ async def test_a_runner_is_started_only_after_a_look_at_what_runs(browser: Brows
         await page.get_by_label("Administrator's key").fill("the admin's key")
         await page.get_by_role("button", name="Show communities and agents").click()
         doomed = page.locator("#admin-communities article", has_text="Bridge")
-        await picture(page, "admin", tmp_path)
+        await picture(page, "admin")
         await doomed.get_by_role("button", name="Delete").click()
         await expect(doomed).to_have_count(0)
 
 
-async def test_every_page_fits_a_phone(browser: Browser, site: str, tmp_path: Path) -> None:
+async def test_every_page_fits_a_phone(browser: Browser, site: str, acting: Acting) -> None:
     async with signed_in(browser, site, phone=True, dark=True) as page:
         await register_community(page, "W" * 60 + " " + "iron ore " * 6, "0x" + "c4" * 20)
         await register_agent(page, ("W" * 60 + " " + "iron ore " * 6).strip(), "miner")
@@ -358,20 +364,19 @@ async def test_every_page_fits_a_phone(browser: Browser, site: str, tmp_path: Pa
         for box in await page.locator("#agents article details, #communities article details").all():
             await box.evaluate("box => { box.open = true }")
         assert await overflow(page) == 0
-        await picture(page, "manage-phone", tmp_path)
-        agent = Sns(site, agent_id, token, timeout=10)
+        await picture(page, "manage-phone")
+        agent = acting(agent_id, token)
         community = (await agent.context(10))["communities"][0]
         body = f"`{'x' * 300}` {'y' * 300}\n\n| a | b |\n|-|-|\n| {'z' * 200} | 2 |\n\n```\n{'w' * 400}\n```"
         thread = await agent.create_thread(community["id"], "t" * 180, body, "REPORT_TO_HUMAN")
         await agent.comment(thread["id"], body)
-        await agent.close()
         place = f"/communities/{community['slug']}"
         paths = ["/", "/communities", place, f"{place}/threads/{thread['id']}", "/requests", "/reports"]
-        for path in [*paths, f"/agents/{agent_id}", "/audit", "/sign-in", "/log", "/admin"]:
+        for path in [*paths, f"/agents/{agent_id}", "/about", "/audit", "/sign-in", "/log", "/admin"]:
             await page.goto(path)
             assert await overflow(page) == 0, path
             if path in (place, *paths[3:4]):
-                await picture(page, "thread-phone" if "threads" in path else "community-phone", tmp_path)
+                await picture(page, "thread-phone" if "threads" in path else "community-phone")
 
 
 async def api(page: Page, method: str, path: str, body: Any = None) -> Any:

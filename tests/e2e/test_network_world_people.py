@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -57,17 +56,18 @@ async def signed_in(browser: Browser, world: Place, *, phone: bool = False) -> A
 
 
 async def test_a_request_is_answered_in_the_browser_and_the_agent_reads_it_in_its_next_cycle(
-    browser: Browser, world: Place, tmp_path: Path
+    browser: Browser, world: Place
 ) -> None:
     asked = await world.runner.scripted(world.thread(TITLE, "The fee of 999 wei is 0.", "REQUEST_TO_HUMAN"))
     thread = asked.line["results"][0]["threadId"]
     async with signed_in(browser, world, phone=True) as page:
         await page.get_by_role("link", name="Mine").click()
+        await page.wait_for_url("**/requests?**owner=0x**")
         await page.get_by_text("Answer, reject or reopen").click()
         await page.get_by_label("Answer as the owner").fill(ANSWER)
         await page.get_by_role("button", name="Send answer").click()
         await expect(page.locator(".last")).to_contain_text("Two wei.")
-        await picture(page, "world-requests", tmp_path)
+        await picture(page, "world-requests")
 
         report = world.thread("`fee` divides before it multiplies", "999 wei: expected 2, got 0.", "REPORT_TO_HUMAN")
         resolve = {"action": "set_request_status", "communitySlug": world.slug, "threadId": thread}
@@ -78,10 +78,10 @@ async def test_a_request_is_answered_in_the_browser_and_the_agent_reads_it_in_it
         # Nobody loads the page again.
         await expect(page.locator("#status .status")).to_have_text("resolved")
         await expect(page.locator(".comment.owner strong")).to_have_text("Please")
-        await picture(page, "world-thread", tmp_path)
+        await picture(page, "world-thread")
         await page.goto("/reports")
         await expect(page.get_by_role("link", name="`fee` divides before")).to_be_visible()
-        await picture(page, "world-reports", tmp_path)
+        await picture(page, "world-reports")
 
     # What the model was told before it decided.
     community = context["communities"][0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 
 from tests.network.world import OTHER, World, world
 from trunkline.network.database import Conflict, Database, DatabaseGone, Transaction
-from trunkline.network.http import api_agents, api_live, api_public, api_threads
+from trunkline.network.http import api_agents, api_former, api_live, api_public, api_threads
 from trunkline.network.http.app import all_endpoints, application
 from trunkline.network.http.openapi import statuses
+from trunkline.network.live import MAX_WAITING, Hint, Live
 from trunkline.network.network import Network, Settings
 from trunkline.wires.sns.codec import MAX_BODY
 
@@ -184,19 +186,58 @@ async def test_watchers_get_hints_and_the_stream_ends_when_it_is_told_to(net: Wo
     mine, other = await net.community(), await net.community("other")
     alice, bob = await net.agent(mine), await net.agent(other, "bob")
     streams = api_live.Streams()
-    events = api_live._events(net.network, mine, streams, 60)
-    assert await anext(events) == b"retry: 3000\n\n"
-    await bob.thread(other)
-    thread = await alice.thread(mine)
-    assert await asyncio.wait_for(anext(events), 5) == (
-        f'event: thread\ndata: {{"communityId":"{mine}","threadId":"{thread["id"]}","type":"DISCUSSION"}}\n\n'.encode()
-    )
-    waiting = asyncio.ensure_future(anext(events))
-    await asyncio.sleep(0)
-    streams.close()
-    assert await asyncio.wait_for(waiting, 5) == b": alive\n\n"
-    assert [rest async for rest in events] == []
+    with streams.one() as closing:
+        events = api_live._events(net.network, mine, closing, 60)
+        assert await anext(events) == b"retry: 3000\n\n"
+        await bob.thread(other)
+        thread = await alice.thread(mine)
+        assert (
+            await asyncio.wait_for(anext(events), 5)
+            == (
+                f'event: thread\ndata: {{"communityId":"{mine}","threadId":"{thread["id"]}","type":"DISCUSSION"}}\n\n'
+            ).encode()
+        )
+        waiting = asyncio.ensure_future(anext(events))
+        await asyncio.sleep(0)
+        streams.close()
+        assert await asyncio.wait_for(waiting, 5) == b": alive\n\n"
+        assert [rest async for rest in events] == []
     assert len(streams) == 0
+
+
+async def test_no_more_streams_are_served_than_may_be_even_when_all_come_at_once(
+    net: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await net.community()
+    monkeypatch.setattr(api_live, "MAX_STREAMS", 2)
+    path = "/api/communities/counter/events?seconds=0"
+    # Two of them go through, perhaps more: those that begin after others have ended. Never are there more at once.
+    most = 0
+    really = api_live.Streams.one
+
+    @contextmanager
+    def counted(streams: api_live.Streams) -> Iterator[asyncio.Event]:
+        nonlocal most
+        with really(streams) as closing:
+            most = max(most, len(streams))
+            yield closing
+
+    monkeypatch.setattr(api_live.Streams, "one", counted)
+    answers = await asyncio.gather(*(net.client.get(path) for _ in range(20)))
+    assert most == 2
+    assert {answer.status_code for answer in answers} == {200, 503}
+
+
+async def test_a_watcher_that_does_not_keep_up_is_told_of_the_gap_once() -> None:
+    live = Live()
+    with live.watching("c") as watcher:
+        for number in range(MAX_WAITING + 3):
+            live.tell("thread", "c", {"number": number})
+        kept = [await watcher.next() for _ in range(MAX_WAITING)]
+        assert [hint.data["number"] for hint in kept] == list(range(MAX_WAITING))
+        assert await watcher.next() == Hint("gap", "c", {})
+        live.tell("thread", "c", {"number": -1})
+        assert (await watcher.next()).data == {"number": -1}
 
 
 async def test_a_stream_is_served_for_as_long_as_was_asked(net: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +267,6 @@ async def test_tidying_up_that_fails_does_not_fail_the_request(
 
 def test_the_reference_names_every_route_of_runners_and_readers() -> None:
     page = Path(__file__).parents[2].joinpath("docs/reference/network-api.md").read_text()
-    modules = (api_agents, api_threads, api_public, api_live)
+    modules = (api_agents, api_threads, api_public, api_live, api_former)
     for endpoint in (endpoint for module in modules for endpoint in module.ENDPOINTS):
         assert f"| `{endpoint.method} {endpoint.path}` |" in page

@@ -1,8 +1,10 @@
-"""What runners and everybody else read: the context, threads, lists, search, the audit trail, agents."""
+"""What runners and everybody else read: threads, lists, search, the audit trail, agents."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.network.world import ABI, OTHER, OWNER, World, world
-from trunkline.network import context, user_errors
+from tests.network.world import ABI, OTHER, World, world
+from trunkline.network import audit, user_errors
 from trunkline.network.database import Database, Transaction
-from trunkline.network.threads import insert_comment, insert_thread
+from trunkline.network.open_database import open_database
+from trunkline.network.threads import insert_comment
 
 
 @pytest.fixture
@@ -35,75 +38,6 @@ def error(answer: httpx.Response) -> tuple[int, str]:
 def _lines(home: str) -> str:
     [file] = Path(home, "logs").iterdir()
     return file.read_text()
-
-
-async def test_the_context_holds_what_an_agent_decides_on(net: World) -> None:
-    community = await net.community(description="Counts")
-    alice = await net.agent(community)
-    thread = await alice.thread(community, title="Idea")
-    await alice.comment(thread["id"], "joke", commentKind="JOKE")
-    first, second = await alice.comment(thread["id"], "one"), await alice.comment(thread["id"], "two")
-    found = (await alice.get("/api/agents/context", agentId=alice.id, commentLimit="1")).json()["context"]
-    assert found["agent"] == {"id": alice.id, "handle": "alice"}
-    assert found["constraints"]["textLimits"]["thread"] == {"title": 180, "body": 12000}
-    [shown] = found["communities"]
-    assert (shown["slug"], shown["status"], shown["description"]) == ("counter", "ACTIVE", "Counts")
-    assert shown["abi"] == shown["contracts"][0]["abi"] == ABI
-    assert shown["abiFunctions"] == [{"name": "inc", "stateMutability": "nonpayable", "inputs": ABI[0]["inputs"]}]
-    assert (shown["commentLimit"], shown["totalComments"], shown["totalThreads"]) == (1, 3, 2)
-    [recent] = shown["recentComments"]
-    assert recent["id"] == second["id"]
-    assert (recent["threadTitle"], recent["author"]) == ("Idea", "alice")
-    assert [each["type"] for each in shown["threads"]] == ["DISCUSSION", "SYSTEM"]
-    assert shown["threads"][0]["commentCount"] == 3
-    assert shown["threads"][1]["body"] is None
-    comments = (await alice.get("/api/agents/threads/comments", threadId=thread["id"])).json()
-    assert [each["id"] for each in comments["comments"]] == [second["id"], first["id"]]
-    assert comments["commentLimit"] == 20
-
-
-@pytest.mark.parametrize(
-    ("asked", "given"), [(None, 50), ("abc", 50), ("-1", 50), ("0", 0), ("", 0), ("7.9", 7), ("1e9", 500), ("0x10", 16)]
-)
-async def test_the_number_of_comments_is_read_as_javascript_reads_it(
-    lite: World, asked: str | None, given: int
-) -> None:
-    alice = await lite.agent(await lite.community())
-    query = {"agentId": alice.id} | ({} if asked is None else {"commentLimit": asked})
-    found = (await alice.get("/api/agents/context", **query)).json()["context"]["communities"][0]
-    assert found["commentLimit"] == given
-
-
-async def test_a_context_is_given_to_its_runner_and_its_owner_alone(lite: World) -> None:
-    alice = await lite.agent(await lite.community())
-    path = "/api/agents/context"
-    assert error(await lite.get(path)) == (400, "agentId is required")
-    assert error(await lite.get(path, agentId=alice.id)) == (401, "Missing session")
-    assert error(await alice.get(path, agentId="other")) == (403, "Agent does not match request target")
-    mine = await lite.get(path, await lite.session(OTHER), agentId=alice.id)
-    assert len(mine.json()["context"]["communities"]) == 1
-    for agent_id in (alice.id, "unknown"):
-        others = await lite.get(path, await lite.session(OWNER), agentId=agent_id)
-        assert others.json()["context"]["communities"] == []
-    homeless = await lite.agent(None, "nobody", OWNER)
-    assert (await homeless.get(path, agentId=homeless.id)).json()["context"]["communities"] == []
-    assert error(await homeless.get("/api/agents/contracts/source")) == (403, "No community assigned for this runner.")
-
-
-async def test_a_context_does_not_grow_with_its_community(lite: World) -> None:
-    community = await lite.community()
-    alice = await lite.agent(community)
-
-    def many(tx: Transaction) -> None:
-        for number in range(context.MAX_THREADS + 30):
-            insert_thread(tx, lite.clock(), community_id=community, title=f"t{number}", body="b", agent_id=alice.id)
-
-    await lite.network.database.write(many)
-    found = (await alice.get("/api/agents/context", agentId=alice.id)).json()["context"]["communities"][0]
-    assert len(found["threads"]) == context.MAX_THREADS + 1
-    assert found["threads"][0]["title"] == f"t{context.MAX_THREADS + 29}"
-    assert found["threads"][-1]["type"] == "SYSTEM"
-    assert (found["totalThreads"], found["hasMoreThreads"]) == (context.MAX_THREADS + 31, True)
 
 
 async def test_the_source_of_a_contract_is_read_by_id_or_address(lite: World) -> None:
@@ -189,6 +123,19 @@ async def test_a_long_thread_is_read_in_parts(net: World) -> None:
     assert error(await net.get("/api/threads/no")) == (404, "Thread not found.")
 
 
+async def test_names_are_found_in_every_script_without_regard_to_case(net: World) -> None:
+    community = await net.community()
+    await net.execute("UPDATE community SET name = 'Привет Äpfel' WHERE id = ?", community)
+    beetle = await net.agent(community, "Жук")
+    thread = await beetle.thread(community, type="REQUEST_TO_HUMAN")
+    for query in ("привет", "ПРИВЕТ", "äpf", "ÄPFEL"):
+        assert len((await net.get("/api/communities", q=query)).json()["communities"]) == 1, query
+    for query in ("жук", "ЖУ"):
+        found = (await net.get("/api/communities/counter/threads", q=query)).json()["threads"]
+        assert [each["id"] for each in found] == [thread["id"]], query
+        assert len((await net.get("/api/requests", q=query)).json()["threads"]) == 1, query
+
+
 async def test_threads_are_found_by_their_words(net: World) -> None:
     community = await net.community()
     alice = await net.agent(community, "Alicia")
@@ -254,7 +201,7 @@ async def test_requests_reports_and_communities_are_listed_with_filters(net: Wor
     assert await ids("/api/requests", status="rejected") == [rejected["id"]]
     assert await ids("/api/requests", status="resolved") == []
     assert await ids("/api/requests", owner=OTHER) == [rejected["id"]]
-    assert await ids("/api/requests", q="BO") == [rejected["id"]]
+    assert await ids("/api/requests", q="BOB") == [rejected["id"]]
     assert await ids("/api/reports") == [report["id"]]
     assert await ids("/api/reports", issued="true") == []
     listed = (await net.get("/api/communities")).json()["communities"]
@@ -265,6 +212,30 @@ async def test_requests_reports_and_communities_are_listed_with_filters(net: Wor
     assert len((await net.get("/api/communities", q="VAU")).json()["communities"]) == 1
     newest = (await net.get("/api/activity/recent", limit="1")).json()["items"]
     assert newest[0]["key"] == f"thread:{report['id']}"
+
+
+async def test_a_reader_of_the_audit_trail_misses_nothing_that_is_committed_late(postgres_url: str) -> None:
+    database = await open_database(postgres_url)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def late(tx: Transaction) -> None:
+        audit.record(tx, 1, "system", "late", "test", community_id="c")
+        begun.set()
+        assert go_on.wait(10)
+
+    try:
+        writing = asyncio.ensure_future(database.write(late))
+        await asyncio.to_thread(begun.wait, 10)
+        await database.write(lambda tx: audit.record(tx, 1, "system", "early", "test", community_id="c"))
+        first = await database.read(lambda tx: audit.entries(tx))
+        assert [entry["actor"] for entry in first["entries"]] == ["early"]
+        go_on.set()
+        await writing
+        rest = await database.read(lambda tx: audit.entries(tx, after=first["nextAfter"]))
+        assert [entry["actor"] for entry in rest["entries"]] == ["late"]
+    finally:
+        go_on.set()
+        await database.close()
 
 
 async def test_everything_that_was_done_is_in_the_audit_trail(net: World) -> None:
@@ -307,7 +278,7 @@ async def test_errors_of_browsers_are_kept_cut_and_without_secrets(
     report = {
         "source": "page",
         "message": f"failed with {token} " + "x" * 5000,
-        "context": {"key": "sk-ant-0123456789"},
+        "context": {"key": "sk-ant-0123456789", "sent": "Bearer 0123456789abcdef", "then": "kept"},
     }
     send = lite.client.post
     assert (await send("/api/logs/user-errors", json=report)).json() == {"ok": True}
@@ -315,6 +286,7 @@ async def test_errors_of_browsers_are_kept_cut_and_without_secrets(
     line = json.loads(kept)
     assert token not in kept
     assert "sk-ant" not in kept
+    assert json.loads(line["context"]) == {"key": "[redacted]", "sent": "[redacted]", "then": "kept"}
     assert line["message"].startswith("failed with [redacted] ")
     assert len(line["message"]) == 1200
     assert error(await send("/api/logs/user-errors", json={"source": "x"})) == (400, "source and message are required.")

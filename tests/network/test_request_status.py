@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import httpx
 import pytest
@@ -185,7 +185,8 @@ async def test_a_report_becomes_the_draft_of_an_issue_once(net: World) -> None:
     fields = parse_qs(parts.query)
     assert fields["title"] == ["[Report] " + "T" * 180]
     assert f"- Thread ID: {report['id']}" in fields["body"][0]
-    assert f"http://network.test/communities/counter/threads/{report['id']}" in fields["body"][0]
+    # No host is named: the request alone tells one, and whoever sends it may tell anything.
+    assert f"- Thread URL: /communities/counter/threads/{report['id']}" in fields["body"][0]
     assert "## Report Body\n## é\n🎉" in fields["body"][0]
     assert error(await post(url, headers=owner)) == (409, "This report is already issued on GitHub.")
     of_comment = f"/api/comments/{comment['id']}/github-issue"
@@ -198,3 +199,24 @@ async def test_a_report_becomes_the_draft_of_an_issue_once(net: World) -> None:
     )  # fmt: skip
     await net.execute("UPDATE community SET github_repository_url = 'https://evil.example/a/b'")
     assert error(await post(of_comment, headers=owner)) == (400, "Invalid GitHub repository URL.")
+
+
+async def test_in_a_closed_community_the_owner_still_answers_and_agents_do_not(net: World) -> None:
+    alice, community, path = await _asked(net)
+    await net.execute("UPDATE community SET status = 'CLOSED' WHERE id = ?", community)
+    for status in ("pending", "resolved", "rejected"):
+        assert error(await alice.send("PATCH", path, {"status": status})) == (403, "Community is closed")
+    answer = await net.client.patch(path, headers=await net.session(), json={"status": "rejected"})
+    assert answer.status_code == 200
+
+
+async def test_links_in_a_draft_lead_to_the_configured_origin_whatever_the_host_header_says(
+    sqlite_database: Database,
+) -> None:
+    async with world(sqlite_database, app_origin="https://app.example") as net:
+        alice, community, _ = await _asked(net)
+        report = await alice.thread(community, type="REPORT_TO_HUMAN")
+        headers = await net.session() | {"host": "evil.example"}
+        draft = (await net.client.post(f"/api/threads/{report['id']}/github-issue", headers=headers)).json()
+        assert "https://app.example/communities" in unquote(draft["issueDraftUrl"])
+        assert "evil" not in draft["issueDraftUrl"]

@@ -46,7 +46,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     if (endpoint.answer or {}).get("contentMediaType", JSON) == JSON
 }
 #: Requests for each route: enough to meet every kind of value once, and a run of some minutes.
-FEW, MANY = 6, 150
+FEW, MANY = 6, 50
 MOSTLY = st.sampled_from([True, True, True, False])
 
 

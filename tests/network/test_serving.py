@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from trunkline.network.database import Database
 from trunkline.network.network import Network, Settings
 
 HOST = "127.0.0.1"
+REQUEST = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 @asynccontextmanager
@@ -79,6 +81,97 @@ async def test_what_is_not_http_is_400_in_json(sqlite_database: Database) -> Non
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert answer.endswith(b'{"error":"Invalid HTTP request received."}')
         writer.close()
+
+
+async def test_when_there_is_no_room_the_longest_silent_connection_goes(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asgi, "MAX_CONNECTIONS", 5)
+    async with served(sqlite_database) as (port, _, _):
+        silent = [await asyncio.open_connection(HOST, port) for _ in range(5)]
+        # Whoever asked something a moment ago is not the one that was silent for the longest.
+        silent[0][1].write(REQUEST)
+        assert (await silent[0][0].readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        async with httpx.AsyncClient(base_url=f"http://{HOST}:{port}") as client:
+            assert (await client.get("/livez")).status_code == 200
+        assert await _ending(silent[1][0]) == b""
+        silent[0][1].write(REQUEST)
+        assert (await silent[0][0].readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_when_all_connections_are_at_work_others_are_told_in_json(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asgi, "MAX_CONNECTIONS", 2)
+    async with served(sqlite_database) as (port, _, _), httpx.AsyncClient(base_url=f"http://{HOST}:{port}") as client:
+        async with client.stream("GET", "/api/events"), client.stream("GET", "/api/events"):
+            answer = await client.get("/livez")
+            assert (answer.status_code, answer.headers["connection"]) == (503, "close")
+            assert answer.json() == {"error": "Too many connections. Try again later."}
+        assert (await client.get("/livez")).status_code == 200
+
+
+async def test_who_sends_too_much_still_gets_to_read_the_answer(sqlite_database: Database) -> None:
+    async with served(sqlite_database) as (port, _, _):
+        for more in (b"", b"connection: close\r\n"):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            writer.write(b"POST /api/threads HTTP/1.1\r\nhost: x\r\n" + more + b"content-length: 8388608\r\n\r\n")
+            for _ in range(128):
+                writer.write(b"x" * 65536)
+                await writer.drain()
+            answer = await _ending(reader)
+            assert answer.startswith(b"HTTP/1.1 413 ")
+            assert b'{"error":' in answer
+            writer.close()
+
+
+async def test_the_rest_of_a_body_does_not_keep_a_connection(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "REST_SECONDS", 0.1)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.1)
+    async with served(sqlite_database) as (port, _, _):
+        head = b"POST /api/agents/nonce HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n"
+        for more in (b"", b"connection: close\r\n"):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            writer.write(head + more + b"\r\n")
+            assert (await asyncio.wait_for(reader.readuntil(b"}"), 5)).startswith(b"HTTP/1.1 401 ")
+            dribbling = asyncio.create_task(_dribble(writer))
+            assert await _ending(reader) == b""
+            dribbling.cancel()
+            writer.close()
+        # One that arrives in time leaves the connection usable, and then as short-lived as any.
+        reader, writer = await asyncio.open_connection(HOST, port)
+        writer.write(head + b"\r\n")
+        await asyncio.wait_for(reader.readuntil(b"}"), 5)
+        writer.write(b"x" * 100_000 + REQUEST)
+        assert (await asyncio.wait_for(reader.readuntil(b"}"), 5)).startswith(b"HTTP/1.1 200 ")
+        dribbling = asyncio.create_task(_dribble(writer, b"\r\n"))
+        assert await _ending(reader) == b""
+        dribbling.cancel()
+        writer.close()
+
+
+def test_a_server_asks_for_more_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: asked.append(limits))
+    for limits, most, files in (
+        ((1024, 1_000_000), 10_000, [(65_536, 1_000_000)]),
+        ((1024, 2048), 2048 - asgi.OWN_FILES, [(2048, 2048)]),
+        ((1024, 1024), 1024 - asgi.OWN_FILES, []),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 10_000, []),
+    ):
+        asked.clear()
+        monkeypatch.setattr(resource, "getrlimit", lambda which, limits=limits: limits)
+        assert (asgi.most_connections(), asked) == (most, files)
+
+
+async def _dribble(writer: asyncio.StreamWriter, what: bytes = b"x") -> None:
+    while True:
+        writer.write(what)
+        await asyncio.sleep(0.02)
 
 
 async def _ending(reader: asyncio.StreamReader) -> bytes:

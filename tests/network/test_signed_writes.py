@@ -12,6 +12,7 @@ import pytest
 from tests.network.world import OTHER, OWNER, World, world
 from trunkline.network.database import Database
 from trunkline.network.network import Settings
+from trunkline.network.rates import Rates
 from trunkline.wires.sns import codec
 
 
@@ -90,6 +91,36 @@ async def test_the_checks_come_in_the_order_of_the_wire(lite: World) -> None:
         assert await refused(**{"x-agent-signature": wrong}) == (401, "Invalid signature")
     # None of it has used up the nonce.
     assert (await alice.send("POST", "/api/threads", body, good)).status_code == 200
+
+
+async def test_blanks_around_the_values_of_headers_do_not_count(lite: World) -> None:
+    community = await lite.community()
+    alice = await lite.agent(community)
+    body = {"communityId": community, "title": "t", "body": "b"}
+    headers = {name: f" {value} \t" for name, value in (await alice.signed(body)).items()}
+    assert (await alice.send("POST", "/api/threads", body, headers)).status_code == 200
+
+
+async def test_an_agent_key_is_never_valid_and_counts_before_the_token(lite: World) -> None:
+    community = await lite.community()
+    alice = await lite.agent(community)
+    body, key = {"communityId": community, "title": "t", "body": "b"}, {"x-agent-key": "0" * 64}
+    good = await alice.signed(body)
+    refusal = (401, "Invalid or revoked key")
+    assert error(await alice.send("POST", "/api/threads", body, good | key)) == refusal
+    unsigned = alice.headers | key
+    assert error(await alice.send("POST", "/api/threads", body, unsigned)) == (401, "Missing agent auth headers")
+    assert error(await lite.client.post("/api/agents/nonce", headers=key)) == refusal
+    assert (await alice.send("POST", "/api/threads", body, good)).status_code == 200
+
+
+async def test_a_number_beyond_all_others_is_the_text_that_javascript_makes_of_it(lite: World) -> None:
+    community = await lite.community()
+    alice = await lite.agent(community)
+    body = {"communityId": community, "title": float("-inf"), "body": float("inf")}
+    content = json.dumps(body).replace("Infinity", "1e999")
+    answer = await lite.client.post("/api/threads", headers=await alice.signed(body), content=content)
+    assert (answer.json()["thread"]["title"], answer.json()["thread"]["body"]) == ("-Infinity", "Infinity")
 
 
 async def test_a_writes_time_may_be_two_minutes_off_either_way(lite: World) -> None:
@@ -241,10 +272,20 @@ async def test_an_agent_that_writes_too_often_is_told_when_to_come_back(sqlite_d
         alice, bob = await net.agent(mine), await net.agent(mine, "bob", OWNER)
         await alice.thread(mine)
         await alice.thread(mine)
-        answer = await alice.send("POST", "/api/threads", {"communityId": mine, "title": "t", "body": "b"})
+        body = {"communityId": mine, "title": "t", "body": "b"}
+        headers = await alice.signed(body)
+        answer = await alice.send("POST", "/api/threads", body, headers)
         assert answer.status_code == 429
-        assert 1 <= int(answer.headers["retry-after"]) <= 30
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
         await bob.thread(mine)
+        asked = {"status": "pending"}
+        path = f"/api/threads/{(await bob.thread(mine, type='REQUEST_TO_HUMAN'))['id']}/request-status"
+        nonce = await alice.nonce()
+        assert (await alice.send("PATCH", path, asked, await alice.signed(asked, nonce))).status_code == 429
+        # Coming back later does not need other nonces.
+        net.network.rates = Rates(2)
+        assert (await alice.send("POST", "/api/threads", body, headers)).status_code == 200
+        assert (await alice.send("PATCH", path, asked, await alice.signed(asked, nonce))).status_code == 403
     assert Settings().writes_per_minute == 120
 
 

@@ -20,7 +20,9 @@ LONGEST_TEST = 700
     [("src", LONGEST_SOURCE), ("scripts", LONGEST_SOURCE), ("bench", LONGEST_SOURCE), ("tests", LONGEST_TEST)],
 )
 def test_every_file_can_be_read_at_one_sitting(folder: str, longest: int) -> None:
-    lengths = {path: path.read_bytes().count(b"\n") for path in (ROOT / folder).rglob("*.py")}
+    # What a compiler made is for no reader.
+    written = (path for path in (ROOT / folder).rglob("*.py") if not path.stem.endswith("_generated"))
+    lengths = {path: path.read_bytes().count(b"\n") for path in written}
     assert not {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > longest}
 
 

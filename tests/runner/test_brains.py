@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.provider import StubProvider
 from tests.support.provider_streams import anthropic_text
-from trunkline.core.faults import ConfigError, ProviderError
+from trunkline.core.faults import ConfigError, Fault, ProviderError
 from trunkline.models.messages import ToolUse
 from trunkline.models.model import Answer, Chunk, Request
 from trunkline.runner import brains, guided
@@ -85,8 +85,29 @@ def test_a_key_of_the_environment_is_not_sent_to_another_address(
     state: AgentState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-environment")
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY not set"):
+    with pytest.raises(ConfigError, match=r"brain\.apiKey not set"):
         brains.make(config({"kind": "openai", "baseUrl": "https://example.org/v1"}), {}, state, str(tmp_path))
+
+
+@pytest.mark.parametrize("given", [{"model": 5}, {"options": "x"}, {"baseUrl": []}])
+def test_a_member_of_the_wrong_kind_is_named(given: dict[str, Any], state: AgentState, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"`brain\.{next(iter(given))}` must be"):
+        brains.make(config({"kind": "openai", "apiKey": "key-of-mine", **given}), {}, state, str(tmp_path))
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["brain", "llm"])
+async def test_a_key_that_is_not_accepted_is_named_where_it_was_written(
+    state: AgentState, tmp_path: Path, is_own: bool
+) -> None:
+    async with StubProvider() as server:
+        server.error(401)
+        given = {"kind": "openai", "baseUrl": f"{server.url}/v1", "model": "m", "apiKey": "key-of-mine"}
+        llm = {"apiKey": "key-of-mine", "baseUrl": f"{server.url}/v1"}
+        found = config(given) if is_own else config(None, llm=llm)
+        brain = brains.make(found, {"llmProvider": "OPENAI", "llmModel": "m"}, state, str(tmp_path))
+        with pytest.raises(Fault, match=r"`brain\.apiKey`" if is_own else r"`llm\.apiKey`"):
+            await brain.answer(PROMPT)
+        await brain.close()
 
 
 class SmallModel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from trunkline.core.faults import ConfigError
+from trunkline.runner import config as module
 from trunkline.runner.config import merged, normalise
 
 KEY = "0x" + "4f" * 32
@@ -53,6 +55,19 @@ def test_numbers_are_whole_and_within_their_limits() -> None:
         ({"prompts": {"user": "no place"}}, "prompts.user"),
         ({"prompts": {"system": {"file": "/nowhere/x.md"}}}, "cannot be read"),
         ({"runnerToken": {"env": "NOT_SET"}}, "`NOT_SET` is not set"),
+        ({"snsBaseUrl": 5}, "`snsBaseUrl` must be a text"),
+        ({"runnerToken": 5}, "`runnerToken` must be a text"),
+        ({"log": 5}, "`log` must be a text"),
+        ({"log": "a\0b"}, "`log` is no path"),
+        ({"log": "a\ud800b"}, "`log` is no path"),
+        ({"runtime": "x"}, "`runtime` must be an object"),
+        ({"llm": ["x"]}, "`llm` must be an object"),
+        ({"llm": {"apiKey": 5}}, r"`llm\.apiKey` must be a text"),
+        ({"prompts": [1]}, "`prompts` must be an object"),
+        ({"prompts": {"system": 1}}, r"`prompts\.system` must be a text"),
+        ({"integrations": {"githubIssueToken": 1}}, r"`integrations\.githubIssueToken` must be a text"),
+        ({"securitySensitive": {"llmApiKey": 1}}, r"`securitySensitive\.llmApiKey` must be a text"),
+        ({"readActions": "yes"}, "`readActions` must be true or false"),
     ],
 )
 def test_what_cannot_work_is_said(change: dict[str, Any], error: str) -> None:
@@ -114,3 +129,16 @@ def test_a_prompt_is_a_text_or_a_file(tmp_path: Path) -> None:
     file.write_text("Now: {{context}}")
     config = normalise({**BASE, "prompts": {"user": str(file), "system": "You are brief."}})
     assert (config.prompts.user, config.prompts.system) == ("Now: {{context}}", "You are brief.")
+
+
+def test_a_prompt_is_read_from_regular_files_alone_and_not_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody writes into it: whoever waited for that would wait for ever.
+    os.mkfifo(tmp_path / "pipe.md")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        normalise({**BASE, "prompts": {"system": str(tmp_path / "pipe.md")}})
+    monkeypatch.setattr(module, "MAX_PROMPT", 4)
+    (tmp_path / "long.md").write_text("too long")
+    with pytest.raises(ConfigError, match="more than 4 bytes"):
+        normalise({**BASE, "prompts": {"append": {"file": str(tmp_path / "long.md")}}})

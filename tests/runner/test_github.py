@@ -11,10 +11,13 @@ import pytest
 
 from tests.support.provider import BREAK, Reply, Request, StubProvider
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
+from trunkline.runner import config
 from trunkline.runner.config import normalise
 from trunkline.runner.cycle import CycleReport
-from trunkline.runner.github import repository_of
+from trunkline.runner.github import Issues, Report, repository_of
 from trunkline.runner.opening import open_runner
+from trunkline.runner.state import AgentState
+from trunkline.wires.sns.drive import Sns
 
 GITHUB_TOKEN = "ghp_token-of-the-owner"
 ISSUES = "/repos/owner/name/issues"
@@ -126,6 +129,19 @@ async def test_an_issue_whose_answer_was_lost_is_found_and_not_made_again(
     await world.run(OTHER)
     assert sns.threads[0]["isIssued"] is True
     assert len(github.issues) == 1
+
+
+async def test_of_one_report_only_one_issue_is_made(github: Github, sns: SnsStub, tmp_path: Path) -> None:
+    settings = config.Github(GITHUB_TOKEN, github.server.url)
+    client, state = Sns(sns.url, AGENT, TOKEN, timeout=5), AgentState(str(tmp_path), AGENT)
+    issues = Issues(settings, client, state, seconds=5)
+    report = Report(sns.community, sns.thread("REPORT_TO_HUMAN"), "It rounds", "By one wei.")
+    assert (await issues.share(report))["ok"] is True
+    assert await issues.share(report) == {"ok": False, "error": "An issue was made of it already."}
+    assert len(github.issues) == 1
+    await issues.close()
+    await client.close()
+    state.close()
 
 
 @pytest.mark.parametrize(

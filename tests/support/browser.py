@@ -8,16 +8,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
 
 #: Names of the program, as distributions have it.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 #: A sandbox needs rights that containers do not give; the pages are our own. Without /dev/shm it uses files.
 _ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-extensions", "--no-first-run")
 #: How long a test waits for something to appear. Long enough for a busy machine, shorter than a test may last.
-WAIT_MS = 10_000
+WAIT_MS = 20_000
 #: The folder for pictures that people want to look at afterwards.
 OUTPUT = "TRUNKLINE_TEST_OUTPUT"
+#: Where pictures are kept unless somebody says otherwise.
+SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
 
 PHONE = {"width": 375, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}
@@ -49,6 +51,8 @@ async def visiting(browser: Browser, base_url: str, *, phone: bool = False, dark
         color_scheme="dark" if dark else "light",
     )
     context.set_default_timeout(WAIT_MS)
+    # Expectations have a limit of their own, half as long.
+    expect.set_options(timeout=WAIT_MS)
     page = await context.new_page()
     complaints = watched(page)
     try:
@@ -72,9 +76,9 @@ def watched(page: Page) -> list[str]:
     return complaints
 
 
-async def picture(page: Page, name: str, fallback: Path) -> Path:
-    """A picture of the whole page, in the folder that the environment names, or in `fallback`."""
-    path = Path(os.environ.get(OUTPUT) or fallback) / f"{name}.png"
+async def picture(page: Page, name: str) -> Path:
+    """A picture of the whole page, in the folder that the environment names, or in `SCREENSHOTS`."""
+    path = Path(os.environ.get(OUTPUT) or SCREENSHOTS) / f"{name}.png"
     await page.screenshot(path=path, full_page=True)
     return path
 

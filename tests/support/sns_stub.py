@@ -45,6 +45,8 @@ class SnsStub:
         }  # fmt: skip
         self.assigned: dict[str, Any] | None = {"id": COMMUNITY, "slug": SLUG, "name": "Vault", "status": "ACTIVE"}
         self.general = {"llmProvider": "OPENAI", "llmModel": "stub", "llmBaseUrl": None}
+        self.page = 200
+        """Comments of a thread in one answer."""
         self._accidents: dict[str, list[Part]] = {}
         self._nonces: set[str] = set()
         self._numbers = count(1)
@@ -117,9 +119,16 @@ class SnsStub:
             return _json({"contract": {**self.community["contracts"][0], "source": "contract Vault {}"}})
         if path == "/api/agents/threads/comments":
             id = query["threadId"][0]
-            found = [each for each in self.comments[::-1] if each["threadId"] == id]
-            return _json({"thread": self._found(id), "comments": found})
-        return _json({"thread": self._found(path.rpartition("/")[2]), "comments": []})
+            found = [each for each in self.comments[::-1] if each["threadId"] == id and each["kind"] == "DISCUSSION"]
+            return _json({"thread": self._found(id), "comments": found[: self.page]})
+        return self._page(path.rpartition("/")[2], query.get("after", [""])[0])
+
+    def _page(self, id: str, after: str) -> Reply:
+        found = [each for each in self.comments if each["threadId"] == id]
+        start = next((place for place, each in enumerate(found, 1) if each["id"] == after), 0)
+        shown = found[start : start + self.page]
+        more = shown[-1]["id"] if len(found) > start + self.page else None
+        return _json({"thread": self._found(id), "comments": shown, "hasMore": more is not None, "nextAfter": more})
 
     def _signed(self, request: Request, path: str) -> Reply:
         body = codec.parse_body(request.body)
@@ -142,7 +151,7 @@ class SnsStub:
         if what == "comments":
             number = next(self._numbers)
             comment = {"id": f"ccomment{number:017}", "threadId": id, "body": body["body"].strip(), "author": HANDLE}
-            self.comments.append({**comment, "createdAt": _now()})
+            self.comments.append({**comment, "createdAt": _now(), "kind": body.get("commentKind", "DISCUSSION")})
             return _json({"comment": comment})
         thread = self._found(id)
         assert thread is not None

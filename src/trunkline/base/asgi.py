@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 4
 #: Connections that the system keeps for us while we are busy: enough for a burst of clients.
 BACKLOG = 512
-#: Connections at once. The usual limit of open files is 1024, and the program needs some itself.
-MAX_CONNECTIONS = 900
+#: Open files that a server asks the system for; the usual limit is 1024.
+OPEN_FILES = 65_536
+#: Those that the program needs for itself.
+OWN_FILES = 124
+#: Connections at once, if the system lets us: each costs some kilobytes.
+MAX_CONNECTIONS = 10_000
 #: How long a connection may be idle between two requests.
 KEEP_ALIVE_SECONDS = 15
 
@@ -66,7 +71,7 @@ async def serve(
 def _server(app: Any, started: Callable[[], None]) -> Server:
     import uvicorn
 
-    from trunkline.base.asgi_protocol import BoundedHttp
+    from trunkline.base.asgi_protocol import BoundedHttp, Room
 
     class Quiet(uvicorn.Server):
         """Says when it is ready, and nothing else."""
@@ -83,18 +88,34 @@ def _server(app: Any, started: Callable[[], None]) -> Server:
     return Quiet(
         uvicorn.Config(
             app,
-            http=BoundedHttp,
+            http=cast("type[asyncio.Protocol]", partial(BoundedHttp, room=Room(most_connections()))),
             ws="none",
             lifespan="off",
             access_log=False,
             log_config=None,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
+
+
+def most_connections() -> int:
+    """How many connections there may be, after the system was asked for more open files than usual."""
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - not on every system
+        return MAX_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            # Some systems have a lower limit of their own.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    files = OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+    return max(1, min(MAX_CONNECTIONS, files - OWN_FILES))
 
 
 @contextmanager

@@ -1,44 +1,75 @@
-"""HTTP/1.1 with bounds on what comes before a body: how long the headers may be, and how long they may take.
+"""HTTP/1.1 with bounds on what uvicorn leaves open: how long heads and the rests of bodies may be and may take, and how
+many connections there are.
 
-uvicorn bounds neither. Whoever connects and stays silent would keep a connection for ever.
+Whoever connects and stays silent would keep a connection for ever. When there are too many, the one goes that has been
+silent for the longest; who comes is not refused, unless all others are at work.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from trunkline.base import jsontext
 
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
 #: The longest head of a request: its first line and its headers.
 MAX_HEAD = 64 * 1024
 #: How long a head may take to arrive.
 HEAD_SECONDS = 20.0
+#: What is left of a body when the answer is given is read and thrown away, up to so much and so long: most clients read
+#: the answer only after they have sent everything, and would lose it if the connection were closed before.
+MAX_REST = 16 * 1024 * 1024
+REST_SECONDS = 5.0
+#: When to try again while all connections are at work, in seconds.
+_RETRY_SECONDS = 5
+
+
+class Room:
+    """The connections of a server: how many there may be, and which of them are silent, longest first."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.silent: dict[BoundedHttp, None] = {}
 
 
 class BoundedHttp(HttpToolsProtocol):
     """Closes a connection whose next request does not come to its body in time or within bounds."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, room: Room, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = None
+        self._room = room
+        self._bytes = 0
+        """Of the head, or of what is left of a body."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Runs while a head or the rest of a body is awaited."""
+        self._in_rest = False
+        self._last = False
+        """Whether to close after the rest."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
-        self._await_head()
+        if len(self.connections) > self._room.most:
+            if self._room.silent:
+                next(iter(self._room.silent))._cut_off()
+            else:
+                self.app = _busy
+        self._fall_silent()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_arrived()
+        self._stop_timer()
+        self._room.silent.pop(self, None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._head_timer is not None:
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD:
+        if self._timer is not None:
+            self._bytes += len(data)
+            if self._bytes > (MAX_REST if self._in_rest else MAX_HEAD):
                 self._cut_off()
 
     def send_400_response(self, msg: str) -> None:
@@ -49,22 +80,86 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._await_head()
+        self._start_timer(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
-        self._head_arrived()
+        self._stop_timer()
+        self._room.silent.pop(self, None)
         super().on_headers_complete()
+        self.cycle.transport = _Patient(self, self.cycle)  # type: ignore[assignment]  # what a cycle needs of one
 
-    def _await_head(self) -> None:
-        if self._head_timer is None:
-            self._head_bytes = 0
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._cut_off)
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if self._in_rest:
+            if self._last:
+                self.transport.close()
+            self._fall_silent()
 
-    def _head_arrived(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def on_response_complete(self) -> None:
+        waiting = bool(self.pipeline)
+        if self._last:
+            # It is about to close: nothing else is answered.
+            self.flow.resume_reading()
+            return
+        super().on_response_complete()
+        if self.transport.is_closing() or waiting:
+            return
+        if self.cycle.more_body:
+            self._await_rest()
+        else:
+            self._fall_silent()
+
+    def finish(self, cycle: RequestResponseCycle) -> None:
+        """Close the connection after the answer, and not before the request has been read, within bounds."""
+        if cycle.more_body and cycle is self.cycle and cycle.response_complete:
+            self._last = True
+            self._await_rest()
+        else:
+            self.transport.close()
+
+    def _fall_silent(self) -> None:
+        self._room.silent[self] = None
+        # Whatever is sent that is no head does not keep the connection.
+        self._start_timer(HEAD_SECONDS)
+
+    def _await_rest(self) -> None:
+        self._start_timer(REST_SECONDS)
+        self._in_rest = True
+
+    def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
+        self._bytes = 0
+        self._timer = self.loop.call_later(seconds, self._cut_off)
+
+    def _stop_timer(self) -> None:
+        self._in_rest = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _cut_off(self) -> None:
-        self._head_arrived()
+        self._stop_timer()
+        self._room.silent.pop(self, None)
         self.transport.abort()
+
+
+class _Patient:
+    """The transport as an answer sees it: to close it is to finish."""
+
+    def __init__(self, protocol: BoundedHttp, cycle: RequestResponseCycle) -> None:
+        self._protocol = protocol
+        self._cycle = cycle
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+
+    def close(self) -> None:
+        self._protocol.finish(self._cycle)
+
+
+async def _busy(scope: Any, receive: Any, send: Any) -> None:
+    """Answers in the place of the application."""
+    headers = {"content-type": "application/json", "retry-after": str(_RETRY_SECONDS), "connection": "close"}
+    body = jsontext.dumps({"error": "Too many connections. Try again later."})
+    raw = [(name.encode(), value.encode()) for name, value in (headers | {"content-length": str(len(body))}).items()]
+    await send({"type": "http.response.start", "status": 503, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

@@ -33,6 +33,8 @@ def main() -> None:
 
         serve_main(sys.argv[3:])
     else:
+        if sys.argv[1:3] == ["runner", "once"]:
+            _end_once_on_signals()
         sys.exit(_serve_people())
 
 
@@ -40,6 +42,21 @@ def _end_on_signals() -> None:
     """Before the imports, which take longer than the rest of the start: a host may change its mind at any moment."""
     for number in handled():
         signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
+def _end_once_on_signals() -> None:
+    """The same for a program whose last line is always a JSON object."""
+
+    def end(number: int, _: object) -> None:
+        line = f'{{"actions":[],"results":[],"error":"Interrupted by {signal.Signals(number).name}"}}\n'
+        try:
+            os.write(1, line.encode())
+        finally:
+            # Nothing has begun that would have to be put in order.
+            os._exit(128 + number)
+
+    for number in handled():
+        signal.signal(number, end)
 
 
 def _serve_people() -> int:

@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import click
 
@@ -53,6 +53,8 @@ def serve(db: str | None, listen: str, public: bool) -> None:
       ADMIN_API_KEY                  the administrator's key; without one, nobody is an administrator
       SNS_APP_ORIGIN                 the one foreign origin whose pages may call the API
       TRUNKLINE_NETWORK_RATE_LIMIT   signed writes per agent and minute, or `off` (default: 120)
+      TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION
+                                     `1` lets the fixed signature alone close communities and ban agents
       TRUNKLINE_EXPLORER_URL         where ABIs are fetched, with ETHERSCAN_API_KEY as the key
     """
     try:
@@ -76,6 +78,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         admin_key=environ.get("ADMIN_API_KEY") or None,
         app_origin=_origin(environ.get("SNS_APP_ORIGIN", "")),
         writes_per_minute=_rate(environ.get("TRUNKLINE_NETWORK_RATE_LIMIT", "")),
+        fixed_message_moderation=_switch(environ, "TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION"),
         explorer_url=_explorer(environ.get("TRUNKLINE_EXPLORER_URL", "")),
         explorer_key=environ.get("ETHERSCAN_API_KEY") or None,
         home=os.path.join(paths.state_dir(environ), "network"),
@@ -102,7 +105,12 @@ def _tell_address(host: str, port: int) -> None:
 
 
 def _secrets(settings: Settings, url: str) -> list[str]:
-    return [secret for secret in (settings.admin_key, settings.explorer_key, urlsplit(url).password) if secret]
+    try:
+        password = unquote(urlsplit(url).password or "")
+    except ValueError:
+        # It cannot be opened either, and whoever tries says so without it.
+        password = ""
+    return [secret for secret in (settings.admin_key, settings.explorer_key, password) if secret]
 
 
 def _origin(value: str) -> str | None:
@@ -131,6 +139,13 @@ def _split(variable: str, value: str) -> SplitResult:
             f"{variable}: `{value}` is not the address of a web server.", hint="Say `https://HOST[:PORT]`."
         )
     return found
+
+
+def _switch(environ: Mapping[str, str], variable: str) -> bool:
+    value = environ.get(variable, "")
+    if value not in ("", "0", "1"):
+        raise ConfigError(f"{variable}: `{value}` is neither on nor off.", hint="Say `1` or `0`.")
+    return value == "1"
 
 
 def _rate(value: str) -> int | None:

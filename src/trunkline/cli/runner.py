@@ -222,6 +222,8 @@ def _origin(value: str) -> str:
 
 
 def _secret(secret: str | None, secret_file: str | None) -> str:
+    if secret is not None and secret_file is not None:
+        raise click.UsageError("`--secret` and `--secret-file` say the same thing: use one of them.")
     if secret is not None:
         found = secret.strip()
     elif secret_file is not None:
@@ -233,6 +235,8 @@ def _secret(secret: str | None, secret_file: str | None) -> str:
             raise click.ClickException(f"The secret in `{secret_file}` cannot be read: {reason}.") from None
     else:
         found = os.environ.get(SECRET_VARIABLE, "").strip()
+    if not found and secret_file is not None:
+        raise click.ClickException(f"The file `{secret_file}` is empty: it must hold the secret.")
     if not found:
         raise click.ClickException(
             f"{SECRET_VARIABLE} (or --secret, or --secret-file) is required: what callers must know to be let in."

@@ -23,6 +23,7 @@ import click
 from trunkline.base import jsontext, paths
 from trunkline.base.claim import claim
 from trunkline.base.printable import printable
+from trunkline.base.signals import handled
 from trunkline.base.writing import write_all
 from trunkline.core.faults import ConfigError, Fault
 
@@ -38,7 +39,8 @@ MAX_CONFIG = 4 * 1024 * 1024
 ORDER_SECONDS = 3.0
 CLOSE_SECONDS = 5.0
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Those that were ignored when we were started stay so.
+_SIGNALS = handled()
 
 
 class _Told(BaseException):
@@ -76,10 +78,10 @@ def command(path: str) -> None:
       trunkline runner once --config agent.json
       trunkline runner once --config - < agent.json
     """
-    for number in _SIGNALS:
-        signal.signal(number, _raise)
     writing = 1
     try:
+        for number in _SIGNALS:
+            signal.signal(number, _raise)
         data = _read(path)
         # From here on nothing but our line is written there.
         writing = claim(needs_input=False)[1]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import signal
+import socket
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
@@ -65,17 +68,20 @@ def shown(host: str, port: int) -> str:
 
 async def _until_signal(work: Callable[[asyncio.Event], Awaitable[None]], last: list[Deadline]) -> int:
     stop, came = asyncio.Event(), list[int]()
+    loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:
         came.append(number)
-        stop.set()
         if len(came) > 1:
             os._exit(_SIGNAL_EXIT + number)
         last.append(deadlines.at(time.monotonic() + END_SECONDS, lambda: os._exit(_SIGNAL_EXIT + number)))
+        try:
+            loop.call_soon_threadsafe(stop.set)
+        except RuntimeError:
+            # The loop is closed: it is ending already.
+            return
 
-    loop = asyncio.get_running_loop()
-    for number in handled():
-        loop.add_signal_handler(number, on_signal, number)
+    _hear(on_signal)
     try:
         await work(stop)
     except (Fault, OSError) as error:
@@ -83,6 +89,26 @@ async def _until_signal(work: Callable[[asyncio.Event], Awaitable[None]], last: 
         click.echo(f"Error: {printable(str(error))}", err=True)
         return EXIT_FAILED
     return _SIGNAL_EXIT + came[0] if came else EXIT_FAILED
+
+
+def _hear(heard: Callable[[int], None]) -> None:
+    """Hear the signals that end us, in a thread of their own: also while the event loop is stuck in something."""
+    numbers = frozenset(handled())
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+
+    def hear() -> None:
+        # Both ends live as long as the process: the number of one must not become another file's.
+        while writing.fileno() >= 0:
+            for number in reading.recv(64):
+                if number in numbers:
+                    heard(number)
+
+    for number in numbers:
+        signal.signal(number, lambda number, _: None)
+    # Written to at once, whatever the main thread does.
+    signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=hear, name="signals", daemon=True).start()
 
 
 def _is_loopback(host: str) -> bool:

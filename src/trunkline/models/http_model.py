@@ -111,6 +111,7 @@ class KeyedModel(HttpModel):
     def __init__(self, settings: ModelSettings, *, url: str, headers: Mapping[str, str], variable: str) -> None:
         name = settings.model or ""
         host = host_of(url)
+        variable = settings.key_name or variable
         service = HttpService(
             secure=url.lower().startswith("https:"),
             hints={

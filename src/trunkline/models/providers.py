@@ -74,6 +74,8 @@ class ModelSettings(Value):
     project: str | None = None
     credentials: str | None = None
     """A file of them."""
+    key_name: str | None = None
+    """Where people find the key if it is not in the provider's variable."""
 
     def __repr__(self) -> str:
         return f"ModelSettings(provider={self.provider!r}, model={self.model!r}, base_url={self.base_url!r})"
@@ -139,12 +141,13 @@ def _made(settings: ModelSettings) -> Model:
 
 
 def _check_key(settings: ModelSettings) -> None:
-    variable = VARIABLES[settings.provider]["api_key"]
+    variable = settings.key_name or VARIABLES[settings.provider]["api_key"]
     if settings.base_url is not None:
         endpoint(settings.base_url, "/")
     key = (settings.api_key or "").strip()
     if not key and not (settings.base_url is not None and is_own_machine(settings.base_url)):
-        raise ConfigError(f"{variable} not set", hint="(nor `api_key` in the configuration file)")
+        hint = None if settings.key_name else "(nor `api_key` in the configuration file)"
+        raise ConfigError(f"{variable} not set", hint=hint)
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(f"{variable} is no key: it has spaces, line breaks or letters that no key has.")
 

@@ -14,6 +14,9 @@ MAX_BYTES = 256 * 1024
 
 Abi = list[dict[str, Any]]
 
+#: Entries that are nothing without a name. Constructors and fallbacks have none.
+_NAMED = {"function": "a function", "event": "an event", "error": "an error"}
+
 
 def checked(value: Any) -> Abi:
     """The ABI that a client or an explorer gave: a list, or its JSON text.
@@ -34,7 +37,29 @@ def checked(value: Any) -> Abi:
         raise Refused(400, f"abi must have {MAX_ENTRIES} entries or fewer")
     if len(jsontext.dumps(value)) > MAX_BYTES:
         raise Refused(400, f"abi must be {MAX_BYTES} characters or fewer")
+    for number, entry in enumerate(value):
+        _check(number, entry)
     return value
+
+
+def _check(number: int, entry: dict[str, Any]) -> None:
+    """See that one can be called, or listened to, by what an entry says."""
+    kind = entry.get("type")
+    if not isinstance(kind, str):
+        raise Refused(400, f"abi[{number}] must have a type")
+    if kind in _NAMED and not (isinstance(entry.get("name"), str) and entry["name"]):
+        raise Refused(400, f"abi[{number}]: {_NAMED[kind]} must have a name")
+    if not _are_typed(entry.get("inputs", None if kind == "function" else [])):
+        raise Refused(400, f"abi[{number}]: inputs must be an array of objects, each with a type")
+    if not _are_typed(entry.get("outputs", [])):
+        raise Refused(400, f"abi[{number}]: outputs must be an array of objects, each with a type")
+
+
+def _are_typed(parameters: Any) -> bool:
+    return isinstance(parameters, list) and all(
+        isinstance(each, dict) and isinstance(each.get("type"), str) and _are_typed(each.get("components", []))
+        for each in parameters
+    )
 
 
 def functions(abi: Abi) -> list[str]:

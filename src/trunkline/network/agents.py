@@ -29,6 +29,28 @@ def owned(tx: Transaction, agent_id: str, wallet: str) -> Agent | None:
     return agent_of(row) if row else None
 
 
+def only(tx: Transaction, wallet: str) -> Agent | None:
+    """The agent of a wallet that has no other; None if it has none.
+
+    Raises:
+        Refused: 400, it has several.
+    """
+    rows = tx.all("SELECT * FROM agent WHERE owner_wallet = ? LIMIT 2", (wallet,))
+    if len(rows) > 1:
+        raise Refused(400, "agentId is required")
+    return agent_of(rows[0]) if rows else None
+
+
+def owned_beside(tx: Transaction, wallet: str, thread_id: str) -> Agent | None:
+    """The agent that a wallet has in the community of a thread."""
+    row = tx.one(
+        "SELECT agent.* FROM thread JOIN agent ON agent.community_id = thread.community_id "
+        "WHERE thread.id = ? AND agent.owner_wallet = ?",
+        (thread_id, wallet),
+    )
+    return agent_of(row) if row else None
+
+
 def change_general(tx: Transaction, now: int, agent_id: str, wallet: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Change an agent's handle and model for its owner.
 

@@ -1,11 +1,12 @@
-"""What an agent gets to see before it decides: its community, the contracts, the newest threads and comments.
+"""What an agent gets to see before it decides: its community, the contracts, threads and comments.
 
-However much was written, it stays about the same size and costs about the same: the newest threads are in it, and the
-counts tell how many there are.
+However much was written, it stays about the same size and costs about the same: the newest threads are in it, what the
+agent itself asked of people, and what people have yet to answer; and the counts tell how many there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base import jsontext
@@ -18,13 +19,21 @@ from trunkline.network.texts import iso
 #: Comments when nobody says how many, and at most.
 DEFAULT_COMMENTS = 50
 MAX_COMMENTS = 500
-#: The newest threads that are shown, beside the thread of the contracts.
-MAX_THREADS = 120
+#: The newest threads that are shown, beside the thread of the contracts ...
+MAX_THREADS = 100
+#: ... the newest requests of the agent itself, whose status it waits for ...
+MAX_ASKED = 50
+#: ... and the newest requests of the community that nobody has answered.
+MAX_PENDING = 25
 #: Comments of one thread when nobody says how many, and at most.
 DEFAULT_THREAD_COMMENTS = 20
 MAX_THREAD_COMMENTS = 200
 
 _AUTHORED = "LEFT JOIN agent ON agent.id = {0}.agent_id"
+_ASKED = "thread.agent_id = ? AND thread.type = 'REQUEST_TO_HUMAN' AND thread.community_id = ?"
+_PENDING = (
+    "thread.community_id = ? AND thread.type = 'REQUEST_TO_HUMAN' AND thread.is_resolved = 0 AND thread.is_rejected = 0"
+)
 
 
 def context(tx: Transaction, agent: Agent | None, comment_limit: int) -> dict[str, Any]:
@@ -33,7 +42,7 @@ def context(tx: Transaction, agent: Agent | None, comment_limit: int) -> dict[st
     return {
         "agent": {"id": agent.id, "handle": agent.handle} if agent else None,
         "constraints": {"textLimits": policies.limits(tx)},
-        "communities": [_shown(tx, community, comment_limit)] if community else [],
+        "communities": [_shown(tx, community, agent.id, comment_limit)] if agent and community else [],
     }
 
 
@@ -108,11 +117,11 @@ def _community(tx: Transaction, community_id: str) -> Row | None:
     return tx.one("SELECT * FROM community WHERE id = ?", (community_id,))
 
 
-def _shown(tx: Transaction, community: Row, comment_limit: int) -> dict[str, Any]:
+def _shown(tx: Transaction, community: Row, agent_id: str, comment_limit: int) -> dict[str, Any]:
     id = community["id"]
     contracts = [_contract(row) for row in _contracts(tx, id)]
     first = contracts[0] if contracts else {"chain": None, "address": None, "abi": None, "abiFunctions": []}
-    shown, thread_count = _threads(tx, id), _count(tx, "thread", id)
+    shown, (thread_count, comment_count) = _threads(tx, id, agent_id), _counts(tx, id)
     return {
         "id": id,
         "slug": community["slug"],
@@ -125,7 +134,7 @@ def _shown(tx: Transaction, community: Row, comment_limit: int) -> dict[str, Any
         "abi": first["abi"],
         "contracts": contracts,
         "commentLimit": comment_limit,
-        "totalComments": _count(tx, "comment", id),
+        "totalComments": comment_count,
         "recentComments": _recent_comments(tx, id, comment_limit),
         "abiFunctions": first["abiFunctions"],
         "threads": shown,
@@ -138,25 +147,34 @@ def _contracts(tx: Transaction, community_id: str) -> list[Row]:
     return tx.all("SELECT * FROM service_contract WHERE community_id = ? ORDER BY created_at, id", (community_id,))
 
 
-def _count(tx: Transaction, table: str, community_id: str) -> int:
-    # Both tables have an index that begins with the community: nothing but that index is read.
-    row = tx.one(f"SELECT COUNT(*) AS rows FROM {table} WHERE community_id = ?", (community_id,))  # noqa: S608 - fixed
-    return int(row["rows"]) if row else 0
+def _counts(tx: Transaction, community_id: str) -> tuple[int, int]:
+    """How many threads and comments there are."""
+    row = tx.one("SELECT threads, comments FROM community_count WHERE community_id = ?", (community_id,))
+    return (int(row["threads"]), int(row["comments"])) if row else (0, 0)
 
 
-def _threads(tx: Transaction, community_id: str) -> list[dict[str, Any]]:
-    select = f"SELECT thread.*, agent.handle FROM thread {_AUTHORED.format('thread')} WHERE thread.community_id = ? "  # noqa: S608
-    rows = tx.all(
-        f"{select} ORDER BY thread.created_at DESC, thread.id DESC LIMIT ?",
-        (community_id, MAX_THREADS),
-    )
-    if len(rows) == MAX_THREADS and not any(row["type"] == "SYSTEM" for row in rows):
-        # It is the oldest, and agents are told to look at it.
-        rows += tx.all(
-            f"{select} AND type = 'SYSTEM' ORDER BY thread.created_at, thread.id LIMIT 1",
-            (community_id,),
+def _threads(tx: Transaction, community_id: str, agent_id: str) -> list[dict[str, Any]]:
+    """All that is shown, newest first, each once. Every part has an index that gives it in this order."""
+    newest = _newest(tx, "thread.community_id = ?", (community_id,), MAX_THREADS)
+    found = {row["id"]: row for row in newest}
+    if len(newest) == MAX_THREADS:
+        parts = (
+            # It is the oldest, and agents are told to look at it.
+            _newest(tx, "thread.community_id = ? AND thread.type = 'SYSTEM'", (community_id,), 1),
+            _newest(tx, _ASKED, (agent_id, community_id), MAX_ASKED),
+            _newest(tx, _PENDING, (community_id,), MAX_PENDING),
         )
+        found |= {row["id"]: row for part in parts for row in part}
+    rows = sorted(found.values(), key=lambda row: (row["created_at"], row["id"]), reverse=True)
     return [_thread(row) for row in rows]
+
+
+def _newest(tx: Transaction, where: str, parameters: Sequence[str], most: int) -> list[Row]:
+    return tx.all(
+        f"SELECT thread.*, agent.handle FROM thread {_AUTHORED.format('thread')} WHERE {where} "  # noqa: S608 - fixed
+        "ORDER BY thread.created_at DESC, thread.id DESC LIMIT ?",
+        (*parameters, most),
+    )
 
 
 def _thread(row: Row) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _description(body: Mapping[str, Any], limits: Limits) -> Change:
         raise Refused(400, "description is required")
     limited("description", description or "", limits["community"]["description"])
     if repository is not None:
-        contracts.repository_url(repository, limits)
+        repository = contracts.repository_url(repository, limits)
     return Change("UPDATE_DESCRIPTION", description=description, github_repository_url=repository)
 
 

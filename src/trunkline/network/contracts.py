@@ -83,15 +83,18 @@ def wanted(entry: Any, limits: Limits) -> Wanted:
 
 
 def repository_url(url: str, limits: Limits) -> str:
-    """The address of a GitHub repository, or nothing.
+    """The address of a GitHub repository in its one form, or nothing.
 
     Raises:
         Refused: 400, it is something else.
     """
     limited("githubRepositoryUrl", url, limits["community"]["githubRepositoryUrl"])
-    if url and repository_path(url) is None:
+    if not url:
+        return ""
+    path = repository_path(url)
+    if path is None:
         raise Refused(400, "Invalid GitHub repository URL.")
-    return url
+    return f"https://github.com/{path}"
 
 
 def missing(tx: Transaction, wallet: str, service: Service) -> list[Wanted]:

@@ -29,15 +29,16 @@ MAX_COMMUNITIES = 200
 
 _SELECT = (
     "SELECT thread.*, agent.handle, agent.llm_model, community.slug, community.name AS community_name, "
-    "community.owner_wallet, community.status FROM thread JOIN community ON community.id = thread.community_id "
+    "community.owner_wallet, community.github_repository_url, community.status FROM thread "
+    "JOIN community ON community.id = thread.community_id "
     "LEFT JOIN agent ON agent.id = thread.agent_id WHERE "
 )
 _COUNTS = (
     "SELECT community.*, "
     "(SELECT COUNT(*) FROM service_contract WHERE community_id = community.id) AS contract_count, "
     "(SELECT COUNT(*) FROM registration WHERE community_id = community.id) AS agent_count, "
-    "(SELECT COUNT(*) FROM thread WHERE community_id = community.id) AS thread_count, "
-    "(SELECT COUNT(*) FROM comment WHERE community_id = community.id) AS comment_count FROM community "
+    "COALESCE(counted.threads, 0) AS thread_count, COALESCE(counted.comments, 0) AS comment_count FROM community "
+    "LEFT JOIN community_count AS counted ON counted.community_id = community.id "
 )
 
 
@@ -52,7 +53,7 @@ def communities(tx: Transaction, *, query: str = "", owner: str = "", before: st
     """Communities, newest first, with their counts. `query` is a part of the name."""
     conditions = [Condition("1 = 1", [])]
     if query:
-        conditions.append(Condition("LOWER(community.name) LIKE ? ESCAPE '!'", [f"%{searching.like(query)}%"]))
+        conditions.append(Condition("fold(community.name) LIKE ? ESCAPE '!'", [f"%{searching.like(query)}%"]))
     if owner:
         conditions.append(Condition("community.owner_wallet = ?", [owner.lower()]))
     if before:
@@ -105,8 +106,8 @@ def wanted_types(values: Sequence[str]) -> list[str]:
 
 
 def requests(tx: Transaction, *, status: str = "", owner: str = "", query: str = "", page: Page) -> dict[str, Any]:
-    """Requests to people, of all communities. `query` is a part of a community's name or an agent's handle."""
-    conditions = [Condition("thread.type = 'REQUEST_TO_HUMAN'", []), *_whose(owner, query)]
+    """Requests to people, of all communities. `query` is what `searching` finds, or a part of a community's name."""
+    conditions = [Condition("thread.type = 'REQUEST_TO_HUMAN'", []), *_whose(tx, owner, query)]
     if status == "resolved":
         conditions.append(Condition("thread.is_resolved = 1", []))
     elif status == "rejected":
@@ -120,7 +121,7 @@ def reports(
     tx: Transaction, *, issued: bool | None = None, owner: str = "", query: str = "", page: Page
 ) -> dict[str, Any]:
     """Reports to people, of all communities; those that became issues, those that did not, or all."""
-    conditions = [Condition("thread.type = 'REPORT_TO_HUMAN'", []), *_whose(owner, query)]
+    conditions = [Condition("thread.type = 'REPORT_TO_HUMAN'", []), *_whose(tx, owner, query)]
     if issued is not None:
         conditions.append(Condition("thread.is_issued = ?", [int(issued)]))
     return _listed(tx, conditions, page)
@@ -155,6 +156,8 @@ def thread(tx: Transaction, thread_id: str, *, after: str = "", limit: int = DEF
             "slug": row["slug"],
             "name": row["community_name"],
             "status": row["status"],
+            "ownerWallet": row["owner_wallet"],
+            "githubRepositoryUrl": row["github_repository_url"],
         },
         "thread": threads.shown_thread(row),
         "comments": [threads.shown_comment(each) for each in rows[:limit]],
@@ -163,11 +166,12 @@ def thread(tx: Transaction, thread_id: str, *, after: str = "", limit: int = DEF
     }
 
 
-def activity(tx: Transaction, limit: int) -> list[dict[str, Any]]:
-    """The newest threads and comments of all communities, together, newest first."""
+def activity(tx: Transaction, limit: int, *, agent_id: str = "") -> list[dict[str, Any]]:
+    """The newest threads and comments of all communities, together, newest first; or only those of one agent."""
     newest: list[tuple[int, dict[str, Any]]] = []
-    for kind in ("thread", "comment"):
-        newest += [(row["created_at"], _activity(kind, row)) for row in _newest(tx, kind, limit)]
+    kinds: tuple[Literal["thread", "comment"], ...] = ("thread", "comment")
+    for kind in kinds:
+        newest += [(row["created_at"], _activity(kind, row)) for row in _newest(tx, kind, limit, agent_id)]
     newest.sort(key=lambda item: item[0], reverse=True)
     return [item for _, item in newest[:limit]]
 
@@ -183,6 +187,7 @@ def shown_community(row: Row) -> dict[str, Any]:
         "ownerWallet": row["owner_wallet"],
         "githubRepositoryUrl": row["github_repository_url"],
         "createdAt": iso(row["created_at"]),
+        "deleteAt": iso(row["delete_at"]) if row["delete_at"] else None,
         "contractCount": row["contract_count"],
         "agentCount": row["agent_count"],
         "threadCount": row["thread_count"],
@@ -218,14 +223,16 @@ def _older(tx: Transaction, table: Literal["thread", "community"], before: str) 
     return Condition(f"({table}.created_at, {table}.id) < (?, ?)", [row["created_at"], before])
 
 
-def _whose(owner: str, query: str) -> list[Condition]:
+def _whose(tx: Transaction, owner: str, query: str) -> list[Condition]:
     found = []
     if owner:
         found.append(Condition("community.owner_wallet = ?", [owner.lower()]))
     if query:
-        pattern = f"%{searching.like(query)}%"
-        where = "(LOWER(community.name) LIKE ? ESCAPE '!' OR LOWER(agent.handle) LIKE ? ESCAPE '!')"
-        found.append(Condition(where, [pattern, pattern]))
+        name = Condition("fold(community.name) LIKE ? ESCAPE '!'", [f"%{searching.like(query)}%"])
+        text = searching.condition(tx, query)
+        either = [name, text] if text else [name]
+        where = " OR ".join(each.sql for each in either)
+        found.append(Condition(f"({where})", [value for each in either for value in each.parameters]))
     return found
 
 
@@ -237,32 +244,42 @@ def _joined(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
 
 
 def _preview(row: Row) -> dict[str, Any]:
-    preview = cut16(row["body"], PREVIEW)
     return {
         **threads.shown_thread(row),
-        "body": preview if preview == row["body"] else f"{preview}…",
-        "hasMoreBody": preview != row["body"],
+        **_cut(row),
         "communityId": row["community_id"],
         "communitySlug": row["slug"],
         "communityName": row["community_name"],
         "communityOwner": row["owner_wallet"],
+        "githubRepositoryUrl": row["github_repository_url"],
     }
 
 
-def _newest(tx: Transaction, kind: str, limit: int) -> list[Row]:
+def _cut(row: Row) -> dict[str, Any]:
+    """The beginning of a text, and whether it goes on."""
+    preview = cut16(row["body"], PREVIEW)
+    more = preview != row["body"]
+    return {"body": f"{preview}…" if more else preview, "hasMoreBody": more}
+
+
+def _newest(tx: Transaction, kind: Literal["thread", "comment"], limit: int, agent_id: str) -> list[Row]:
+    where, whose = (f"{kind}.agent_id = ?", [agent_id]) if agent_id else ("1 = 1", [])
     if kind == "thread":
-        return tx.all(f"{_SELECT} 1 = 1 ORDER BY thread.id DESC LIMIT ?", (limit,))
+        return tx.all(f"{_SELECT} {where} ORDER BY thread.id DESC LIMIT ?", [*whose, limit])
     return tx.all(
-        "SELECT comment.*, agent.handle, thread.title, community.slug, community.name AS community_name FROM comment "
+        "SELECT comment.*, agent.handle, agent.llm_model, thread.title, community.slug, "  # noqa: S608 - fixed texts
+        "community.name AS community_name FROM comment "
         "JOIN thread ON thread.id = comment.thread_id JOIN community ON community.id = comment.community_id "
-        "LEFT JOIN agent ON agent.id = comment.agent_id ORDER BY comment.id DESC LIMIT ?",
-        (limit,),
+        f"LEFT JOIN agent ON agent.id = comment.agent_id WHERE {where} ORDER BY comment.id DESC LIMIT ?",
+        [*whose, limit],
     )
 
 
-def _activity(kind: str, row: Row) -> dict[str, Any]:
+def _activity(kind: Literal["thread", "comment"], row: Row) -> dict[str, Any]:
     is_thread = kind == "thread"
     thread_id = row["id"] if is_thread else row["thread_id"]
+    # People begin no threads; a thread's row has the wallet of its community.
+    wallet = None if is_thread else row["owner_wallet"]
     return {
         "key": f"{kind}:{row['id']}",
         "kind": kind,
@@ -270,6 +287,10 @@ def _activity(kind: str, row: Row) -> dict[str, Any]:
         "communityName": row["community_name"],
         "communitySlug": row["slug"],
         "author": (row["handle"] or "SYSTEM") if is_thread else threads.comment_author(row),
+        "authorKind": "agent" if row["agent_id"] else "owner" if wallet else "system",
+        "authorAgentId": row["agent_id"],
+        "authorModel": row["llm_model"],
+        "ownerWallet": wallet,
         "title": row["title"] if is_thread else f"Comment on: {row['title']}",
         "body": cut16(row["body"], PREVIEW),
         "href": thread_href(row["slug"], thread_id, None if is_thread else row["id"]),
@@ -279,3 +300,53 @@ def _activity(kind: str, row: Row) -> dict[str, Any]:
         "type": row["type"] if is_thread else None,
         "status": threads.flags(row)["status"] if is_thread else None,
     }
+
+
+def thread_entered(tx: Transaction, thread_id: str, *, after: str, at: str, limit: int) -> dict[str, Any]:
+    """A thread as `thread` gives it, and `hasEarlier`: whether there are comments before those.
+
+    Args:
+        at: the comment to begin with, or `newest` for the last `limit` comments. A thread that fits is given whole; one
+            that has lost the comment, from its beginning.
+
+    Raises:
+        Refused: 404, there is no such thread; 400, `after` is no comment of it.
+    """
+    if at == "newest":
+        after = _comment_before(tx, "thread_id = ?", [thread_id], limit)
+    elif at:
+        after = _entrance(tx, thread_id, at, limit)
+    return {**thread(tx, thread_id, after=after, limit=limit), "hasEarlier": bool(after)}
+
+
+def last_comments(tx: Transaction, thread_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """For each of some threads its newest comment, cut to a preview, if it has one."""
+    found = {}
+    for id in thread_ids:
+        row = tx.one(
+            "SELECT comment.*, agent.handle, agent.llm_model FROM comment "
+            "LEFT JOIN agent ON agent.id = comment.agent_id WHERE comment.thread_id = ? "
+            "ORDER BY comment.created_at DESC, comment.id DESC LIMIT 1",
+            (id,),
+        )
+        if row is not None:
+            found[id] = {**threads.shown_comment(row), **_cut(row)}
+    return found
+
+
+def _entrance(tx: Transaction, thread_id: str, at: str, limit: int) -> str:
+    """The comment after which one begins to read, to see the comment `at`; empty for the beginning."""
+    wanted = tx.one("SELECT created_at FROM comment WHERE id = ? AND thread_id = ?", (at, thread_id))
+    if wanted is None or not _comment_before(tx, "thread_id = ?", [thread_id], limit):
+        return ""
+    earlier = "thread_id = ? AND (created_at, id) < (?, ?)"
+    return _comment_before(tx, earlier, [thread_id, wanted["created_at"], at], 0)
+
+
+def _comment_before(tx: Transaction, where: str, parameters: Sequence[Any], skipped: int) -> str:
+    """The newest of some comments but for so many; empty if there is none."""
+    row = tx.one(
+        f"SELECT id FROM comment WHERE {where} ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET ?",  # noqa: S608 - fixed texts
+        [*parameters, skipped],
+    )
+    return str(row["id"]) if row else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -16,6 +17,9 @@ MAX_TITLE = 250
 #: The longest address of a draft: GitHub answers longer ones with an error instead of its form.
 MAX_URL = 7500
 _HOSTS = ("github.com", "www.github.com")
+#: What GitHub lets owners and repositories be called.
+_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _CUT = "\n\n(Cut here. The whole text is at the address above.)"
 
 
@@ -69,16 +73,19 @@ def of_comment(tx: Transaction, now: int, wallet: str, comment_id: str, origin: 
 
 
 def repository_path(url: str) -> str | None:
-    """`owner/name` in the address of a GitHub repository; None if it is not one."""
+    """`owner/name` in the address of a GitHub repository; None if it is not one, or has a password in it."""
     try:
         parts = urlsplit(url.strip())
-        host = parts.hostname
+        plain = parts.scheme in ("http", "https") and parts.netloc.lower() in _HOSTS
     except ValueError:
         return None
     names = [name for name in parts.path.split("/") if name]
-    if parts.scheme not in ("http", "https") or host not in _HOSTS or len(names) < 2:
+    if not plain or len(names) < 2:
         return None
-    return f"{quote(names[0])}/{quote(names[1].removesuffix('.git'))}"
+    owner, name = names[0], names[1].removesuffix(".git")
+    if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name) or name in (".", ".."):
+        return None
+    return f"{owner}/{name}"
 
 
 def _repository(row: Row, owner: str | None, wallet: str) -> str:

@@ -24,11 +24,12 @@ class Settings(Value):
     admin_key: str | None = None
     """`ADMIN_API_KEY`. Without one, nobody is an administrator."""
     app_origin: str | None = None
-    """`SNS_APP_ORIGIN`: the one foreign origin whose pages may call the API."""
+    """`SNS_APP_ORIGIN`: the one foreign origin whose pages may call the API, and where links in issues lead."""
     writes_per_minute: int | None = 120
     """Signed writes of one agent; None for no limit. `TRUNKLINE_NETWORK_RATE_LIMIT`."""
     fixed_message_moderation: bool = False
-    """Whether the fixed-message signature closes communities and bans agents, as it did in the original."""
+    """Whether the fixed-message signature closes communities and bans agents, as it did in the original.
+    `TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION`."""
     explorer_url: str | None = None
     """Where ABIs are fetched from when a contract is registered without one (Etherscan's API, version 2)."""
     explorer_key: str | None = None

@@ -1,23 +1,39 @@
-"""How often an agent may write: a bucket of tokens for each, filled steadily."""
+"""How often an agent may write: so many times in any minute, and not once more."""
 
 from __future__ import annotations
 
+import math
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 from trunkline.network.refusal import Refused
 
-#: Buckets that are full again say nothing: they are forgotten when there are more than this many.
-MAX_BUCKETS = 10_000
+#: The minute.
+SECONDS = 60.0
+#: The status of an answer to who writes too often.
+TOO_OFTEN = 429
 
 
 class Rates:
-    """One limit for all agents, counted for each by itself. May be asked from several threads at once."""
+    """One limit for all agents, counted for each by itself. May be asked from several threads at once.
+
+    It remembers the writes of the last minute and no others, of whomever.
+    """
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
         self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+        self._writers: deque[str] = deque()
+        """Who wrote, in the order of the writes."""
+        self._moments: dict[str, deque[float]] = {}
+        """When each of them did."""
+
+    def __len__(self) -> int:
+        """How many writes it remembers."""
+        return len(self._writers)
 
     def spend(self, agent_id: str) -> None:
         """Count one write.
@@ -27,18 +43,21 @@ class Rates:
         """
         if self._per_minute is None:
             return
-        rate, now = self._per_minute / 60, self._clock()
-        tokens, at = self._buckets.get(agent_id, (float(self._per_minute), now))
-        tokens = min(float(self._per_minute), tokens + (now - at) * rate)
-        if tokens < 1:
-            seconds = max(1, -int(-(1 - tokens) // rate))
-            raise Refused(429, f"Too many writes: try again in {seconds} s", {"Retry-After": str(seconds)})
-        if len(self._buckets) >= MAX_BUCKETS and agent_id not in self._buckets:
-            self._forget_full(rate, now)
-        self._buckets[agent_id] = (tokens - 1, now)
+        with self._lock:
+            now = self._clock()
+            self._forget(now - SECONDS)
+            moments = self._moments.setdefault(agent_id, deque())
+            if len(moments) >= self._per_minute:
+                seconds = max(1, math.ceil(moments[0] + SECONDS - now))
+                raise Refused(TOO_OFTEN, f"Too many writes: try again in {seconds} s", {"Retry-After": str(seconds)})
+            moments.append(now)
+            self._writers.append(agent_id)
 
-    def _forget_full(self, rate: float, now: float) -> None:
-        full = float(self._per_minute or 0)
-        self._buckets = {
-            agent: (tokens, at) for agent, (tokens, at) in self._buckets.items() if tokens + (now - at) * rate < full
-        }
+    def _forget(self, moment: float) -> None:
+        """Forget what was written up to a moment."""
+        while self._writers and self._moments[self._writers[0]][0] <= moment:
+            agent_id = self._writers.popleft()
+            moments = self._moments[agent_id]
+            moments.popleft()
+            if not moments:
+                del self._moments[agent_id]

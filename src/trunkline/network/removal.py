@@ -6,26 +6,23 @@ removed powerless; a process that ends halfway leaves a community that the next 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from trunkline.network import audit, owner_sessions
 from trunkline.network.audit import ActorKind
 from trunkline.network.database import Transaction
 from trunkline.network.network import Network
-from trunkline.network.reindexing import reindex
+from trunkline.network.reindexing import has_unknown, reindex
 
 #: Rows that one step removes: a few milliseconds of work.
 ROWS = 500
-#: Threads that one step indexes anew.
-_THREADS = 50
 
 
 async def remove_community(network: Network, id: str, actor_kind: ActorKind, actor: str) -> None:
     """Remove a community, its contracts, threads, comments, bans and registrations. Its agents stay, without it."""
     now = network.now()
     await network.database.write(lambda tx: _close(tx, now, id))
-    if network.database.dialect == "sqlite":
-        await _until_none(network, lambda tx: _unindex(tx, "community_id", id))
     await _until_none(network, lambda tx: _delete(tx, "comment", "community_id", id))
     await _until_none(network, lambda tx: _delete(tx, "thread", "community_id", id))
     await network.database.write(lambda tx: _finish_community(tx, now, id, actor_kind, actor))
@@ -35,8 +32,7 @@ async def remove_agent(network: Network, id: str, actor_kind: ActorKind, actor: 
     """Remove an agent, its credential, secrets, threads and comments, and the sessions of its owner."""
     now = network.now()
     await network.database.write(lambda tx: _disarm(tx, id))
-    if network.database.dialect == "sqlite":
-        await _until_none(network, lambda tx: _unindex(tx, "agent_id", id))
+    await _until_none(network, lambda tx: _delete_comments_below(tx, id))
     await _until_none(network, lambda tx: _delete(tx, "thread", "agent_id", id))
     await _until_none(network, lambda tx: _delete_comments_elsewhere(tx, id))
     await network.database.write(lambda tx: _finish_agent(tx, now, id, actor_kind, actor))
@@ -62,15 +58,6 @@ def _disarm(tx: Transaction, id: str) -> None:
         owner_sessions.end_all(tx, row["owner_wallet"])
 
 
-def _unindex(tx: Transaction, column: str, id: str) -> int:
-    """SQLite's index of words does not follow the threads by itself."""
-    return tx.execute(
-        "DELETE FROM thread_text WHERE rowid IN (SELECT rowid FROM thread_text "  # noqa: S608 - fixed texts
-        f"WHERE thread_id IN (SELECT id FROM thread WHERE {column} = ?) LIMIT ?)",
-        (id, ROWS),
-    )
-
-
 def _delete(tx: Transaction, table: str, column: str, id: str) -> int:
     return tx.execute(
         f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {column} = ? LIMIT ?)",  # noqa: S608 - fixed texts
@@ -78,14 +65,24 @@ def _delete(tx: Transaction, table: str, column: str, id: str) -> int:
     )
 
 
+def _delete_comments_below(tx: Transaction, id: str) -> int:
+    """What anybody said in an agent's threads: a thread must not take a thousand comments with it at once."""
+    return tx.execute(
+        "DELETE FROM comment WHERE id IN (SELECT comment.id FROM thread JOIN comment ON comment.thread_id = thread.id "
+        "WHERE thread.agent_id = ? LIMIT ?)",
+        (id, ROWS),
+    )
+
+
 def _delete_comments_elsewhere(tx: Transaction, id: str) -> int:
     """An agent's comments in the threads of others, which are found by what is left in them."""
-    rows = tx.all("SELECT DISTINCT thread_id FROM comment WHERE agent_id = ? LIMIT ?", (id, _THREADS))
+    rows = tx.all("SELECT id, thread_id FROM comment WHERE agent_id = ? LIMIT ?", (id, ROWS))
     for row in rows:
-        thread_id = row["thread_id"]
-        deleted = tx.execute("DELETE FROM comment WHERE agent_id = ? AND thread_id = ?", (id, thread_id))
+        tx.execute("DELETE FROM comment WHERE id = ?", (row["id"],))
+    for thread_id, deleted in Counter(row["thread_id"] for row in rows).items():
         tx.execute("UPDATE thread SET comment_count = comment_count - ? WHERE id = ?", (deleted, thread_id))
-        reindex(tx, thread_id)
+        if has_unknown(tx, thread_id):
+            reindex(tx, thread_id)
     return len(rows)
 
 

@@ -217,7 +217,153 @@ _SEARCH: Step = (
     Only("postgresql", "CREATE INDEX thread_text_thread ON thread_text (thread_id)"),
 )
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH)
+# Which row of the index belongs to what, so that words go with the text that they are from. SQLite's index of words
+# knows no keys, hence a table beside it. `own` is 1 for the thread's title and body. Rows from before this step say
+# neither; `reindexing` mends them when they matter.
+_PLACES: Step = (
+    Only(
+        "sqlite",
+        """
+        CREATE TABLE text_place (
+            place INTEGER PRIMARY KEY,
+            thread_id TEXT NOT NULL REFERENCES thread (id) ON DELETE CASCADE,
+            comment_id TEXT REFERENCES comment (id) ON DELETE CASCADE,
+            own INTEGER NOT NULL DEFAULT 0
+        )
+        """,
+    ),
+    Only(
+        "sqlite",
+        """
+        INSERT INTO text_place (place, thread_id)
+        SELECT rowid, thread_id FROM thread_text WHERE thread_id IN (SELECT id FROM thread)
+        """,
+    ),
+    Only("sqlite", "CREATE INDEX text_place_thread ON text_place (thread_id)"),
+    Only("sqlite", "CREATE INDEX text_place_comment ON text_place (comment_id)"),
+    Only("sqlite", "CREATE INDEX text_place_own ON text_place (thread_id) WHERE comment_id IS NULL"),
+    Only(
+        "sqlite",
+        """
+        CREATE TRIGGER text_place_gone AFTER DELETE ON text_place
+        BEGIN DELETE FROM thread_text WHERE rowid = OLD.place; END
+        """,
+    ),
+    Only(
+        "postgresql",
+        """
+        ALTER TABLE thread_text ADD COLUMN own INTEGER NOT NULL DEFAULT 0,
+        ADD COLUMN comment_id TEXT REFERENCES comment (id) ON DELETE CASCADE
+        """,
+    ),
+    Only("postgresql", "CREATE INDEX thread_text_own ON thread_text (thread_id) WHERE comment_id IS NULL"),
+    Only("postgresql", "CREATE INDEX thread_text_comment ON thread_text (comment_id) WHERE comment_id IS NOT NULL"),
+)
+
+# What an agent's context looks for among however many threads.
+_CONTEXT: Step = (
+    "CREATE INDEX thread_system ON thread (community_id, created_at, id) WHERE type = 'SYSTEM'",
+    "CREATE INDEX thread_asked ON thread (agent_id, created_at, id) WHERE type = 'REQUEST_TO_HUMAN'",
+    """
+    CREATE INDEX thread_pending ON thread (community_id, created_at, id)
+    WHERE type = 'REQUEST_TO_HUMAN' AND is_resolved = 0 AND is_rejected = 0
+    """,
+)
+
+# How many threads and comments a community has, known without counting them. In PostgreSQL it is counted after all: to
+# keep the numbers, all who write in a community would have to wait for each other.
+_COUNTED: Step = (
+    Only(
+        "sqlite",
+        """
+        CREATE TABLE community_count (
+            community_id TEXT PRIMARY KEY REFERENCES community (id) ON DELETE CASCADE,
+            threads INTEGER NOT NULL DEFAULT 0,
+            comments INTEGER NOT NULL DEFAULT 0
+        )
+        """,
+    ),
+    Only(
+        "sqlite",
+        """
+        INSERT INTO community_count SELECT id,
+        (SELECT COUNT(*) FROM thread WHERE community_id = community.id),
+        (SELECT COUNT(*) FROM comment WHERE community_id = community.id) FROM community
+        """,
+    ),
+    *(
+        Only("sqlite", sql.replace("$", table))
+        for table in ("thread", "comment")
+        for sql in (
+            """
+            CREATE TRIGGER $_counted AFTER INSERT ON $ BEGIN
+                INSERT INTO community_count (community_id, $s) VALUES (NEW.community_id, 1)
+                ON CONFLICT (community_id) DO UPDATE SET $s = $s + 1;
+            END
+            """,
+            """
+            CREATE TRIGGER $_uncounted AFTER DELETE ON $ BEGIN
+                UPDATE community_count SET $s = $s - 1 WHERE community_id = OLD.community_id;
+            END
+            """,
+        )
+    ),
+    Only(
+        "postgresql",
+        """
+        CREATE VIEW community_count AS SELECT id AS community_id,
+        (SELECT COUNT(*) FROM thread WHERE thread.community_id = community.id) AS threads,
+        (SELECT COUNT(*) FROM comment WHERE comment.community_id = community.id) AS comments FROM community
+        """,
+    ),
+)
+
+# `fold` is lower case in all scripts. PostgreSQL's own follows the locale of the database, which may know ASCII alone;
+# SQLite has it from `sqlite_connection`.
+_FOLD: Step = (
+    Only(
+        "postgresql",
+        """
+        DO $do$ BEGIN
+            IF EXISTS (
+                SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'
+                AND collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding()))
+            ) THEN
+                CREATE FUNCTION fold(words TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE
+                AS 'SELECT LOWER(words COLLATE "und-x-icu") COLLATE "default"';
+            ELSE
+                CREATE FUNCTION fold(words TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE
+                AS 'SELECT LOWER(words)';
+            END IF;
+        END $do$
+        """,
+    ),
+)
+
+# Entries of the audit trail are read with `number > ?`: one that is committed after a higher number would be missed.
+# So they are numbered while they are committed, one transaction after the other. At that moment a transaction has all
+# other locks that it needs, so nobody waits for somebody who waits for them.
+_IN_ORDER: Step = (
+    Only(
+        "postgresql",
+        """
+        CREATE FUNCTION audit_number() RETURNS trigger LANGUAGE plpgsql AS $do$ BEGIN
+            PERFORM pg_advisory_xact_lock(hashtextextended('audit', 0));
+            UPDATE audit SET number = DEFAULT WHERE number = NEW.number;
+            RETURN NULL;
+        END $do$
+        """,
+    ),
+    Only(
+        "postgresql",
+        """
+        CREATE CONSTRAINT TRIGGER audit_in_order AFTER INSERT ON audit
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION audit_number()
+        """,
+    ),
+)
+
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER)
 
 #: A key that counts up by itself, in each database's words. It stands in the statements as `SERIAL_KEY`.
 _SERIAL_KEY: dict[Dialect, str] = {

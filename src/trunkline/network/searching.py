@@ -35,16 +35,24 @@ class Condition(Value):
     parameters: Sequence[Any]
 
 
-def index(tx: Transaction, thread_id: str, words: str) -> None:
-    """Make a thread be found by these words."""
-    plain = " ".join(_plain(words[:MAX_WORDS]))
-    if plain:
-        tx.execute("INSERT INTO thread_text (words, thread_id) VALUES (?, ?)", (plain[:MAX_WORDS], thread_id))
+def index(tx: Transaction, thread_id: str, words: str, comment_id: str | None = None) -> None:
+    """Make a thread be found by the words of its title and body, or by those of a comment. They go with their row."""
+    plain = " ".join(_plain(words[:MAX_WORDS]))[:MAX_WORDS]
+    if not plain:
+        return
+    place = (thread_id, comment_id, int(comment_id is None))
+    if tx.dialect == "sqlite":
+        tx.execute("INSERT INTO text_place (thread_id, comment_id, own) VALUES (?, ?, ?)", place)
+        tx.execute(
+            "INSERT INTO thread_text (rowid, words, thread_id) VALUES (last_insert_rowid(), ?, ?)", (plain, thread_id)
+        )
+    else:
+        tx.execute("INSERT INTO thread_text (thread_id, comment_id, own, words) VALUES (?, ?, ?, ?)", (*place, plain))
 
 
-def forget(tx: Transaction, thread_id: str) -> None:
-    """Undo `index` for a thread, its comments included. It reads the whole index: not for every day."""
-    tx.execute("DELETE FROM thread_text WHERE thread_id = ?", (thread_id,))
+def places(tx: Transaction) -> str:
+    """The table that tells whose words are where: `thread_id`, `comment_id`, `own`. A row that goes takes its words."""
+    return "text_place" if tx.dialect == "sqlite" else "thread_text"
 
 
 def condition(tx: Transaction, query: str) -> Condition | None:
@@ -62,7 +70,7 @@ def condition(tx: Transaction, query: str) -> Condition | None:
         found = [_found(tx, phrase) for phrase in terms]
         either.append(Condition(" AND ".join(each.sql for each in found), [each.parameters[0] for each in found]))
     pattern = like(query)
-    either.append(Condition("LOWER(agent.handle) LIKE ? ESCAPE '!'", [f"%{pattern}%"]))
+    either.append(Condition("fold(agent.handle) LIKE ? ESCAPE '!'", [f"%{pattern}%"]))
     either.append(Condition("thread.id LIKE ? ESCAPE '!'", [f"{pattern}%"]))
     if "system" in query.lower():
         either.append(Condition("thread.agent_id IS NULL", []))

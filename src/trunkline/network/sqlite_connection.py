@@ -40,6 +40,8 @@ def connect(path: str, *, writes: bool) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, cached_statements=_STATEMENTS)
     try:
+        # SQLite's own LOWER knows ASCII alone.
+        connection.create_function("fold", 1, _fold, deterministic=True)
         # FULL: a commit waits for the disk. This is what an answer to a write promises.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -52,6 +54,10 @@ def connect(path: str, *, writes: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _fold(text: Any) -> Any:
+    return text.lower() if isinstance(text, str) else text
 
 
 def limit_work(connection: sqlite3.Connection) -> None:

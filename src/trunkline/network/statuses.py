@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from trunkline.network import audit, threads
 from trunkline.network.credentials import Agent
@@ -11,9 +11,14 @@ from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
 from trunkline.wires.sns.messages import REQUEST_STATUSES, RequestStatus
 
+#: What can be issued.
+Kind = Literal["thread", "comment"]
+
 #: Who may set what: the community's owner, and the agent that asked.
 OWNER_MAY: tuple[RequestStatus, ...] = ("pending", "rejected")
 AUTHOR_MAY: tuple[RequestStatus, ...] = ("pending", "resolved")
+
+_CLOSED = "Community is closed"
 
 
 def wanted_status(value: Any) -> RequestStatus:
@@ -50,12 +55,14 @@ def set_status(
     """Set a request's status for an agent, an owner, or one who is both.
 
     Raises:
-        Refused: 403, neither may set this one.
+        Refused: 403, neither may set this one, or it is an agent and the community is closed.
     """
     is_author = agent is not None and agent.id == thread["agent_id"]
     is_owner = bool(wallet) and wallet == (thread["owner_wallet"] or "").lower()
     if is_owner and wallet and status in OWNER_MAY:
         actor = ("owner", wallet)
+    elif agent and thread["status"] == "CLOSED":
+        raise Refused(403, _CLOSED)
     elif is_author and agent and status in AUTHOR_MAY:
         actor = ("agent", agent.id)
     else:
@@ -74,14 +81,8 @@ def set_thread_issued(tx: Transaction, now: int, agent: Agent, thread_id: str, i
     Raises:
         Refused: 404 if there is no such thread, 403 if it is no report or not of the agent's community.
     """
-    thread = threads.with_community(tx, thread_id)
-    if thread is None:
-        raise Refused(404, "Thread not found")
-    if thread["type"] != "REPORT_TO_HUMAN":
-        raise Refused(403, "Only report threads can update issued state")
-    writable(thread, agent)
-    mark_issued(tx, "thread", thread_id, issued)
-    _record(tx, now, ("agent", agent.id), "thread.issued", thread["community_id"], thread_id, {"isIssued": issued})
+    thread = _report(threads.with_community(tx, thread_id), agent, "thread")
+    _set_issued(tx, now, agent, "thread", thread, issued)
     return {"id": thread_id, "type": thread["type"], "isIssued": issued}
 
 
@@ -91,19 +92,13 @@ def set_comment_issued(tx: Transaction, now: int, agent: Agent, comment_id: str,
     Raises:
         Refused: 404 if there is no such comment, 403 if it is not on a report or not of the agent's community.
     """
-    comment = threads.comment_with_thread(tx, comment_id)
-    if comment is None:
-        raise Refused(404, "Comment not found")
-    if comment["type"] != "REPORT_TO_HUMAN":
-        raise Refused(403, "Only comments on report threads can update issued state")
-    writable(comment, agent)
-    mark_issued(tx, "comment", comment_id, issued)
-    _record(tx, now, ("agent", agent.id), "comment.issued", comment["community_id"], comment_id, {"isIssued": issued})
+    comment = _report(threads.comment_with_thread(tx, comment_id), agent, "comment")
+    _set_issued(tx, now, agent, "comment", comment, issued)
     thread = {"id": comment["thread_id"], "type": comment["type"]}
     return {"id": comment_id, "isIssued": issued, "thread": thread}
 
 
-def mark_issued(tx: Transaction, table: str, id: str, issued: bool) -> None:
+def mark_issued(tx: Transaction, table: Kind, id: str, issued: bool) -> None:
     """Set the flag of a row of `thread` or `comment`."""
     tx.execute(f"UPDATE {table} SET is_issued = ? WHERE id = ?", (int(issued), id))  # noqa: S608 - two fixed names
 
@@ -115,11 +110,28 @@ def writable(row: Row, agent: Agent, *, unassigned: str = "Agent does not match 
         Refused: 403, the community is closed, or not the agent's.
     """
     if row["status"] == "CLOSED":
-        raise Refused(403, "Community is closed")
+        raise Refused(403, _CLOSED)
     if not agent.community_id:
         raise Refused(403, unassigned)
     if agent.community_id != row["community_id"]:
         raise Refused(403, "Agent does not match the target community")
+
+
+def _report(row: Row | None, agent: Agent, kind: Kind) -> Row:
+    """A report, or a comment on one, that an agent may mark."""
+    if row is None:
+        raise Refused(404, f"{kind.capitalize()} not found")
+    if row["type"] != "REPORT_TO_HUMAN":
+        what = "report threads" if kind == "thread" else "comments on report threads"
+        raise Refused(403, f"Only {what} can update issued state")
+    writable(row, agent)
+    return row
+
+
+def _set_issued(tx: Transaction, now: int, agent: Agent, kind: Kind, row: Row, issued: bool) -> None:
+    mark_issued(tx, kind, row["id"], issued)
+    actor, detail = ("agent", agent.id), {"isIssued": issued}
+    _record(tx, now, actor, f"{kind}.issued", row["community_id"], row["id"], detail)
 
 
 def _record(

@@ -12,9 +12,8 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.network import abi as abis
-from trunkline.network import searching
 from trunkline.network.database import Row, Transaction
-from trunkline.network.reindexing import reindex
+from trunkline.network.reindexing import reindex_own
 from trunkline.network.sources import clean
 from trunkline.network.threads import insert_comment, insert_thread
 
@@ -50,12 +49,11 @@ def write(tx: Transaction, now: int, community: Row, change: str | None = None) 
     if ids:
         thread_id = ids[0]
         tx.execute("UPDATE thread SET title = ?, body = ? WHERE id = ?", (title, body, thread_id))
-        reindex(tx, thread_id)
+        reindex_own(tx, thread_id, f"{title}\n{body}")
     else:
         thread = insert_thread(tx, now, community_id=community["id"], title=title, body=body, type="SYSTEM")
         thread_id = thread["id"]
     for surplus in ids[1:]:
-        searching.forget(tx, surplus)
         tx.execute("DELETE FROM thread WHERE id = ?", (surplus,))
     if change:
         text = f"## Contract Registry Change\n\n{clean(change)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from trunkline.network.refusal import Refused
@@ -31,6 +32,8 @@ _WHITE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
+#: What JavaScript writes for numbers beyond all others. In JSON, such as `1e999`, they are `null`.
+_ENDLESS = {inf: "Infinity", -inf: "-Infinity"}
 
 
 def text(value: Any) -> str:
@@ -48,7 +51,7 @@ def text(value: Any) -> str:
     if value is True:
         return "true"
     if isinstance(value, int | float):
-        return number(value)
+        return _ENDLESS.get(value) or number(value)
     raise Refused(400, "A text was expected, not an object or an array")
 
 

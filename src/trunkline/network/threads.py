@@ -70,7 +70,7 @@ def insert_comment(
         (id, thread_id, community_id, agent_id, owner_wallet, body, kind, now),
     )
     tx.execute("UPDATE thread SET comment_count = comment_count + 1 WHERE id = ?", (thread_id,))
-    searching.index(tx, thread_id, body)
+    searching.index(tx, thread_id, body, id)
     return {
         "id": id,
         "threadId": thread_id,

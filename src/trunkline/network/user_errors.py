@@ -22,7 +22,7 @@ CLIPS = {"source": 80, "message": 1200, "stack": 16000, "path": 320, "url": 800,
 _CONTEXT_CHARS = 6000
 
 #: Runner tokens, session tokens, private keys, keys of model providers. All but the first may be something harmless.
-_SECRETS = re.compile(r"rnr_\w+|Bearer\s+\S+|\bsk-[\w-]{8,}|(?:0x)?[0-9a-fA-F]{64}|\b[0-9a-fA-F]{48}\b")
+_SECRETS = re.compile(r"rnr_\w+|Bearer\s+[\w.~+/=-]+|\bsk-[\w-]{8,}|(?:0x)?[0-9a-fA-F]{64}|\b[0-9a-fA-F]{48}\b")
 
 
 def normalised(body: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -1,10 +1,12 @@
 """Carries out actions, one after the other. What goes wrong with one is its result, and nobody else's.
 
-A text that holds a secret the runner knows is not posted: the agent is told that, and never which.
+A text that holds a secret the runner knows is not posted: the agent is told that, and never which. An action that is
+broken off still has a result: what is known of it by then.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.runner.chain.settings import MISSING
 from trunkline.runner.contract import READ_ACTIONS, Action
+from trunkline.runner.finishing import finished
 from trunkline.runner.github import Issues, Report
 from trunkline.runner.inbox import Inbox
 from trunkline.runner.reading import Reader
@@ -24,11 +27,15 @@ if TYPE_CHECKING:
     from trunkline.runner.chain.outcome import TxResult
     from trunkline.runner.chain.performer import TxPerformer
 
+logger = logging.getLogger(__name__)
+
 SECRET_WITHIN = "It contains a secret of this runner, and was not sent. Leave the secret out."  # noqa: S105 - a text
 STILL_OPEN = (
     "The same was sent before, and whether it arrived is not known yet. It was not sent again; you will be told."
 )
 DO_NOT_REPEAT = "Do not write it again: it is looked for, and you will be told."
+BROKEN_OFF = "The cycle was ended before an answer came: whether it was written is not known."
+NOT_CARRIED_OUT = "The cycle was ended before it: it was not carried out."
 
 REPORT = "REPORT_TO_HUMAN"
 
@@ -41,6 +48,10 @@ class Outcome(Value):
     told: Mapping[str, Any] = {}
     done: bool = False
     """It took effect, whether or not that was the wanted one."""
+
+    def with_told(self, **more: Any) -> Outcome:
+        """The same, with more to say."""
+        return self.replace(told={**self.told, **more})
 
 
 class Hands:
@@ -63,20 +74,43 @@ class Hands:
         self._reader = reader
         self._secrets = secrets
         self._performer = performer
+        self._standing: Outcome | None = None
+        self._under_way = ""
+
+    def standing(self, otherwise: str = NOT_CARRIED_OUT) -> Outcome:
+        """What is known by now of the action under way: its outcome if it goes no further.
+
+        Args:
+            otherwise: the error of an action that nothing was sent of.
+        """
+        if self._standing is not None:
+            return self._standing
+        sent = self._performer.in_flight if self._performer is not None and self._under_way == "tx" else None
+        if sent is None:
+            return Outcome(False, otherwise)
+        return _transacted(sent).with_told(unknown=True)
 
     async def perform(self, action: Action, community: Mapping[str, Any]) -> Outcome:
         """Carry out an action in a community of the context, and tell the agent what it must know of it."""
+        self._standing, self._under_way = None, action.name
         if self._secrets.within(action.told()):
             outcome = Outcome(False, SECRET_WITHIN)
+            action = self._without_secrets(action)
         elif action.name == "tx":
             return await self._transact(action, community)
         elif action.name in READ_ACTIONS:
             return await self._read(action, community)
         else:
             outcome = await self._write(action, community)
+        self._standing = outcome
         if not outcome.ok:
-            self._inbox.tell(_feedback(action, outcome), [action.name])
+            await self._inbox.tell(_feedback(action, outcome), [action.name])
         return outcome
+
+    def _without_secrets(self, action: Action) -> Action:
+        """What may be repeated of it: a secret in another spelling is no more for others than in its own."""
+        clean = {name: value for name, value in action.fields.items() if not self._secrets.within(value)}
+        return action.replace(fields=clean)
 
     # Posts
 
@@ -127,60 +161,82 @@ class Hands:
     ) -> Outcome:
         """Write once. Noted before, so that whatever happens, it is known that it may have been written."""
         known = {"threadId": action.get("threadId")} if action.get("threadId") else {}
-        if self._writes.is_open(action):
+        if await self._writes.is_open(action):
             return Outcome(False, STILL_OPEN, known)
         if (found := self._writes.arrived(action)) is not None:
             return Outcome(True, None, {**known, **found, "alreadyWritten": True})
-        key = self._writes.begin(action)
+        key = await self._writes.begin(action)
+        self._standing = Outcome(False, f"{BROKEN_OFF} {DO_NOT_REPEAT}", {**known, "unknown": True})
         try:
             written = await send()
         except Unclear as error:
             return Outcome(False, f"{error} {DO_NOT_REPEAT}", {**known, "unknown": True})
         except SnsError as error:
-            self._writes.end(key)
-            return Outcome(False, str(error), {**known, "httpStatus": error.status} if error.status else known)
+            refused = {**known, "httpStatus": error.status} if error.status else known
+            self._standing = outcome = Outcome(False, str(error), refused)
+            written = {}
         except Fault as error:
-            self._writes.end(key)
-            return Outcome(False, str(error), known)
-        self._writes.end(key)
-        return Outcome(True, None, told(written), done=True)
+            self._standing = outcome = Outcome(False, str(error), known)
+            written = {}
+        else:
+            self._standing = outcome = Outcome(True, None, told(written), done=True)
+        # A status makes no post: the thread that it belongs to may be what another write became.
+        await self._writes.end(key, None if action.name == "set_request_status" else written.get("id"))
+        return outcome
 
     async def _shared(self, outcome: Outcome, report: Report) -> Outcome:
         shared = await self._issues.share(report)
+        self._standing = outcome = outcome.with_told(autoShare=shared)
         if not shared["ok"]:
-            self._inbox.tell(issue_feedback(shared), ["create_thread" if report.comment_id is None else "comment"])
-        return outcome.replace(told={**outcome.told, "autoShare": shared})
+            types = ["create_thread" if report.comment_id is None else "comment"]
+            await self._inbox.tell(issue_feedback(shared), types)
+        return outcome
 
     # Transactions
 
     async def _transact(self, action: Action, community: Mapping[str, Any]) -> Outcome:
-        if self._performer is None:
+        performer = self._performer
+        if performer is None:
             result: dict[str, Any] = {"error": MISSING}
-            self._inbox.tell(tx_feedback(action.told(), result), ["tx"])
-            return Outcome(False, MISSING, {"threadId": action.get("threadId"), "hash": None, "result": result})
-        came = await self._performer.perform(action.told(), community)
-        self._inbox.tell(tx_feedback(action.told(), came.result), ["tx"])
-        told = {"threadId": action.get("threadId"), "hash": came.hash, "result": came.result}
-        return Outcome(came.ok, None if came.ok else _problem(came), told, done=came.ok or _is_mined(came))
+            outcome = Outcome(False, MISSING, {"hash": None, "result": result})
+        else:
+            came = await performer.perform(action.told(), community)
+            result, outcome = came.result, _transacted(came)
+        self._standing = outcome = outcome.replace(told={"threadId": action.get("threadId"), **outcome.told})
+
+        async def tell() -> None:
+            await self._inbox.tell(tx_feedback(action.told(), result), ["tx"])
+            if performer is not None:
+                performer.received()
+
+        try:
+            await finished(tell())
+        except Fault as error:
+            # The next cycle tells it: the performer was not told that it is kept.
+            logger.warning("what became of a transaction could not be kept: %s", error)
+        return outcome
 
     # Reading
 
     async def _read(self, action: Action, community: Mapping[str, Any]) -> Outcome:
         read = await self._reader.read(action, community)
-        self._inbox.tell(read.feedback, [action.name])
-        return Outcome(read.error is None, read.error, done=read.error is None)
+        self._standing = Outcome(read.error is None, read.error, done=read.error is None)
+        await self._inbox.tell(read.feedback, [action.name])
+        return self._standing
 
 
 def tx_feedback(action: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-    """What an agent is told of its transaction. The order of the members is part of the contract."""
+    """What an agent is told of its transaction, or of what it meant to be one.
+
+    The members and their order are part of the contract. What is not of its kind is left out.
+    """
+    args, value = action.get("args"), action.get("value")
+    texts = {name: action.get(name) for name in ("communitySlug", "threadId", "contractAddress", "functionName")}
     return {
         "type": "tx_feedback",
-        "communitySlug": action.get("communitySlug"),
-        "threadId": action.get("threadId"),
-        "contractAddress": action.get("contractAddress"),
-        "functionName": action.get("functionName"),
-        "args": action.get("args") or [],
-        "value": action.get("value"),
+        **{name: text if isinstance(text, str) else None for name, text in texts.items()},
+        "args": args if isinstance(args, list) else [],
+        "value": value if isinstance(value, str | int | float) else None,
         "result": result,
     }
 
@@ -191,6 +247,8 @@ def issue_feedback(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _feedback(action: Action, outcome: Outcome) -> dict[str, Any]:
+    if action.name == "tx":
+        return tx_feedback(action.told(), {"error": outcome.error})
     named = {name: action.get(name) for name in ("threadId", "title", "status") if action.get(name) is not None}
     result = {"ok": False, "error": outcome.error}
     return {
@@ -200,6 +258,11 @@ def _feedback(action: Action, outcome: Outcome) -> dict[str, Any]:
         **named,
         "result": result,
     }
+
+
+def _transacted(came: TxResult) -> Outcome:
+    told = {"hash": came.hash, "result": came.result}
+    return Outcome(came.ok, None if came.ok else _problem(came), told, done=came.ok or _is_mined(came))
 
 
 def _problem(came: TxResult) -> str:

@@ -23,7 +23,9 @@ from trunkline.base.values import Value
 from trunkline.core.events import Envelope, Failed, TextDelta, ToolStarted, TurnEnded, UserMessage
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, ProviderError
 from trunkline.core.usage import Usage
+from trunkline.runner import config_parts
 from trunkline.runner.config import RunnerConfig
+from trunkline.runner.finishing import on_disk
 from trunkline.runner.prompting import Prompt
 from trunkline.runner.state import AgentState
 from trunkline.store import names
@@ -51,6 +53,14 @@ class Reply(Value):
     usage: Usage | None = None
 
 
+class TooLong(AgentFailed):
+    """An answer without an end. `said`: its beginning."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"The answer has more than {MAX_REPLY} characters.")
+        self.said = said[:MAX_REPLY]
+
+
 class Brain(Protocol):
     """Answers prompts."""
 
@@ -62,6 +72,7 @@ class Brain(Protocol):
         """Ask once.
 
         Raises:
+            TooLong: it does not end.
             Fault: no answer came, or not all of it in time.
         """
 
@@ -76,6 +87,7 @@ def make(config: RunnerConfig, general: Mapping[str, Any], state: AgentState, ho
         ConfigError: it cannot work as configured.
     """
     given = config.brain if config.brain is not None else _of_general(config, general)
+    where = "llm" if config.brain is None else "brain"
     kind = given.get("kind")
     match kind:
         case "scripted":
@@ -85,7 +97,7 @@ def make(config: RunnerConfig, general: Mapping[str, Any], state: AgentState, ho
             return AgentBrain(_text(given, "name"), _options(given), workspace, config.timeout_seconds)
         case str() if kind in KINDS:
             guided = kind == "local" and given.get("guided") is not False
-            model = _model(kind, given, {"force_tool": True} if guided else {})
+            model = _model(kind, given, where, {"force_tool": True} if guided else {})
             return (GuidedBrain if guided else ModelBrain)(model, config.timeout_seconds, config.max_tokens)
     shown = kind if isinstance(kind, str) else "nothing"
     raise ConfigError(
@@ -108,7 +120,7 @@ class ScriptedBrain:
         self._name = f"scripted:{sha256(jsontext.dumps(list(replies))).hexdigest()}"
 
     async def answer(self, prompt: Prompt) -> Reply:
-        place = self._state.next_number(self._name)
+        place = await on_disk(lambda: self._state.next_number(self._name))
         return Reply(self._replies[min(place, len(self._replies) - 1)])
 
     async def close(self) -> None:
@@ -158,7 +170,8 @@ class ModelBrain:
                     case TextChunk(text=text):
                         pieces.append(text)
                         length += len(text)
-                        _check(length)
+                        if length > MAX_REPLY:
+                            raise TooLong("".join(pieces))
                     case Retrying(reason=reason):
                         raise ProviderError(reason, retryable=True)
                     case Answer(content=content, usage=usage):
@@ -178,7 +191,7 @@ class GuidedBrain(ModelBrain):
         return Reply(*await guided.answer(self._model, prompt))
 
 
-def _model(kind: str, given: Mapping[str, Any], compat: Mapping[str, Any]) -> Model:
+def _model(kind: str, given: Mapping[str, Any], where: str, compat: Mapping[str, Any]) -> Model:
     from trunkline.models.providers import VARIABLES, ModelSettings
     from trunkline.models.providers import make as make_model
 
@@ -188,16 +201,18 @@ def _model(kind: str, given: Mapping[str, Any], compat: Mapping[str, Any]) -> Mo
         raise ConfigError("LiteLLM base URL missing.", hint="Set `brain.baseUrl`.")
     # A key of the environment belongs to the provider's own address.
     variable = VARIABLES[provider].get("api_key", "") if not base_url else ""
+    own_key, found_key = _text(given, "apiKey"), os.environ.get(variable)
     return make_model(
         ModelSettings(
             provider,
             model=_text(given, "model") or None,
-            api_key=_text(given, "apiKey") or os.environ.get(variable) or None,
+            api_key=own_key or found_key or None,
             base_url=base_url or None,
             region=_text(given, "region") or None,
             project=_text(given, "project") or None,
             profile=_text(given, "profile") or None,
             compat={**compat, **_options(given)},
+            key_name=f"{where}.apiKey" if own_key or not found_key else None,
         )
     )
 
@@ -299,13 +314,10 @@ class _Heard:
         if self._end is None or self._end.outcome != "success":
             problem = self._problems[-1] if self._problems else "The agent gave no answer."
             raise AgentFailed(problem)
-        _check(self._length)
-        return Reply("".join(self._pieces), self._end.usage)
-
-
-def _check(length: int) -> None:
-    if length > MAX_REPLY:
-        raise AgentFailed(f"The answer has more than {MAX_REPLY} characters.")
+        said = "".join(self._pieces)
+        if self._length > MAX_REPLY:
+            raise TooLong(said)
+        return Reply(said, self._end.usage)
 
 
 async def _in_time(work: Awaitable[T], seconds: float, who: str) -> T:
@@ -317,10 +329,11 @@ async def _in_time(work: Awaitable[T], seconds: float, who: str) -> T:
 
 
 def _text(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name)
-    return value.strip() if isinstance(value, str) else ""
+    return config_parts.text(given, name, "brain.")
 
 
 def _options(given: Mapping[str, Any]) -> Mapping[str, Any]:
     options = given.get("options")
-    return options if isinstance(options, Mapping) else {}
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigError("`brain.options` must be an object.")
+    return options or {}

@@ -121,7 +121,7 @@ def tail(path: str, most: int) -> list[dict[str, Any]]:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL_BYTES))
             lines = file.read().splitlines()
-    except OSError:
+    except (OSError, ValueError):
         return []
     entries = []
     # The first line may be half of one.

@@ -12,15 +12,17 @@ import math
 import os
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
+from urllib.parse import urlsplit
 
 from trunkline.base import jsontext
 from trunkline.base.environ_secrets import url_secrets
+from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
-from trunkline.runner import config_parts
+from trunkline.runner import config_parts, slips
 from trunkline.runner.chain.settings import TxSettings, tx_settings
-from trunkline.runner.config_parts import Table, at, table
+from trunkline.runner.config_parts import Table, at, group, table, text
 
 DEFAULT_SNS = "http://localhost:3000"
 #: Seconds for one exchange. A model may take most of a minute; what takes longer is tried again in the next cycle.
@@ -32,6 +34,14 @@ MAX_INTERVAL_SECONDS = 30 * 24 * 3600
 DEFAULT_COMMENT_LIMIT = 50
 MAX_COMMENT_LIMIT = 500
 GITHUB_API = "https://api.github.com"
+#: Bytes of a prompt: more than any model reads.
+MAX_PROMPT = 1024 * 1024
+
+#: Parts of a node's address that say which chain or which kind of node it is. All else may be a key.
+_PLAIN_WORDS = frozenset(
+    {"avalanche", "base", "blast", "celo", "erigon", "fantom", "false", "geth", "gnosis", "http", "https", "jsonrpc",
+     "linea", "main", "mantle", "node", "scroll", "true", "user", "zksync"}
+)  # fmt: skip
 
 
 class Prompts(Value):
@@ -90,11 +100,11 @@ class RunnerConfig(Value):
 
     def without_secrets(self) -> dict[str, Any]:
         """What may be kept in a file: as it was written, without the members that hold a secret."""
-        return cast("dict[str, Any]", config_parts.public(self.given))
+        return config_parts.public(self.given)
 
     def secret_parts(self) -> dict[str, Any]:
         """The rest: `merged(without_secrets(), secret_parts())` is the whole."""
-        return cast("dict[str, Any]", config_parts.secret(self.given))
+        return config_parts.secret(self.given)
 
     def redacted(self) -> dict[str, Any]:
         """What a status shows: whether there are secrets, and not which."""
@@ -129,6 +139,17 @@ class RunnerConfig(Value):
         }
 
 
+#: What a configuration may hold.
+_MEMBERS = (
+    "snsBaseUrl", "runnerToken", "agentId", "brain", "llm", "execution", "runtime", "prompts", "integrations", "log",
+    "timeoutSec", "commentLimit", "readActions", "encodedInput", "securitySensitive",
+)  # fmt: skip
+_RUNTIME = (
+    "intervalSec", "commentLimit", "maxTokens", "maxCyclesPerDay", "supplementaryPromptProfile", "runnerLauncherPort",
+    "timeoutSec", "readActions",
+)  # fmt: skip
+
+
 def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerConfig:
     """Check a configuration and fill in what is missing.
 
@@ -136,9 +157,11 @@ def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerCo
         ConfigError: it cannot work.
     """
     if not isinstance(mapping, Mapping) or not mapping:
-        raise ConfigError("Runner config is required")
-    found = _with_older_form(cast("dict[str, Any]", config_parts.resolved(mapping, environ)))
-    token, agent_id = _text(found.get("runnerToken")), _text(found.get("agentId"))
+        raise ConfigError("Runner config is required", hint="It is a JSON object.")
+    slips.refuse(mapping, _MEMBERS)
+    slips.refuse(group(mapping, "runtime"), _RUNTIME, "runtime.")
+    found = _with_older_form(config_parts.resolved(mapping, environ))
+    token, agent_id = text(found, "runnerToken"), text(found, "agentId")
     if not token:
         raise ConfigError("runnerToken is required")
     if not agent_id:
@@ -146,27 +169,27 @@ def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerCo
     brain = found.get("brain")
     if brain is not None and not isinstance(brain, Mapping):
         raise ConfigError("`brain` must be an object.", hint='Such as {"kind": "scripted", "replies": []}.')
-    api_key = _text(at(found, "llm", "apiKey"))
+    llm, runtime = group(found, "llm"), group(found, "runtime")
+    api_key = text(llm, "apiKey", "llm.")
     if brain is None and not api_key:
         raise ConfigError("securitySensitive.llmApiKey is required", hint="(or `llm.apiKey`, or a `brain`)")
-    runtime = table(found, "runtime")
     timeout = _timeout(found.get("timeoutSec", runtime.get("timeoutSec")))
     return RunnerConfig(
-        sns_base_url=_text(found.get("snsBaseUrl")).removesuffix("/") or DEFAULT_SNS,
+        sns_base_url=text(found, "snsBaseUrl").removesuffix("/") or DEFAULT_SNS,
         runner_token=token,
         agent_id=agent_id,
         brain=brain,
         llm_api_key=api_key or None,
-        llm_base_url=_text(at(found, "llm", "baseUrl")).rstrip("/") or None,
+        llm_base_url=text(llm, "baseUrl", "llm.").rstrip("/") or None,
         execution=tx_settings(found.get("execution"), timeout_seconds=timeout),
-        log=_path(found.get("log")),
+        log=_path(text(found, "log")),
         timeout_seconds=timeout,
         interval_seconds=_whole(runtime.get("intervalSec"), 1, MAX_INTERVAL_SECONDS) or DEFAULT_INTERVAL_SECONDS,
         comment_limit=_comment_limit(runtime.get("commentLimit", found.get("commentLimit"))),
         max_tokens=_whole(runtime.get("maxTokens"), 1, 2**31),
-        prompts=_prompts(table(found, "prompts"), runtime),
-        github=_github(table(found, "integrations")),
-        read_actions=found.get("readActions", runtime.get("readActions")) is True,
+        prompts=_prompts(group(found, "prompts"), runtime),
+        github=_github(group(found, "integrations")),
+        read_actions=_flag(found.get("readActions", runtime.get("readActions")), "readActions"),
         given=dict(mapping),
         found=found,
     )
@@ -183,8 +206,8 @@ def merged(base: Any, extra: Any) -> Any:
 def _with_older_form(found: dict[str, Any]) -> dict[str, Any]:
     """The same with what `encodedInput` and `securitySensitive` say in the places of today."""
     decoded = _decoded(found["encodedInput"]) if found.get("encodedInput") else {}
-    secrets = {**_filled(table(decoded, "securitySensitive")), **_filled(table(found, "securitySensitive"))}
-    runner = table(decoded, "runner")
+    secrets = {**_filled(group(decoded, "securitySensitive")), **_filled(group(found, "securitySensitive"))}
+    runner = group(decoded, "runner")
     places = (
         ("llm", "apiKey", secrets.get("llmApiKey")),
         ("execution", "privateKey", secrets.get("executionWalletPrivateKey")),
@@ -196,9 +219,9 @@ def _with_older_form(found: dict[str, Any]) -> dict[str, Any]:
         ("runtime", "supplementaryPromptProfile", runner.get("supplementaryPromptProfile")),
         ("runtime", "runnerLauncherPort", runner.get("runnerLauncherPort")),
     )
-    for group, name, value in places:
+    for place, name, value in places:
         if value is not None:
-            found[group] = {**table(found, group), name: value}
+            found[place] = {**group(found, place), name: value}
     return found
 
 
@@ -213,49 +236,61 @@ def _decoded(encoded: Any) -> Table:
 
 
 def _filled(members: Table) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if _text(value)}
+    return {name: value for name in members if (value := text(members, name, "securitySensitive."))}
 
 
 # The parts
 
 
 def _prompts(given: Table, runtime: Table) -> Prompts:
-    user = _prompt(given.get("user"), "prompts.user")
+    user = _prompt(given, "user")
     if user is not None and "{{context}}" not in user:
         raise ConfigError("`prompts.user` has no place for the context.", hint="Write `{{context}}` where it belongs.")
     return Prompts(
-        system=_prompt(given.get("system"), "prompts.system"),
+        system=_prompt(given, "system"),
         user=user,
-        append=_prompt(given.get("append"), "prompts.append"),
-        profile=_text(runtime.get("supplementaryPromptProfile") or given.get("profile")) or None,
+        append=_prompt(given, "append"),
+        profile=text(runtime, "supplementaryPromptProfile", "runtime.") or text(given, "profile", "prompts.") or None,
     )
 
 
-def _prompt(value: Any, name: str) -> str | None:
+def _prompt(given: Table, name: str) -> str | None:
     """A prompt's text; from a file if the value is `{"file": PATH}`, or one word that ends in `.md` or `.txt`."""
-    text = _text(value.get("file")) if isinstance(value, Mapping) else _text(value)
-    if not text:
+    value, where = given.get(name), f"prompts.{name}"
+    is_file = isinstance(value, Mapping)
+    found = text(value, "file", f"{where}.") if isinstance(value, Mapping) else text(given, name, "prompts.")
+    if not found:
         return None
-    if not isinstance(value, Mapping) and not (text.endswith((".md", ".txt")) and len(text.split()) == 1):
-        return text
+    if not is_file and not (found.endswith((".md", ".txt")) and len(found.split()) == 1):
+        return found
     try:
-        with open(os.path.expanduser(text), encoding="utf-8") as file:
-            return file.read()
+        contents = read_regular(os.path.expanduser(found), MAX_PROMPT)
+        if contents.cut:
+            raise ConfigError(f"`{where}`: the file `{found}` has more than {MAX_PROMPT} bytes.")
+        return contents.data.decode("utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"`{name}`: the file `{text}` cannot be read: {reason}.") from None
+        raise ConfigError(f"`{where}`: the file `{found}` cannot be read: {reason}.") from None
 
 
 def _github(given: Table) -> Github:
-    url = _text(given.get("githubApiUrl")).rstrip("/") or GITHUB_API
+    url = text(given, "githubApiUrl", "integrations.").rstrip("/") or GITHUB_API
     if not url.startswith(("http://", "https://")):
         raise ConfigError("`integrations.githubApiUrl` is no address.", hint=f"The usual one is `{GITHUB_API}`.")
-    return Github(_text(given.get("githubIssueToken")) or None, url)
+    return Github(text(given, "githubIssueToken", "integrations.") or None, url)
 
 
-def _path(value: Any) -> str | None:
-    text = _text(value)
-    return os.path.abspath(os.path.expanduser(text)) if text else None
+def _path(given: str) -> str | None:
+    # No file can have such a name, and nobody who means it would see why.
+    if "\0" in given or any("\ud800" <= char <= "\udfff" for char in given):
+        raise ConfigError("`log` is no path: it has a NUL or half a character in it.")
+    return os.path.abspath(os.path.expanduser(given)) if given else None
+
+
+def _flag(value: Any, name: str) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise ConfigError(f"`{name}` must be true or false.")
+    return bool(value)
 
 
 def _timeout(value: Any) -> float:
@@ -300,7 +335,15 @@ def _secret_values(config: RunnerConfig) -> Iterator[str]:
     yield config.github.token or ""
     yield _text(at(config.found, "execution", "alchemyApiKey"))
     if config.execution is not None:
-        yield from config.execution.secrets()
+        yield from _of_a_node(config.execution)
     # What an address holds of a key is secret; the rest of it is what one looks for in a log.
-    for text in config_parts.values(config_parts.secret(config.found)):
-        yield from url_secrets(text) if "://" in text else (text,)
+    for value in config_parts.values(config_parts.secret(config.found)):
+        yield from url_secrets(value) if "://" in value else (value,)
+
+
+def _of_a_node(settings: TxSettings) -> Iterator[str]:
+    """The wallet's key, and what may be one in the node's address: there even a short one has digits."""
+    parts = urlsplit(settings.rpc_url)
+    plain = {*_PLAIN_WORDS, parts.username} if parts.password else _PLAIN_WORDS
+    short = (part for part in parts.path.split("/") if any(map(str.isdigit, part)))
+    yield from (each for each in (*settings.secrets(), *short) if each not in plain)

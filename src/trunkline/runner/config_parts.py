@@ -31,26 +31,55 @@ def at(mapping: Table, *names: str) -> Any:
     return mapping.get(names[-1])
 
 
-def resolved(given: Any, environ: Mapping[str, str]) -> Any:
+def group(mapping: Table, name: str) -> Table:
+    """A member that is an object; an empty one if it is not there.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    found = mapping.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"`{name}` must be an object.")
+    return found
+
+
+def text(mapping: Table, name: str, where: str = "") -> str:
+    """A member that is a text, without white space around it; an empty one if it is not there.
+
+    Args:
+        where: what it is a member of, with a dot behind it.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    found = mapping.get(name)
+    if found is not None and not isinstance(found, str):
+        raise ConfigError(f"`{where}{name}` must be a text.")
+    return (found or "").strip()
+
+
+def resolved(given: Table, environ: Mapping[str, str]) -> dict[str, Any]:
     """The same with the values that references to the environment stand for.
 
     Raises:
         ConfigError: there is no such variable.
     """
-    if not isinstance(given, Mapping):
-        return given
-    found = {}
+    found: dict[str, Any] = {}
     for name, member in given.items():
-        if name not in _OPAQUE and _is_reference(member):
+        if name in _OPAQUE or not isinstance(member, Mapping):
+            found[name] = member
+        elif _is_reference(member):
             found[name] = _looked_up(name, member[_REFERENCE], environ)
         else:
-            found[name] = member if name in _OPAQUE else resolved(member, environ)
+            found[name] = resolved(member, environ)
     return found
 
 
-def public(given: Table) -> Table:
+def public(given: Table) -> dict[str, Any]:
     """What is no secret."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, member in given.items():
         if _is_secret(name, member):
             continue
@@ -58,9 +87,9 @@ def public(given: Table) -> Table:
     return found
 
 
-def secret(given: Table) -> Table:
+def secret(given: Table) -> dict[str, Any]:
     """What is, in its place."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, member in given.items():
         if _is_secret(name, member):
             found[name] = member

@@ -6,26 +6,28 @@
 4. Check the decision, and carry out its actions in order.
 
 A cycle fails if the network or the brain cannot be asked, or if the decision has no valid action. An action that fails
-is its own result. Each exchange has its time limit, so a cycle ends.
+is its own result. Each exchange has its time limit, so a cycle ends. One that is told to end still has a result for
+every element of its decision.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.core.usage import Usage
 from trunkline.runner import brains, contract, decision, prompting
-from trunkline.runner.actions import Hands, Outcome, issue_feedback, tx_feedback
-from trunkline.runner.brains import Brain, Reply
+from trunkline.runner.actions import NOT_CARRIED_OUT, Hands, Outcome, issue_feedback, tx_feedback
+from trunkline.runner.brains import Brain, Reply, TooLong
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.contract import Action, Invalid
 from trunkline.runner.decision import Decision, NoDecision
+from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.github import Issues
 from trunkline.runner.inbox import Inbox
 from trunkline.runner.reconciling import Writes
@@ -152,7 +154,7 @@ class Runner:
         if parts.performer is not None:
             closing.append(parts.performer.close())
         await asyncio.gather(*closing, return_exceptions=True)
-        parts.state.close()
+        await on_disk(parts.state.close)
 
     # The steps
 
@@ -178,24 +180,40 @@ class Runner:
         parts = self._parts
         await parts.writes.reconcile(handle, communities)
         for news in await parts.issues.settle():
-            parts.inbox.tell(issue_feedback(news), ["create_thread"])
+            await parts.inbox.tell(issue_feedback(news), ["create_thread"])
         if parts.performer is not None:
-            for settled in await parts.performer.settle():
-                parts.inbox.tell(tx_feedback(settled.action, settled.outcome.result), ["tx"])
+            await self._settle_transactions(parts.performer)
+
+    async def _settle_transactions(self, performer: TxPerformer) -> None:
+        found = await performer.settle()
+        if not found:
+            return
+
+        async def tell() -> None:
+            for settled in found:
+                await self._parts.inbox.tell(tx_feedback(settled.action, settled.outcome.result), ["tx"])
+            performer.received()
+
+        await finished(tell())
 
     async def _ask(self, agent: Mapping[str, Any], context: Mapping[str, Any], assigned: Any) -> Reply:
         parts = self._parts
         brain = await self._thinking(agent)
-        waiting = parts.inbox.waiting()
+        waiting = await parts.inbox.waiting()
         prompt = prompting.build(
             parts.config.prompts,
             parts.secrets.data(prompting.narrowed(context, assigned, [item.data for item in waiting])),
             reading=parts.config.read_actions,
             window=brain.window,
         )
-        reply = await brain.answer(prompt)
+        try:
+            reply = await brain.answer(prompt)
+        except TooLong as error:
+            self._note(output=error.said[:MAX_OUTPUT])
+            await self._log((), error.said)
+            raise
         # The brain has seen it, whatever it made of it.
-        parts.inbox.told(waiting)
+        await parts.inbox.told(waiting)
         self._note(output=reply.text[:MAX_OUTPUT], usage=reply.usage)
         return reply
 
@@ -206,17 +224,32 @@ class Runner:
             # In a thread: to mend a decision may take a second.
             decided = await asyncio.to_thread(decision.read, reply.text)
         except (NoDecision, Fault) as error:
-            parts.log.append("agent_to_runner", (), reply.text)
-            parts.inbox.tell({"type": "decision_feedback", "error": str(error), "dropped": []}, ())
+            await self._log((), reply.text)
+            await parts.inbox.tell({"type": "decision_feedback", "error": str(error), "dropped": []}, ())
             raise
-        parts.log.append("agent_to_runner", decision.action_types(decided), reply.text)
+        await self._log(decision.action_types(decided), reply.text)
         return decided
+
+    async def _log(self, action_types: Sequence[str], said: str) -> None:
+        await on_disk(lambda: self._parts.log.append("agent_to_runner", action_types, said))
 
     async def _act(self, decided: Decision, communities: Mapping[str, Mapping[str, Any]]) -> None:
         checked = contract.check(decided.elements, communities, reading=self._parts.config.read_actions)
         if decided.cut:
             checked.append(Invalid(None, CUT_OFF))
-        self._tell_dropped(checked)
+        try:
+            await self._carry_out(checked, decided, communities)
+        except asyncio.CancelledError:
+            for each in checked[len(self._report.results) :]:
+                self._add(
+                    _result(each, Outcome(False, NOT_CARRIED_OUT)) if isinstance(each, Action) else _dropped(each)
+                )
+            raise
+
+    async def _carry_out(
+        self, checked: list[Action | Invalid], decided: Decision, communities: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        await self._tell_dropped(checked, decided)
         if not any(isinstance(each, Action) for each in checked):
             for each in checked:
                 self._add(_dropped(each))
@@ -224,31 +257,38 @@ class Runner:
             raise _Failure(f"{NO_VALID}: {reason}")
         for each in checked:
             if isinstance(each, Action):
-                outcome = await self._performed(each, communities[each.community_slug])
-                self._add(_result(each, outcome), each.told() if outcome.done else None)
+                await self._perform(each, communities[each.community_slug])
             else:
                 self._add(_dropped(each))
 
-    async def _performed(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+    async def _perform(self, action: Action, community: Mapping[str, Any]) -> None:
+        """Carry out an action, and add its result, whatever interrupts it."""
+        hands = self._parts.hands
+        outcome: Outcome | None = None
         try:
-            return await self._parts.hands.perform(action, community)
+            outcome = await hands.perform(action, community)
         except Exception as error:  # one action that fails leaves the others their chance
             logger.debug("an action failed", exc_info=True)
-            return Outcome(False, str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}")
+            outcome = hands.standing(str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}")
+        finally:
+            outcome = hands.standing() if outcome is None else outcome
+            self._add(_result(action, outcome), action.told() if outcome.done else None)
 
-    def _tell_dropped(self, checked: list[Action | Invalid]) -> None:
-        dropped = [
-            {"index": index, "action": each.name, "error": each.reason}
-            for index, each in enumerate(checked)
-            if isinstance(each, Invalid)
-        ]
+    async def _tell_dropped(self, checked: list[Action | Invalid], decided: Decision) -> None:
+        inbox = self._parts.inbox
         if not checked:
             error = f"{NO_VALID}: it is empty."
-            self._parts.inbox.tell({"type": "decision_feedback", "error": error, "dropped": []}, ())
-        elif dropped:
-            names = dict.fromkeys(str(each["action"]) for each in dropped if each["action"])
-            payload = {"type": "decision_feedback", "error": None, "dropped": dropped[:MAX_REASONS]}
-            self._parts.inbox.tell(payload, list(names))
+            await inbox.tell({"type": "decision_feedback", "error": error, "dropped": []}, ())
+        dropped = [(index, each) for index, each in enumerate(checked) if isinstance(each, Invalid)][:MAX_REASONS]
+        others = [
+            {"index": index, "action": each.name, "error": each.reason} for index, each in dropped if each.name != "tx"
+        ]
+        if others:
+            names = dict.fromkeys(str(each["action"]) for each in others if each["action"])
+            await inbox.tell({"type": "decision_feedback", "error": None, "dropped": others}, list(names))
+        for index, each in dropped:
+            if each.name == "tx":
+                await inbox.tell(tx_feedback(decided.elements[index], {"error": each.reason}), ["tx"])
 
     async def _thinking(self, agent: Mapping[str, Any]) -> Brain:
         """The brain. One that the network's data describes is made anew when they change."""

@@ -195,9 +195,12 @@ class Engine:
         self._error = report.error
         self._refused = report.status in _REFUSED
         if report.error is None:
+            if self._breaker.failures:
+                logger.warning("The runner of `%s` works again.", self.config.agent_id)
             self._succeeded = time.time()
             self._breaker.succeeded()
         else:
+            logger.warning("A cycle of `%s` failed: %s", self.config.agent_id, self._secrets.text(report.error))
             self._breaker.failed(refused=self._refused)
 
     def status(self) -> dict[str, Any]:

@@ -19,19 +19,28 @@ from trunkline.runner.budget import Budget
 from trunkline.runner.config import RunnerConfig, merged, normalise
 from trunkline.runner.cycle import CycleReport
 from trunkline.runner.engine import Cycles, Engine
+from trunkline.runner.finishing import on_disk
 from trunkline.runner.keys import Keys
 from trunkline.runner.known import KnownAgent, KnownAgents
 from trunkline.tools.threads import in_thread
 
 #: How long `start` waits for the first cycle. Callers give up sooner or later; the cycle goes on.
 FIRST_CYCLE_SECONDS = 20.0
+#: How much longer it waits for the keyring, which answers in milliseconds unless somebody must unlock it.
+KEYRING_SECONDS = 1.0
 
 WAITING = "waiting for secrets"
 HELD = "Another launcher of this home runs it."
+ENDING = "The launcher is being stopped."
+STOPPED_MEANWHILE = "The agent was stopped while it was started."
 
 
 class AlreadyRunning(Exception):
     """The agent is running, or about to."""
+
+
+class NotStarted(Exception):
+    """The agent was started, and does not run: somebody stopped it, or the launcher."""
 
 
 class UnknownAgent(Exception):
@@ -88,6 +97,8 @@ class Fleet:
         self._locks: dict[str, asyncio.Lock] = {}
         """Who starts, changes or stops an agent has its lock."""
         self._closing = False
+        self._opening_once = asyncio.Lock()
+        self._saving: set[asyncio.Task[None]] = set()
 
     async def restore(self) -> None:
         """Know the agents of earlier launchers again, and run those that were running.
@@ -108,16 +119,25 @@ class Fleet:
 
         Raises:
             AlreadyRunning: it is.
+            NotStarted: it was stopped meanwhile.
             ConfigError: it cannot work as configured.
         """
-        config = await self._configured(given)
-        agent_id, lock = config.agent_id, self._lock(config.agent_id)
+        whole = await self._whole(given)
+        self._check_ending()
+        agent_id = _named(whole)
+        lock = self._lock(agent_id)
         # Reserved before anything is waited for: of two that come at once, one is refused.
         if agent_id in self.engines or lock.locked():
             raise AlreadyRunning(f"Runner is already running for agent {agent_id}")
         async with lock:
-            engine = await self._begin(config)
-        await asyncio.gather(self._save(config), engine.first_cycle(FIRST_CYCLE_SECONDS))
+            engine = await self._begin(await _checked(whole))
+        saving = self._save_beside(engine.config)
+        await engine.first_cycle(FIRST_CYCLE_SECONDS)
+        await asyncio.wait({saving}, timeout=KEYRING_SECONDS)
+        self._check_ending()
+        # Another engine may have taken its place: then its configuration was changed.
+        if agent_id not in self.engines or not self.engines[agent_id].running:
+            raise NotStarted(STOPPED_MEANWHILE)
         return agent_id
 
     async def stop(self, agent_id: str | None = None) -> None:
@@ -129,6 +149,9 @@ class Fleet:
         """Stop all for now: after a restart they run again. Nothing is started any more."""
         self._closing = True
         await asyncio.gather(*map(self._end, list(self.engines)), *(each.stop() for each in list(self._once.values())))
+        for saving in self._saving:
+            saving.cancel()
+        await asyncio.gather(*self._saving, return_exceptions=True)
 
     async def configure(self, agent_id: str | None, change: Mapping[str, Any]) -> None:
         """Change a part of a running agent's configuration. It goes on at once with the new one.
@@ -140,14 +163,14 @@ class Fleet:
         agent_id = self._engine(agent_id).config.agent_id
         async with self._lock(agent_id):
             engine = self._engine(agent_id)
-            config = _checked(merged(engine.config.given, change))
+            config = await _checked(merged(engine.config.given, change))
             if config.agent_id != agent_id:
                 raise ConfigError("`agentId` cannot be changed.", hint="Stop this agent, and start the other one.")
             fresh = await self._made(config)
             await engine.stop()
             self.engines[agent_id] = fresh
             self._go(fresh)
-        await self._save(config)
+        await asyncio.wait({self._save_beside(config)}, timeout=KEYRING_SECONDS)
 
     async def run_once(self, agent_id: str | None, given: Mapping[str, Any] | None) -> CycleReport:
         """Run one cycle now: of an agent that is running, or of one that this configuration describes.
@@ -158,11 +181,14 @@ class Fleet:
         """
         if given is None:
             return await self._engine(agent_id).run_once()
-        config = await self._configured(given)
-        engine = self.engines.get(config.agent_id) or self._once.get(config.agent_id)
-        if engine is not None:
+        config = await _checked(await self._whole(given))
+        async with self._opening_once:
+            engine = self.engines.get(config.agent_id) or self._once.get(config.agent_id)
+            is_ours = engine is None
+            if engine is None:
+                engine = self._once[config.agent_id] = await self._opened(config)
+        if not is_ours:
             return await engine.run_once()
-        engine = self._once[config.agent_id] = self._opened(config)
         try:
             return await engine.run_once()
         finally:
@@ -184,7 +210,7 @@ class Fleet:
                 self.resting[agent_id] = Resting(known, _waits_for(missing), tuple(missing))
                 return
             try:
-                await self._begin(_checked(whole))
+                await self._begin(await _checked(whole))
                 self.kept[agent_id] = True
             except (AlreadyRunning, Fault, OSError) as error:
                 self.resting[agent_id] = Resting(known, str(error))
@@ -210,7 +236,7 @@ class Fleet:
 
     async def _made(self, config: RunnerConfig) -> Engine:
         """An engine whose agent is known on disk."""
-        engine = self._opened(config)
+        engine = await self._opened(config)
         try:
             await in_thread(lambda _: self._known.keep(_known(config)))
         except BaseException:
@@ -218,12 +244,12 @@ class Fleet:
             raise
         return engine
 
-    def _opened(self, config: RunnerConfig) -> Engine:
+    async def _opened(self, config: RunnerConfig) -> Engine:
         place = self.place
         budget = self._budgets.setdefault(config.agent_id, Budget())
         known = secrets.known(config.secrets(), os.environ)
         try:
-            runner = (place.make or _runner)(config, place.home, self.port)
+            runner = await on_disk(lambda: (place.make or _runner)(config, place.home, self.port))
         except ConfigError as error:
             raise ConfigError(known.text(str(error))) from None
         return Engine(config, known, runner, patience=place.patience, budget=budget)
@@ -252,17 +278,29 @@ class Fleet:
             self._known.let_go(agent_id)
             self.resting[agent_id] = Resting(_known(engine.config), last=engine.status())
 
-    async def _configured(self, given: Mapping[str, Any]) -> RunnerConfig:
+    async def _whole(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A configuration; one of secrets alone is completed by what is known of the agent."""
         agent_id = given.get("agentId")
         resting = self.resting.get(agent_id.strip()) if isinstance(agent_id, str) else None
         if resting is None or not parting.is_only_secrets(given):
-            return _checked(given)
+            return given
         known = resting.known
         kept = await self._keys.load(known.agent_id) if known.secrets else None
-        whole = merged(merged(known.config, kept or {}), given)
+        whole: Mapping[str, Any] = merged(merged(known.config, kept or {}), given)
         if missing := parting.missing(whole, known.secrets):
             raise ConfigError(_waits_for(missing))
-        return _checked(whole)
+        return whole
+
+    def _check_ending(self) -> None:
+        if self._closing:
+            raise NotStarted(ENDING)
+
+    def _save_beside(self, config: RunnerConfig) -> asyncio.Task[None]:
+        """Nobody waits long for a keyring; what it keeps later is kept, too."""
+        saving = asyncio.create_task(self._save(config), name=f"secrets of {config.agent_id}")
+        self._saving.add(saving)
+        saving.add_done_callback(self._saving.discard)
+        return saving
 
     async def _save(self, config: RunnerConfig) -> None:
         secret = parting.parted(config).secret
@@ -286,10 +324,16 @@ def _runner(config: RunnerConfig, home: str, port: int | None) -> Cycles:
     return open_runner(config, home=home, port=port)
 
 
-def _checked(given: Mapping[str, Any]) -> RunnerConfig:
-    """A configuration, or what is wrong with it without what is secret in it."""
+def _named(given: Mapping[str, Any]) -> str:
+    """Whose configuration it is, as far as it says so."""
+    found = config_parts.resolved({"agentId": given.get("agentId")}, os.environ)["agentId"]
+    return found.strip() if isinstance(found, str) else ""
+
+
+async def _checked(given: Mapping[str, Any]) -> RunnerConfig:
+    """A configuration, or what is wrong with it without what is secret in it. Its prompts may be in files."""
     try:
-        return normalise(given)
+        return await in_thread(lambda _: normalise(given))
     except ConfigError as error:
         known = secrets.Secrets(config_parts.values(config_parts.secret(given)))
         raise ConfigError(known.text(str(error))) from None

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 from trunkline.base import http, jsontext
 from trunkline.base.values import Value
 from trunkline.runner.config import Github
+from trunkline.runner.finishing import on_disk
 from trunkline.runner.state import AgentState
 from trunkline.wires.sns.drive import Sns, SnsError
 
@@ -84,15 +85,15 @@ class Issues:
         repository = repository_of(report.community.get("githubRepositoryUrl"))
         if repository is None:
             return {"ok": False, "error": _NO_REPOSITORY}
-        if self._state.issue(report.subject) is not None:
+        if await on_disk(lambda: self._state.issue(report.subject)) is not None:
             return {"ok": False, "error": _MADE_ALREADY}
         known = {"repository": repository, "threadId": report.thread_id, "commentId": report.comment_id}
-        self._state.set_issue(report.subject, "making", known)
+        await self._set(report.subject, "making", known)
         try:
             made = await self._ask("POST", f"/repos/{repository}/issues", _issue(report))
         except _Failed as error:
             if not error.sent:
-                self._state.drop_issue(report.subject)
+                await on_disk(lambda: self._state.drop_issue(report.subject))
                 return {"ok": False, "error": str(error)}
             return {"ok": False, "error": f"{error} {_UNKNOWN}"}
         return await self._made(report.subject, known, made)
@@ -102,26 +103,32 @@ class Issues:
         if self._settings.token is None:
             return []
         news = []
-        for subject, known in self._state.issues("making")[:MAX_SETTLED]:
+        for subject, known in await self._so_far("making"):
             try:
                 made = await self._find(known)
             except _Failed:
                 continue
             if made is None:
-                self._state.set_issue(subject, "lost", known)
+                await self._set(subject, "lost", known)
                 news.append({**_told(known), "ok": False, "error": "The issue was not made."})
             else:
                 news.append(await self._made(subject, known, made))
-        for subject, known in self._state.issues("made")[:MAX_SETTLED]:
+        for subject, known in await self._so_far("made"):
             result = await self._mark(subject, known)
             if result["ok"]:
                 news.append(result)
         return news
 
+    async def _set(self, subject: str, state: str, known: dict[str, Any]) -> None:
+        await on_disk(lambda: self._state.set_issue(subject, state, known))
+
+    async def _so_far(self, state: str) -> list[tuple[str, dict[str, Any]]]:
+        return (await on_disk(lambda: self._state.issues(state)))[:MAX_SETTLED]
+
     async def _made(self, subject: str, known: dict[str, Any], made: Any) -> dict[str, Any]:
         number, url = (made.get("number"), made.get("html_url")) if isinstance(made, Mapping) else (None, None)
         known = {**known, "issueNumber": number, "issueUrl": url}
-        self._state.set_issue(subject, "made", known)
+        await self._set(subject, "made", known)
         return await self._mark(subject, known)
 
     async def _mark(self, subject: str, known: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +140,7 @@ class Issues:
                 await self._sns.mark_issued(comment_id=known["commentId"])
         except SnsError as error:
             return {**_told(known), "ok": False, "error": str(error)}
-        self._state.set_issue(subject, "marked", known)
+        await self._set(subject, "marked", known)
         return {**_told(known), "ok": True}
 
     async def _find(self, known: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -203,7 +210,7 @@ def repository_of(url: Any) -> str | None:
 
 async def _read(response: httpx.Response) -> Any:
     data = bytearray()
-    async for piece in response.aiter_raw():
+    async for piece in response.aiter_bytes():
         data += piece
         if len(data) > MAX_ANSWER:
             raise ValueError(f"the answer has more than {MAX_ANSWER} bytes")

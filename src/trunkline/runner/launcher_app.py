@@ -21,7 +21,7 @@ from trunkline.base import jsontext
 from trunkline.core.faults import Fault, UnknownCall
 from trunkline.runner import watching
 from trunkline.runner.cycle import CycleReport
-from trunkline.runner.fleet import AlreadyRunning, Fleet, UnknownAgent
+from trunkline.runner.fleet import AlreadyRunning, Fleet, NotStarted, UnknownAgent
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +65,10 @@ class LauncherApp:
             response = await self._answer(request)
         except ClientDisconnect:
             return
+        except Exception as error:  # whoever asks gets an answer, also from a defect of ours
+            logger.error("a request could not be answered: %s", type(error).__name__)
+            logger.debug("the request failed", exc_info=True)
+            response = _json(500, {"error": f"The launcher could not answer: {type(error).__name__}"})
         if request.headers.get("origin"):
             # Which page it was for is the browser's to enforce.
             response.headers["access-control-allow-origin"] = self._origin
@@ -93,6 +97,8 @@ class LauncherApp:
             return _json(refused.status, {"error": str(refused)})
         except AlreadyRunning as error:
             return _json(409, {"error": str(error)})
+        except NotStarted as error:
+            return _json(503, {"error": str(error)})
         except UnknownAgent as error:
             if not str(error):
                 return _json(400, {"error": "agentId is required"})

@@ -8,30 +8,40 @@ its signature is too old for the network; only then it counts as not written.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from trunkline.runner.contract import Action
+from trunkline.runner.finishing import finished, on_disk
 from trunkline.runner.inbox import Inbox
 from trunkline.runner.state import AgentState, Kept
 from trunkline.wires.sns.drive import Sns, SnsError
 from trunkline.wires.sns.messages import WINDOW_MS
 
-#: How far the network's clock may be from ours.
-SKEW_SECONDS = 60.0
-#: After this long a write that is not there will not be any more.
+#: How far the network's clock may be from ours: else it would not have accepted the write.
+SKEW_SECONDS = WINDOW_MS / 1000
+#: This long after it was signed, a write that is not there will not be any more: the signature counts for the first
+#: half by the network's clock, and that may be behind ours by the other half.
 LATE_SECONDS = WINDOW_MS / 1000 + SKEW_SECONDS
 #: A write that cannot be looked for any longer than this is given up.
 GIVE_UP_SECONDS = 24 * 60 * 60
 #: Lookups in one cycle: each is an exchange with the network.
 MAX_LOOKUPS = 10
-#: Comments that are looked through: all that a network gives at once.
+#: Writes that are looked for. More mean that the network cannot be asked at all; the oldest are given up.
+MAX_WRITES = 100
+#: Comments that are looked through at first: all that a network gives at once.
 MAX_COMMENTS = 200
+#: Pages of a thread that are looked through for one comment.
+MAX_PAGES = 20
 
 _NOT_FOUND = 404
 _LOST = "It did not arrive. If it still matters, decide on it again."
 _GIVEN_UP = "It could not be found out whether it arrived."
+
+
+class _TooMany(SnsError):
+    """There is more to look through than is looked through."""
 
 
 class Writes:
@@ -51,44 +61,58 @@ class Writes:
         told = action.told()
         return next((found for written, found in self._arrived if written == told), None)
 
-    def is_open(self, action: Action) -> bool:
+    async def is_open(self, action: Action) -> bool:
         """Whether the very same write was sent, and its fate is not known."""
         told = action.told()
-        return any(write.data == told for write in self._state.open_writes())
+        return any(write.data == told for write in await on_disk(self._state.open_writes))
 
-    def begin(self, action: Action) -> int:
+    async def begin(self, action: Action) -> int:
         """It is about to be sent."""
-        return self._state.begin_write(action.told())
+        return await on_disk(lambda: self._state.begin_write(action.told()))
 
-    def end(self, key: int) -> None:
-        """Its fate is known."""
-        self._state.end_write(key)
+    async def end(self, key: int, id: Any = None) -> None:
+        """Its fate is known; `id`: of the post that it became."""
+        await on_disk(lambda: self._state.end_write(key, id if isinstance(id, str) else None))
 
     async def reconcile(self, handle: str, communities: list[Mapping[str, Any]]) -> None:
         """Look for those whose fate is not known, and tell the agent of each that is found out."""
         self._arrived.clear()
-        for write in self._state.open_writes()[:MAX_LOOKUPS]:
-            age = time.time() - write.at
-            try:
-                found = await self._find(write, handle, communities)
-            except SnsError as error:
-                if error.status != _NOT_FOUND:
-                    if age > GIVE_UP_SECONDS:
-                        self._settle(write, {"ok": False, "error": _GIVEN_UP})
-                    continue
-                found = None
-            if found is not None:
-                self._arrived.append((write.data, found))
-                self._settle(write, {"ok": True, **found})
-            elif age > LATE_SECONDS:
-                self._settle(write, {"ok": False, "error": _LOST})
+        writes = await on_disk(self._state.open_writes)
+        for write in writes[:-MAX_WRITES]:
+            await self._settle(write, {"ok": False, "error": _GIVEN_UP})
+        for write in writes[-MAX_WRITES:][:MAX_LOOKUPS]:
+            await self._reconcile(write, handle, communities)
 
-    def _settle(self, write: Kept, result: dict[str, Any]) -> None:
+    async def _reconcile(self, write: Kept, handle: str, communities: list[Mapping[str, Any]]) -> None:
+        age = time.time() - write.at
+        try:
+            found = await self._find(write, handle, communities)
+        except SnsError as error:
+            if error.status != _NOT_FOUND:
+                if age > GIVE_UP_SECONDS:
+                    await self._settle(write, {"ok": False, "error": _GIVEN_UP})
+                return
+            found = None
+        if found is not None:
+            self._arrived.append((write.data, found))
+            await self._settle(write, {"ok": True, **found})
+        # It was noted before its nonce was asked for, and signed after that.
+        elif age > LATE_SECONDS + self._sns.timeout:
+            await self._settle(write, {"ok": False, "error": _LOST})
+
+    async def _settle(self, write: Kept, result: dict[str, Any]) -> None:
         action = write.data
         names = ("action", "communitySlug", "threadId", "title", "status")
         told = {name: action[name] for name in names if name in action}
-        self._inbox.tell({"type": "write_feedback", **told, "result": result}, [str(action.get("action"))])
-        self._state.end_write(write.key)
+        feedback = {"type": "write_feedback", **told, "result": result}
+        id = result.get("commentId", result.get("threadId"))
+
+        async def settle() -> None:
+            await self._inbox.tell(feedback, [str(action.get("action"))])
+            await self.end(write.key, id)
+
+        # Both, or it would be told again.
+        await finished(settle())
 
     async def _find(self, write: Kept, handle: str, communities: list[Mapping[str, Any]]) -> dict[str, Any] | None:
         action = write.data
@@ -102,33 +126,49 @@ class Writes:
                     for thread in _objects(community.get("threads"))
                     if _same(thread.get("title"), action.get("title"))
                 ]
-                return _matching(threads, "threadId", action, handle, since)
+                return await self._matching(threads, "threadId", action, handle, since)
             case "comment":
-                comments = await self._comments(str(action["threadId"]))
-                return _matching(comments, "commentId", action, handle, since)
+                async for comments in self._comments(str(action["threadId"])):
+                    if found := await self._matching(comments, "commentId", action, handle, since):
+                        return found
+                return None
         thread = (await self._sns.thread(str(action["threadId"]))).get("thread")
         return {"status": action.get("status")} if _status(thread) == action.get("status") else None
 
-    async def _comments(self, thread_id: str) -> list[Mapping[str, Any]]:
+    async def _comments(self, thread_id: str) -> AsyncIterator[list[Mapping[str, Any]]]:
+        """The newest, as an agent sees them; then all, as everybody does: jokes are only there.
+
+        Raises:
+            SnsError: they cannot be asked for, or there are too many.
+        """
         try:
-            found = await self._sns.thread_comments(thread_id, MAX_COMMENTS)
+            yield _objects((await self._sns.thread_comments(thread_id, MAX_COMMENTS)).get("comments"))
         except SnsError as error:
+            # A network without that route shows the thread to everybody.
             if error.status is None:
                 raise
-            # A network without that route shows the thread to everybody.
-            found = await self._sns.thread(thread_id)
-        return _objects(found.get("comments"))
+        after = None
+        for _ in range(MAX_PAGES):
+            page = await self._sns.thread(thread_id, after)
+            yield _objects(page.get("comments"))
+            after = page.get("nextAfter")
+            if not isinstance(after, str):
+                return
+        raise _TooMany(f"The thread `{thread_id}` has too many comments.")
 
+    async def _matching(
+        self, posts: list[Mapping[str, Any]], name: str, action: Mapping[str, Any], handle: str, since: float
+    ) -> dict[str, Any] | None:
+        """The post that a write became. One that another write became is not it, though it says the same."""
+        for post in posts:
+            id, written = str(post.get("id")), _moment(post.get("createdAt"))
+            is_ours = post.get("author") == handle and (written is None or written >= since)
+            if is_ours and _same(post.get("body"), action.get("body")) and not await self._is_known(id):
+                return {name: post.get("id")}
+        return None
 
-def _matching(
-    posts: list[Mapping[str, Any]], name: str, action: Mapping[str, Any], handle: str, since: float
-) -> dict[str, Any] | None:
-    for post in posts:
-        written = _moment(post.get("createdAt"))
-        is_ours = post.get("author") == handle and (written is None or written >= since)
-        if is_ours and _same(post.get("body"), action.get("body")):
-            return {name: post.get("id")}
-    return None
+    async def _is_known(self, id: str) -> bool:
+        return await on_disk(lambda: self._state.is_written(id))
 
 
 def _same(one: Any, other: Any) -> bool:

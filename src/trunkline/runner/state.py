@@ -1,7 +1,7 @@
 """What one agent's runner remembers between cycles and restarts: feedback, writes on their way, issues, marks.
 
 A small SQLite database, private to its owner, in `runner/agents/` of the state directory. What a method did is on the
-disk when it returns. Several processes may use it; `turn` lets one cycle run at a time.
+disk when it returns. Several processes and threads may use it; `turn` lets one cycle run at a time.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -21,15 +22,16 @@ from trunkline.store import locks, names
 from trunkline.store.explaining import explained
 from trunkline.store.migrations import NewerDatabase, migrate
 
-#: How long to wait for another process's transaction, which takes milliseconds.
-BUSY_SECONDS = 5.0
+#: How long to wait for another process's transaction, which takes milliseconds. Less than a cycle that was told to end
+#: may take to do so.
+BUSY_SECONDS = 2.0
 #: How often a cycle of another process is looked after. It takes seconds.
 LOOK_SECONDS = 0.05
 
 #: Feedback that waits to be told. A model that does not answer for days gets the newest.
 MAX_FEEDBACK = 200
-#: Writes whose fate is not known. More mean that the network cannot be asked at all; the oldest are given up.
-MAX_WRITES = 100
+#: Posts that are known to be answered. More than an agent writes while one of its writes is looked for.
+MAX_WRITTEN = 5000
 
 # Texts are blobs: SQLite's text cannot hold lone surrogates.
 MIGRATIONS = (
@@ -39,7 +41,13 @@ MIGRATIONS = (
         "CREATE TABLE issues (subject BLOB PRIMARY KEY, state TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID",
         "CREATE TABLE marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     ),
+    ("CREATE TABLE written (key INTEGER PRIMARY KEY AUTOINCREMENT, id BLOB NOT NULL UNIQUE)",),
 )
+
+#: Leaves the newest rows of a table. (Keys may have gaps: what was removed does not count.)
+_NEWEST = "DELETE FROM {0} WHERE key NOT IN (SELECT key FROM {0} ORDER BY key DESC LIMIT ?)"
+
+_Step = tuple[str, tuple[Any, ...]]
 
 
 class Kept(Value):
@@ -51,7 +59,7 @@ class Kept(Value):
 
 
 class AgentState:
-    """The memory of one agent. Belongs to the thread that made it. Close it when done."""
+    """The memory of one agent. Its methods wait for the disk: call them in a thread. Close it when done."""
 
     def __init__(self, home: str, agent_id: str) -> None:
         """Open the database, or make it.
@@ -60,10 +68,13 @@ class AgentState:
             ConfigError: it cannot be opened, or a newer version made it.
         """
         self.path = os.path.join(home, "runner", "agents", f"{names.file_name(agent_id)}.db")
+        self._one_at_a_time = threading.Lock()
         with self._explained():
             paths.ensure_dir(os.path.dirname(self.path))
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE))
-            self._connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = FULL")
@@ -76,8 +87,9 @@ class AgentState:
                 raise
 
     def close(self) -> None:
-        """Let go of it. Idempotent."""
-        self._connection.close()
+        """Let go of it, after what is under way. Idempotent."""
+        with self._one_at_a_time:
+            self._connection.close()
 
     @asynccontextmanager
     async def turn(self, patience: float) -> AsyncIterator[None]:
@@ -103,45 +115,55 @@ class AgentState:
     # Feedback
 
     def add_feedback(self, payload: dict[str, Any]) -> None:
-        """Keep something for the next prompt."""
-        self._execute("INSERT INTO feedback (payload) VALUES (?)", jsontext.dumps(payload))
-        self._execute("DELETE FROM feedback WHERE key <= (SELECT max(key) FROM feedback) - ?", MAX_FEEDBACK)
+        """Keep something for the next prompt. If too much waits, the oldest is dropped."""
+        self._all(
+            ("INSERT INTO feedback (payload) VALUES (?)", (jsontext.dumps(payload),)),
+            (_NEWEST.format("feedback"), (MAX_FEEDBACK,)),
+        )
 
-    def newest_feedback(self, most: int) -> list[Kept]:
-        """The newest, oldest first."""
-        rows = self._rows("SELECT key, payload, 0 FROM feedback ORDER BY key DESC LIMIT ?", most)
-        return rows[::-1]
+    def oldest_feedback(self, most: int) -> list[Kept]:
+        """What has waited longest, oldest first."""
+        return self._kept("SELECT key, payload, 0 FROM feedback ORDER BY key LIMIT ?", most)
 
     def remove_feedback(self, keys: Iterable[int]) -> None:
         """It has been told."""
-        self._all("DELETE FROM feedback WHERE key = ?", [(key,) for key in keys])
+        self._all(*(("DELETE FROM feedback WHERE key = ?", (key,)) for key in keys))
 
     # Writes on their way
 
     def begin_write(self, action: dict[str, Any]) -> int:
         """A write is about to be sent: from now on its fate is not known."""
-        key = self._execute("INSERT INTO writes (action, sent) VALUES (?, ?)", jsontext.dumps(action), time.time())
-        self._execute("DELETE FROM writes WHERE key <= (SELECT max(key) FROM writes) - ?", MAX_WRITES)
-        return int(key.lastrowid or 0)
+        rows = self._rows(
+            "INSERT INTO writes (action, sent) VALUES (?, ?) RETURNING key", jsontext.dumps(action), time.time()
+        )
+        return int(rows[0][0])
 
-    def end_write(self, key: int) -> None:
-        """Its fate is known."""
-        self._execute("DELETE FROM writes WHERE key = ?", key)
+    def end_write(self, key: int, id: str | None = None) -> None:
+        """Its fate is known; `id`: of the post that it became."""
+        steps: list[_Step] = [("DELETE FROM writes WHERE key = ?", (key,))]
+        if id is not None:
+            steps.append(("INSERT OR IGNORE INTO written (id) VALUES (?)", (_blob(id),)))
+            steps.append((_NEWEST.format("written"), (MAX_WRITTEN,)))
+        self._all(*steps)
 
     def open_writes(self) -> list[Kept]:
         """Those whose fate is not known, oldest first."""
-        return self._rows("SELECT key, action, sent FROM writes ORDER BY key")
+        return self._kept("SELECT key, action, sent FROM writes ORDER BY key")
+
+    def is_written(self, id: str) -> bool:
+        """Whether a post is what a write became whose fate is known."""
+        return bool(self._rows("SELECT 1 FROM written WHERE id = ?", _blob(id)))
 
     # Issues made of reports
 
     def issue(self, subject: str) -> tuple[str, dict[str, Any]] | None:
         """How far the issue of a report is, and what is known of it."""
-        row = self._execute("SELECT state, data FROM issues WHERE subject = ?", _blob(subject)).fetchone()
-        return None if row is None else (row[0], jsontext.loads(row[1]))
+        rows = self._rows("SELECT state, data FROM issues WHERE subject = ?", _blob(subject))
+        return (rows[0][0], jsontext.loads(rows[0][1])) if rows else None
 
     def set_issue(self, subject: str, state: str, data: dict[str, Any]) -> None:
         """It is so far now."""
-        self._execute(
+        self._rows(
             "INSERT INTO issues (subject, state, data) VALUES (?, ?, ?)"
             " ON CONFLICT (subject) DO UPDATE SET state = excluded.state, data = excluded.data",
             _blob(subject), state, jsontext.dumps(data),
@@ -149,41 +171,43 @@ class AgentState:
 
     def drop_issue(self, subject: str) -> None:
         """There is none."""
-        self._execute("DELETE FROM issues WHERE subject = ?", _blob(subject))
+        self._rows("DELETE FROM issues WHERE subject = ?", _blob(subject))
 
     def issues(self, state: str) -> list[tuple[str, dict[str, Any]]]:
         """All that are so far: the report, and what is known of its issue."""
-        rows = self._execute("SELECT subject, data FROM issues WHERE state = ?", state).fetchall()
+        rows = self._rows("SELECT subject, data FROM issues WHERE state = ?", state)
         return [(row[0].decode("utf-8", "surrogatepass"), jsontext.loads(row[1])) for row in rows]
 
     # Numbers
 
     def next_number(self, name: str) -> int:
         """0, then 1, and so on: a count that goes on after a restart."""
-        row = self._execute(
+        rows = self._rows(
             "INSERT INTO marks (name, value) VALUES (?, 0) ON CONFLICT (name) DO UPDATE SET value = value + 1"
             " RETURNING value",
             name,
-        ).fetchone()
-        return int(row[0])
+        )
+        return int(rows[0][0])
 
-    def _execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-        with self._explained():
-            return self._connection.execute(sql, parameters)
+    def _rows(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        with self._explained(), self._one_at_a_time:
+            return self._connection.execute(sql, parameters).fetchall()
 
-    def _all(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
-        with self._explained():
+    def _all(self, *steps: _Step) -> None:
+        """All of them, or none."""
+        with self._explained(), self._one_at_a_time:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                self._connection.executemany(sql, rows)
+                for sql, parameters in steps:
+                    self._connection.execute(sql, parameters)
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _rows(self, sql: str, *parameters: Any) -> list[Kept]:
-        return [Kept(key, jsontext.loads(data), at) for key, data, at in self._execute(sql, *parameters).fetchall()]
+    def _kept(self, sql: str, *parameters: Any) -> list[Kept]:
+        return [Kept(key, jsontext.loads(data), at) for key, data, at in self._rows(sql, *parameters)]
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained("runner's database", self.path)

@@ -88,16 +88,17 @@ async def test_a_closed_community_takes_no_agents(world: World) -> None:
     assert await world.post("/api/agents/register", body, owner) == (403, {"error": "Community is closed"})
 
 
-async def test_a_bad_session_is_not_replaced_by_a_good_signature(world: World) -> None:
+async def test_either_proof_suffices_and_a_stale_session_alone_does_not(world: World) -> None:
     owner, stale = await world.owner(), Person()
     community = await world.community(owner)
     stale.token = "0" * 48
-    body = {
-        "handle": "A",
-        "communityId": community["id"],
-        "signature": stale.sign("24-7-playground" + community["slug"]),
-    }
-    assert await world.post("/api/agents/register", body, stale) == (401, {"error": "Invalid session"})
+    refusal = (401, {"error": "Invalid session"})
+    for path in ("register", "unregister"):
+        body = {"handle": "A", "communityId": community["id"]}
+        assert await world.post(f"/api/agents/{path}", body, stale) == refusal
+        signed = body | {"signature": stale.sign("24-7-playground" + community["slug"])}
+        status, answer = await world.post(f"/api/agents/{path}", signed, stale)
+        assert (status, answer["agent"]["ownerWallet"]) == (200, stale.wallet)
 
 
 async def test_a_new_credential_kills_the_one_before_it(world: World) -> None:

@@ -49,12 +49,67 @@ async def test_the_signature_of_the_fixed_message_registers_too(world: World) ->
     assert (status, answer["community"]["ownerWallet"]) == (200, owner.wallet)
 
 
+async def test_a_stale_session_does_not_make_a_good_signature_worse(world: World) -> None:
+    owner = Person()
+    owner.token = "0" * 48
+    signature = owner.sign("24-7-playground")
+    assert await world.post(REGISTER, wish(), owner) == (401, {"error": "Invalid session"})
+    status, answer = await world.post(REGISTER, wish(signature=signature), owner)
+    assert (status, answer["community"]["ownerWallet"]) == (200, owner.wallet)
+    change = {"communityId": answer["community"]["id"], "action": "UPDATE_DESCRIPTION", "description": "new"}
+    assert (await world.post(UPDATE, change | {"signature": signature}, owner))[1]["updated"] is True
+
+
+async def test_an_entry_of_an_abi_that_nobody_could_call_is_refused_by_its_number(world: World) -> None:
+    owner = await world.owner()
+    inputs = "inputs must be an array of objects, each with a type"
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({}, "abi[1] must have a type"),
+        ({"type": 1}, "abi[1] must have a type"),
+        ({"type": "function", "inputs": []}, "abi[1]: a function must have a name"),
+        ({"type": "event", "name": 7}, "abi[1]: an event must have a name"),
+        ({"type": "function", "name": "f"}, f"abi[1]: {inputs}"),
+        ({"type": "function", "name": "f", "inputs": "zz"}, f"abi[1]: {inputs}"),
+        ({"type": "function", "name": "f", "inputs": [7]}, f"abi[1]: {inputs}"),
+        ({"type": "constructor", "inputs": [{"type": None}]}, f"abi[1]: {inputs}"),
+        ({"type": "error", "name": "e", "inputs": [{"type": "tuple", "components": 1}]}, f"abi[1]: {inputs}"),
+        ({"type": "function", "name": "f", "inputs": [], "outputs": {}}, f"abi[1]: {inputs.replace('in', 'out', 1)}"),
+    ]
+    for entry, message in wrong:
+        body = wish({"address": address(), "abi": [*ABI[:1], entry]})
+        assert await world.post(REGISTER, body, owner) == (400, {"error": message})
+    odd = [{"type": "fallback", "payable": True}, {"type": "receive"}, {"type": "event", "name": "E", "inputs": []}]
+    assert (await world.post(REGISTER, wish({"address": address(), "abi": odd}), owner))[0] == 200
+
+
+async def test_a_repository_has_one_form_and_no_password(world: World) -> None:
+    owner = await world.owner()
+    for url in (
+        "https://user:secret@github.com/a/b", "https://github.com:8443/a/b", "ftp://github.com/a/b",
+        "https://example.com/a/b", "https://github.com/a", "https://github.com/a/..", "https://github.com/a b/c",
+        "https://github.com.evil.example/a/b", "https://[github.com/a/b", "javascript:alert(1)",
+    ):  # fmt: skip
+        refusal = (400, {"error": "Invalid GitHub repository URL."})
+        assert await world.post(REGISTER, wish(githubRepositoryUrl=url), owner) == refusal, url
+    community = await world.community(owner, githubRepositoryUrl="http://www.GitHub.com/a-b/c.d.git/")
+    assert community["githubRepositoryUrl"] == "https://github.com/a-b/c.d"
+    change = {"communityId": community["id"], "action": "UPDATE_DESCRIPTION"}
+    await world.post(UPDATE, change | {"githubRepositoryUrl": "https://github.com/x/y/tree/main"}, owner)
+    [row] = await world.rows("SELECT github_repository_url AS url FROM community")
+    assert row["url"] == "https://github.com/x/y"
+
+
 async def test_the_older_form_with_one_address_is_understood(world: World) -> None:
     owner = await world.owner()
-    body = {"name": "Old", "chain": "Sepolia", "address": address(), "abi": '[{"type":"function","name":"f"}]'}
+    body = {
+        "name": "Old",
+        "chain": "Sepolia",
+        "address": address(),
+        "abi": '[{"type":"function","name":"f","inputs":[]}]',
+    }
     status, answer = await world.post(REGISTER, body, owner)
     assert (status, answer["contracts"][0]["name"]) == (200, "Old")
-    assert answer["contracts"][0]["abi"] == [{"type": "function", "name": "f"}]
+    assert answer["contracts"][0]["abi"] == [{"type": "function", "name": "f", "inputs": []}]
 
 
 async def test_the_fourth_community_of_a_wallet_is_refused_also_when_all_come_at_once(each_world: World) -> None:
@@ -142,7 +197,7 @@ async def test_a_registration_that_is_wrong_is_refused(world: World) -> None:
 
 async def test_hostile_texts_in_an_abi_and_a_source_are_inert(each_world: World) -> None:
     owner = await each_world.owner()
-    abi = [{"type": "function", "name": "f\ud800\u0000|`", "inputs": [{"type": "```"}, 7]}, {"type": []}, {}]
+    abi = [{"type": "function", "name": "f\ud800\u0000|`", "inputs": [{"type": "```"}]}, {"type": "\0"}]
     contract = {"address": address(), "abi": abi, "source": "a ```` fence\u0000\ud800 contract C {}"}
     # Lone surrogates can only be sent as escapes.
     body = wish(contract)
@@ -173,7 +228,7 @@ async def updating(world: World) -> tuple[Person, dict[str, Any], dict[str, Any]
 
 async def test_a_contract_is_renamed_moved_and_given_another_abi(each_world: World) -> None:
     owner, community, base = await updating(each_world)
-    place, abi = address(), [{"type": "function", "name": "newer"}]
+    place, abi = address(), [{"type": "function", "name": "newer", "inputs": []}]
     body = base | {"action": "UPDATE_CONTRACT", "name": "Renamed", "address": place, "abi": abi}
     differences = {"nameChanged": True, "addressChanged": True, "abiChanged": True, "sourceChanged": False}
     planned = (200, {"canUpdate": True, "differences": differences})

@@ -3,9 +3,10 @@ from __future__ import annotations
 import time
 
 import pytest
+from markupsafe import Markup
 
 from trunkline.network.pages import markdown
-from trunkline.network.pages.markdown import Renderer, mentioned
+from trunkline.network.pages.markdown import Memory, Renderer, mentioned
 
 ID = "c" + "a" * 24
 
@@ -124,3 +125,36 @@ def test_the_words_of_a_text_are_told_without_its_signs() -> None:
     )
     assert markdown.words(text) == "Title Some bold code, a link. one two a b 1 2 x"
     assert markdown.words("<script>alert(1)</script> ![alt](https://a.example)") == "<script>alert(1)</script> alt"
+
+
+def test_what_is_remembered_is_bounded_in_bytes_and_the_newest_stays() -> None:
+    memory = Memory(100_000)
+    for number in range(200):
+        memory.put((f"{number}", ()), Markup("x" * 10_000))
+        assert memory.bytes <= 100_000
+    assert memory.get(("199", ())) is not None
+    assert memory.get(("0", ())) is None
+    memory.put(("huge", ()), Markup("x" * 200_000))
+    assert memory.bytes == 0
+
+
+def test_what_was_asked_for_lately_stays_in_memory() -> None:
+    memory = Memory(100_000)
+    memory.put(("kept", ()), Markup("x"))
+    for number in range(20):
+        assert memory.get(("kept", ())) == "x"
+        memory.put((f"{number}", ()), Markup("x" * 20_000))
+
+
+def test_a_text_is_rendered_once_for_the_same_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[str] = []
+
+    def render_slowly(text: str, links: object) -> Markup:
+        rendered.append(text)
+        return Markup(text)
+
+    monkeypatch.setattr(markdown, "_rendered", render_slowly)
+    monkeypatch.setattr(markdown, "_memory", Memory(10_000))
+    for known in ({}, {}, {ID: "/there"}):
+        Renderer(known)(ID)
+    assert len(rendered) == 2

@@ -6,7 +6,7 @@ from tests.network.world import OTHER, OWNER, World
 from trunkline.network import audit
 from trunkline.network.database import Transaction
 from trunkline.network.pages.policy import CONTENT_SECURITY_POLICY
-from trunkline.network.pages.reading_threads import COMMENTS
+from trunkline.network.pages.views import COMMENTS
 from trunkline.network.threads import insert_comment, insert_thread
 
 HOSTILE = (
@@ -28,12 +28,20 @@ async def html(site: World, path: str, expected: int = 200, **query: str) -> str
 
 async def test_every_page_can_be_read_on_an_empty_network(site: World) -> None:
     for path in (
-        "/", "/communities", "/requests", "/reports", "/audit", "/sign-in", "/manage", "/log", "/admin",
+        "/", "/about", "/communities", "/requests", "/reports", "/audit", "/sign-in", "/manage", "/log", "/admin",
     ):  # fmt: skip
         page = await html(site, path)
         assert '<main id="main"' in page
         assert 'lang="en"' in page
         assert "width=device-width" in page
+        assert '<a href="/about">About</a>' in page
+
+
+async def test_a_page_tells_what_the_network_is_how_it_works_and_what_is_safe(site: World) -> None:
+    page = await html(site, "/about")
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == ["What it is", "How it works", "Security notes"]
+    for path in re.findall(r'href="(/[^"#]*)', page.split("<main", 1)[1].split("</main>")[0]):
+        assert (await site.get(path)).status_code == 200, path
 
 
 async def test_pages_need_no_inline_code_and_say_so(site: World) -> None:
@@ -42,7 +50,7 @@ async def test_pages_need_no_inline_code_and_say_so(site: World) -> None:
     thread = await agent.thread(community, type="REPORT_TO_HUMAN")
     for path in (
         "/", "/communities", "/communities/counter", f"/communities/counter/threads/{thread['id']}", "/requests",
-        "/reports", f"/agents/{agent.id}", "/audit", "/sign-in", "/manage", "/log", "/admin",
+        "/reports", f"/agents/{agent.id}", "/about", "/audit", "/sign-in", "/manage", "/log", "/admin",
     ):  # fmt: skip
         answer = await site.get(path)
         assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
@@ -150,7 +158,9 @@ async def test_a_long_thread_comes_in_parts_and_can_be_entered_anywhere(each_sit
     entered = await html(each_site, path, at=ids[70])
     assert shown(entered) == list(range(70, COMMENTS + 20))
     assert "First comments" in entered
-    assert shown(await html(each_site, path, after="c" + "x" * 24)) == list(range(COMMENTS))
+    # A comment that was removed leads to the beginning; a part that is not there is refused, as the API does.
+    assert shown(await html(each_site, path, at="c" + "x" * 24)) == list(range(COMMENTS))
+    assert "after is not a comment of this thread" in await html(each_site, path, 400, after="c" + "x" * 24)
 
 
 async def test_a_short_thread_is_shown_whole_wherever_it_is_entered(site: World) -> None:
@@ -272,7 +282,7 @@ async def test_the_audit_trail_tells_who_did_what(each_site: World) -> None:
     rest = await html(each_site, "/audit", community="counter", before=before[1])
     assert rest.count("thread.create") == 10
     assert "thread.create" not in await html(each_site, "/audit", community="another")
-    assert (await each_site.get("/audit", before="9" * 30)).status_code == 200
+    assert "before is not the number" in await html(each_site, "/audit", 400, before="9" * 30)
 
 
 async def test_what_is_not_there_is_said_on_a_page(site: World) -> None:
@@ -284,14 +294,35 @@ async def test_what_is_not_there_is_said_on_a_page(site: World) -> None:
         "/communities/nothing", "/communities/counter/threads/nothing", f"/communities/vault/threads/{thread['id']}",
         "/agents/nothing", "/agents/%00", "/communities/%00", "/communities/%ff%fe",
     ):  # fmt: skip
-        assert "Not found" in await html(site, path, 404)
+        assert "not found" in (await html(site, path, 404)).split("<main")[1].lower()
 
 
 async def test_odd_queries_are_answered(each_site: World) -> None:
     await each_site.community()
     for query in ("q=%00", "before=%00", "before=x", "owner=%ff", "type=%3Cscript%3E", "q=" + "a" * 5000):
         for path in ("/communities", "/communities/counter", "/requests", "/reports", "/audit"):
-            assert (await each_site.get(f"{path}?{query}")).status_code == (400 if "%00" in query else 200)
+            refused = "%00" in query or "before" in query
+            assert (await each_site.get(f"{path}?{query}")).status_code == (400 if refused else 200)
+
+
+async def test_pages_find_and_refuse_what_the_api_finds_and_refuses(each_site: World) -> None:
+    community = await each_site.community(github_repository_url="https://github.com/owner/name")
+    agent = await each_site.agent(community, "alice")
+    for type in ("REQUEST_TO_HUMAN", "REPORT_TO_HUMAN"):
+        thread = await agent.thread(community, title=f"About {type}", body="Stripes.", type=type)
+        await agent.comment(thread["id"], "It was a zebra.")
+        await agent.thread(community, title="Another", type=type)
+    paths = ("/requests", "/reports", "/communities/counter")
+    for path, listed in zip(paths, ("/api/requests", "/api/reports", "/api/communities/counter/threads"), strict=True):
+        for query in ("zebra", "stripes", "ALI", "counter", "nothing of it", ""):
+            found = (await each_site.get(f"{listed}?q={query}")).json()["threads"]
+            shown = re.findall(
+                r'<h3><a href="/communities/counter/threads/(\w+)"', await html(each_site, path, q=query)
+            )
+            assert shown == [thread["id"] for thread in found], (path, query)
+            assert bool(shown) == (query not in ("nothing of it", *(("counter",) if path == paths[2] else ())))
+        assert (await each_site.get(f"{listed}?before=nosuch")).status_code == 400
+        assert "before is not the id of a thread" in await html(each_site, path, 400, before="nosuch")
 
 
 async def test_signing_in_leads_back_to_a_page_of_this_network_only(site: World) -> None:

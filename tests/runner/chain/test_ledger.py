@@ -14,7 +14,7 @@ from trunkline.exchange.chain.artefacts import artefact
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.caps import DAY_MS, Spent
-from trunkline.runner.chain.ledger import Ledger, Row
+from trunkline.runner.chain.ledger import MOST_TOLD, Ledger, Row
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import Plan
 from trunkline.runner.chain.wallet import Signed
@@ -41,7 +41,7 @@ def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
     made.close()
 
 
-def take(ledger: Ledger, floor: int = 0, *, free: tuple[int, ...] = (), row: int | None = None) -> Row:
+def take(ledger: Ledger, floor: int = 0, *, free: tuple[int, ...] = (), row: Row | None = None) -> Row:
     reserved = ledger.reserve(
         "a1", PLAN, (50_000, 7), row=row, floor=floor, free=free, seconds=5,
         allow=lambda spent: None, sign=lambda nonce: Signed(f"0x{nonce:064x}", b"raw%d" % nonce),
@@ -132,9 +132,10 @@ def test_an_approved_transaction_is_sent_by_one_process_only(ledger: Ledger) -> 
     asked = ledger.ask("a1", PLAN, 7)
     assert ledger.decide(asked, True)
     assert not ledger.decide(asked, False)
-    assert take(ledger, row=asked).id == asked
+    approved = ledger.row(asked)
+    assert take(ledger, row=approved).id == asked
     again = ledger.reserve(
-        "a1", PLAN, (1, 1), row=asked, floor=0, free=(), seconds=1,
+        "a1", PLAN, (1, 1), row=approved, floor=0, free=(), seconds=1,
         allow=lambda spent: None, sign=lambda _: Signed("", b""),
     )  # fmt: skip
     assert again is None
@@ -158,6 +159,26 @@ def test_an_agent_is_told_once_of_each_state_and_only_of_its_own(ledger: Ledger)
     assert ledger.untold("a1") == []
     ledger.finish(row.id, Receipt(1, 21_000, 9, 2), 42_000)
     assert [told.receipt for told in ledger.untold("a1")] == [Receipt(1, 21_000, 9, 2)]
+
+
+def test_news_is_told_however_much_is_known(ledger: Ledger) -> None:
+    known = ledger.ask("a1", PLAN, 7)
+    ledger.decide(known, False)
+    ledger.tell([(known, "rejected")])
+    writer = sqlite3.connect(ledger.path)
+    with writer:
+        writer.execute(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)"
+            " INSERT INTO transactions (agent, state, told, plan, value, fee, created, changed)"
+            " SELECT agent, state, told, plan, value, fee, created, changed FROM n JOIN transactions"
+        )
+    writer.close()
+    rejected = [ledger.ask("a1", PLAN, 7) for _ in range(MOST_TOLD + 1)]
+    for id in rejected:
+        ledger.decide(id, False)
+    assert [row.id for row in ledger.untold("a1")] == rejected[:-1]
+    ledger.tell([(id, "rejected") for id in rejected[:-1]])
+    assert [row.id for row in ledger.untold("a1")] == rejected[-1:]
 
 
 def test_old_rows_are_thrown_away_when_the_agent_knows_them(ledger: Ledger, clock: Clock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ import pytest_asyncio
 
 from tests.support.chain import KEY, Node, community, embedded, settings, tx
 from trunkline.base.redact import Redactor
-from trunkline.core.faults import UnknownCall
+from trunkline.core.faults import ConfigError, UnknownCall
 from trunkline.exchange.chain.artefacts import artefact
 from trunkline.exchange.chain.embedded import EmbeddedChain
+from trunkline.runner.chain.ledger import Ledger
 from trunkline.runner.chain.performer import TxPerformer
 from trunkline.runner.chain.settings import Caps
 
@@ -234,6 +236,7 @@ async def test_another_program_that_uses_the_same_key_only_costs_another_try(wor
     done = await performer.perform(tx("inc()"), world.community)
     assert done.ok, done
     assert await world.count() == 2
+    performer.received()
     await stranger.close()
     assert await performer.settle() == []
 
@@ -250,6 +253,7 @@ async def test_a_lost_answer_is_looked_up_by_hash_and_nothing_is_sent_twice(worl
 async def test_a_lost_request_is_unknown_and_its_nonce_serves_the_next_one(world: World) -> None:
     performer = world.performer()
     before = await performer.perform(tx("deposit()", value="1"), world.community)
+    performer.received()
     world.node.behaviours[SEND] = world.node.lose_request
     lost = await performer.perform(tx("inc(uint256)", 5), world.community)
     assert not lost.ok
@@ -257,9 +261,15 @@ async def test_a_lost_request_is_unknown_and_its_nonce_serves_the_next_one(world
     assert lost.result["state"] == "unknown"
     assert "Do not repeat it" in str(lost.error)
     del world.node.behaviours[SEND]
+    performer.received()
     assert await performer.settle() == []
     done = await performer.perform(tx("inc()"), world.community)
     assert done.ok
+    performer.received()
+    # Only one of the two can be in a block, and the other one is.
+    assert [(one.outcome.hash, one.outcome.result["state"]) for one in await performer.settle()] == [
+        (lost.hash, "replaced")
+    ]
     assert await world.nonce(done.hash) == await world.nonce(before.hash) + 1
     assert world.node.asked.count(SEND) == 3
     assert await world.count() == 1
@@ -271,11 +281,17 @@ async def test_what_a_crash_kept_from_the_agent_is_told_by_the_next_process(worl
     sending = asyncio.create_task(crashed.perform(tx("inc()"), world.community))
     await world.node.reached(RECEIPT)
     sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    # Whoever ends here still knows what was sent.
+    known = crashed.in_flight
+    assert known is not None
+    assert (known.ok, known.result["state"], known.result["hash"]) == (False, "pending", known.hash)
     del world.node.behaviours[RECEIPT]
     after = world.performer()
     settled = await after.settle()
     assert [one.outcome.ok for one in settled] == [True]
-    assert settled[0].outcome.hash
+    assert settled[0].outcome.hash == known.hash
     assert dict(settled[0].action) | {"contractAddress": ""} == {
         "communitySlug": "vault", "threadId": "t1", "contractAddress": "", "functionName": "inc()", "args": [],
         "value": None,
@@ -283,8 +299,54 @@ async def test_what_a_crash_kept_from_the_agent_is_told_by_the_next_process(worl
     # Told, and not received: it is told again, until somebody has it.
     assert [one.id for one in await world.performer().settle()] == [settled[0].id]
     assert await world.performer(agent="a2").settle() == []
+    assert [one.id for one in await after.settle()] == [settled[0].id]
+    after.received()
     assert await after.settle() == []
     assert await world.performer().settle() == []
+
+
+async def test_what_the_caller_could_not_keep_is_told_again_whatever_comes_after(world: World) -> None:
+    performer = world.performer()
+    lost = await performer.perform(tx("inc()"), world.community)
+    assert lost.ok
+    assert performer.in_flight is None
+    kept = await performer.perform(tx("inc()"), world.community)
+    performer.received()
+    await performer.close()
+    after = world.performer()
+    assert [one.outcome.hash for one in await after.settle()] == [lost.hash]
+    assert kept.hash != lost.hash
+
+
+async def test_a_ledger_that_others_hold_does_not_stop_the_event_loop(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.runner.chain.ledger.BUSY_SECONDS", 5.0)
+    performer = world.performer(approval_above=10**16)
+    assert (await performer.perform(tx("inc()"), world.community)).ok
+    (path,) = (Path(world.home) / "wallets").glob("*.db")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    performer.received()
+    doing = {asyncio.create_task(world.performer().settle()), asyncio.create_task(performer.close())}
+    # Both wait for the other one, which can go on only because we can.
+    assert await asyncio.wait(doing, timeout=0.2) == (set(), doing)
+    other.execute("ROLLBACK")
+    other.close()
+    await asyncio.gather(*doing)
+    assert await world.performer().settle() == []
+
+
+async def test_a_ledger_that_fails_after_the_sending_does_not_take_the_hash_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> bool:
+        raise ConfigError("The disk is full.")
+
+    monkeypatch.setattr(Ledger, "move", full)
+    done = await world.performer().perform(tx("inc()"), world.community)
+    assert (done.ok, done.result["state"]) == (False, "unknown")
+    assert (await world.node.ask(RECEIPT, done.hash))["status"] == "0x1"
 
 
 async def test_a_receipt_that_is_late_is_told_later(world: World) -> None:
@@ -294,10 +356,12 @@ async def test_a_receipt_that_is_late_is_told_later(world: World) -> None:
     assert not late.ok
     assert late.hash
     assert late.result["state"] == "pending"
+    performer.received()
     assert await performer.settle() == []
     del world.node.behaviours[RECEIPT]
     settled = await performer.settle()
     assert [(one.outcome.ok, one.outcome.hash) for one in settled] == [(True, late.hash)]
+    performer.received()
     assert await performer.settle() == []
 
 
@@ -337,6 +401,7 @@ async def test_whatever_a_node_answers_is_an_outcome_and_nothing_is_stuck(
     done = await performer.perform(tx("inc()"), world.community)
     assert not done.ok
     assert done.error
+    performer.received()
     world.node.behaviours.clear()
     assert await performer.settle() == []
     assert (await performer.perform(tx("inc()"), world.community)).ok
@@ -412,10 +477,16 @@ async def test_above_a_threshold_a_person_is_asked_and_a_yes_sends_it(world: Wor
     assert await asking.settle() == []
     asking.decide(asked.result["approvalId"], True)
     assert asking.pending() == []
+    closed = world.performer(approval_above=0)
+    await closed.perform(tx("inc()"), world.community)
+    await closed.close()
+    assert closed.pending() == []
+    assert closed._ledgers == {}
     assert await world.count() == 1
     settled = await asking.settle()
     assert [(one.id, one.outcome.ok) for one in settled] == [(asked.result["approvalId"], True)]
     assert await world.count() == 8
+    asking.received()
     assert await asking.settle() == []
 
 

@@ -100,6 +100,7 @@ async def test_what_is_mined_later_is_settled_later_also_when_it_is_undone(
         before.behaviours["eth_estimateGas"] = estimate_without_what_waits
         agent = performer(before.url, tmp_path, OTHER_KEY, receipt_seconds=0.3)
         assert (await agent.perform(tx("deposit()", value="1000"), place)).ok
+        agent.received()
         node.ask("evm_setAutomine", False)
         try:
             late = [await agent.perform(tx("withdraw", 997), place) for _ in range(2)]
@@ -118,22 +119,24 @@ async def test_what_is_mined_later_is_settled_later_also_when_it_is_undone(
     assert not second.outcome.ok
     assert second.outcome.error == "execution reverted: TooLittle(available=0, wanted=997)"
     assert second.outcome.result["status"] == 0
+    agent.received()
     assert await agent.settle() == []
     assert (await agent.perform(tx("inc()"), place)).ok
     await agent.close()
 
 
 async def test_one_that_another_took_the_place_of_is_told_to_be_replaced(
-    node: Anvil, place: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    node: Anvil, place: dict[str, Any], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("trunkline.runner.chain.sending.REPLACED_MS", -1)
     async with Node.before(node.url) as before:
         agent = performer(before.url, tmp_path)
         before.behaviours["eth_sendRawTransaction"] = before.lose_request
         lost = await agent.perform(tx("inc(uint256)", 5), place)
         assert lost.result["state"] == "unknown"
+        agent.received()
         before.behaviours.clear()
         assert (await agent.perform(tx("inc()"), place)).ok
+        agent.received()
         settled = await agent.settle()
         assert [(one.outcome.hash, one.outcome.result["state"]) for one in settled] == [(lost.hash, "replaced")]
         assert (await agent.perform(tx("count"), place)).result["result"] == "1"

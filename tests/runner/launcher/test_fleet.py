@@ -16,7 +16,7 @@ from trunkline.runner import engine, fleet, watching
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
 from trunkline.runner.engine import STOPPED, Cycles
-from trunkline.runner.fleet import AlreadyRunning, Fleet, Place, UnknownAgent
+from trunkline.runner.fleet import AlreadyRunning, Fleet, NotStarted, Place, UnknownAgent
 from trunkline.runner.keys import SERVICE
 
 FAILS = CycleReport(error="the model is away")
@@ -282,9 +282,45 @@ async def test_a_second_cycle_of_the_same_agent_is_skipped_and_closing_ends_the_
 async def test_nothing_begins_while_all_is_ending(tmp_path: Path) -> None:
     agents, runners = make(tmp_path)
     await agents.close()
+    with pytest.raises(NotStarted, match="being stopped"):
+        await agents.start(config())
+    assert runners.made == []
+
+
+async def test_a_start_that_all_is_stopped_during_does_not_say_that_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "FIRST_CYCLE_SECONDS", 20.0)
+    agents, runners = make(tmp_path, HANGS)
+    starting = asyncio.create_task(agents.start(config()))
+    # It gets the lock first, and lets go of it when the engine runs.
+    await asyncio.sleep(0)
+    async with agents._lock("a1"):
+        assert len(runners.made) == 1
+    await agents.close()
+    with pytest.raises(NotStarted, match="being stopped"):
+        await starting
+
+
+async def test_a_keyring_that_waits_for_a_person_does_not_keep_a_start_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "KEYRING_SECONDS", 0.01)
+    ring, unlocked = MemoryKeyring(), threading.Event()
+    keep = ring.set_password
+
+    def wait(service: str, username: str, password: str) -> None:
+        unlocked.wait(20)
+        keep(service, username, password)
+
+    monkeypatch.setattr(ring, "set_password", wait)
+    agents, _ = make(tmp_path, keyring=ring)
     await agents.start(config())
-    assert runners.made[0].begun == 0
-    assert not agents.engines["a1"].running
+    assert (await watching.status(agents))["secretsKept"] is False
+    unlocked.set()
+    await asyncio.gather(*agents._saving)
+    assert (await watching.status(agents))["secretsKept"] is True
+    await agents.close()
 
 
 async def test_stopping_while_it_starts_wins(tmp_path: Path) -> None:
@@ -292,7 +328,8 @@ async def test_stopping_while_it_starts_wins(tmp_path: Path) -> None:
     starting = asyncio.create_task(agents.start(config()))
     await asyncio.sleep(0)
     await agents.stop("a1")
-    await starting
+    with pytest.raises(NotStarted, match="stopped while"):
+        await starting
     assert agents.engines == {}
     assert agents._known.all()[0].wanted is False
 

@@ -247,3 +247,20 @@ async def test_an_error_shows_no_secret_and_a_disk_that_fails_is_503(world: Worl
     assert (response.status_code, secret in response.text, "[redacted]" in response.text) == (400, False, True)
     (world.home / "runner").write_text("not a directory")
     assert (await world.post("start", config())).status_code == 503
+
+
+async def test_a_defect_is_answered_with_json_and_without_its_text(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(world.fleet, "start", fail)
+    response = await world.post("start", config())
+    assert (response.status_code, response.json()) == (500, {"error": "The launcher could not answer: RuntimeError"})
+
+
+async def test_a_start_during_which_all_is_stopped_is_503(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.fleet.close()
+    response = await world.post("start", config())
+    assert (response.status_code, response.json()) == (503, {"error": fleet.ENDING})

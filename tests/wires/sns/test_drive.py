@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
 from collections.abc import AsyncIterator
 
@@ -148,3 +149,17 @@ async def test_an_id_is_never_a_way_to_another_path(stub: SnsStub, sns: Sns) -> 
 async def test_what_cannot_work_is_said_before_anything_is_sent(url: str, agent: str, token: str) -> None:
     with pytest.raises(ConfigError):
         Sns(url, agent, token, timeout=1)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_an_answer_that_was_compressed_unasked_is_read_or_said_to_be_broken(is_whole: bool) -> None:
+    data = gzip.compress(b'{"agent": {"id": "a"}}')
+    reply = Reply([data if is_whole else b"{}"], headers={"content-encoding": "gzip"})
+    async with StubProvider(lambda request: reply) as server:
+        sns = Sns(server.url, AGENT, TOKEN, timeout=5)
+        if is_whole:
+            assert (await sns.general())["agent"] == {"id": "a"}
+        else:
+            with pytest.raises(SnsError, match="Failed to fetch agent general data: "):
+                await sns.general()
+        await sns.close()

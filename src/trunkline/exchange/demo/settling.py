@@ -21,6 +21,8 @@ _DESCRIPTION = (
     "A small bank on the embedded chain, with one mistake in it. The agent `tester` looks for it; you are its owner if"
     " you sign in with the key that `trunkline up` printed."
 )
+#: Nobody's: it makes the draft of an issue visible, which is a link and nothing more.
+_REPOSITORY = "https://github.com/example/demo-vault"
 _OK = 200
 _CONFLICT = 409
 
@@ -65,6 +67,7 @@ async def _register(api: _Api, vault: str) -> None:
         "serviceName": NAME,
         "chain": "Sepolia",
         "description": _DESCRIPTION,
+        "githubRepositoryUrl": _REPOSITORY,
         "contracts": [{"name": "Vault", "address": vault, "abi": contract.abi, "source": contract.source}],
     }
     await api.call("POST", "/api/contracts/register", body, also=_CONFLICT)

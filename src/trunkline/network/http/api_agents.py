@@ -26,6 +26,7 @@ Members = Mapping[str, Any]
 async def nonce(network: Network, request: Request) -> Members:
     """`POST /api/agents/nonce`."""
     headers, now = auth.runner_headers(request), network.now()
+    auth.no_key(headers)
     if RUNNER_TOKEN not in headers:
         raise Refused(401, "Missing agent auth headers")
 

@@ -10,10 +10,11 @@ from trunkline.network.http import schemas, shapes
 from trunkline.network.http.auth import owner_wallet
 from trunkline.network.http.bodies import object_body
 from trunkline.network.http.endpoint import Endpoint
+from trunkline.network.http.owners import acting_wallet, session_wallet
 from trunkline.network.network import Network
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso, limited, text
-from trunkline.network.wallets import FIXED_MESSAGE, signer, wallet
+from trunkline.network.wallets import FIXED_MESSAGE, wallet
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -74,8 +75,8 @@ async def ban(network: Network, request: Request) -> Mapping[str, Any]:
 async def _moderator(network: Network, request: Request, body: Mapping[str, Any]) -> str:
     """Who moderates: the wallet that is signed in. The fixed message is enough only where the operator says so."""
     signature = text(body.get("signature"))
-    if network.settings.fixed_message_moderation and signature and not request.headers.get("authorization"):
-        return await signer(FIXED_MESSAGE, signature)
+    if network.settings.fixed_message_moderation and signature:
+        return await acting_wallet(await session_wallet(network, request, signature), FIXED_MESSAGE, signature)
     return await owner_wallet(network, request)
 
 

@@ -24,8 +24,9 @@ _TAG = "contracts"
 
 async def register(network: Network, request: Request) -> Mapping[str, Any]:
     """Register contracts. Those of a new service make a community."""
-    body, session = await object_body(request), await session_wallet(network, request)
-    limits, signature = await policies.text_limits(network), text(body.get("signature"))
+    body, limits = await object_body(request), await policies.text_limits(network)
+    signature = text(body.get("signature"))
+    session = await session_wallet(network, request, signature)
     service = contracts.service(body, limits)
     if not (session or signature):
         raise Refused(400, "signature is required")
@@ -41,8 +42,9 @@ async def register(network: Network, request: Request) -> Mapping[str, Any]:
 
 async def update(network: Network, request: Request) -> Mapping[str, Any]:
     """Change a community's description or contracts, or tell what a change would come to."""
-    body, session = await object_body(request), await session_wallet(network, request)
-    limits, signature = await policies.text_limits(network), text(body.get("signature"))
+    body, limits = await object_body(request), await policies.text_limits(network)
+    signature = text(body.get("signature"))
+    session = await session_wallet(network, request, signature)
     community_id = text(body.get("communityId"))
     if not (community_id and (session or signature)):
         raise Refused(400, "communityId and signature are required")

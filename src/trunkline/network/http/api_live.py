@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from trunkline.base import jsontext
 from trunkline.network import feeds
@@ -76,13 +77,28 @@ def _stream(network: Network, request: Request, community_id: str | None) -> Res
     if len(streams) >= MAX_STREAMS:
         raise Refused(503, "Too many watch already. Try again later.", {"Retry-After": _RETRY_SECONDS})
     seconds = count(request.query_params.get("seconds"), MAX_SECONDS, MAX_SECONDS)
-    return StreamingResponse(_events(network, community_id, streams, seconds), media_type=_MEDIA_TYPE, headers=_HEADERS)
+    return _Stream(streams, lambda closing: _events(network, community_id, closing, seconds))
 
 
-async def _events(network: Network, community_id: str | None, streams: Streams, seconds: float) -> AsyncIterator[bytes]:
+class _Stream(StreamingResponse):
+    """Counts as open from its first moment: before it has sent anything, and before another one is asked for."""
+
+    def __init__(self, streams: Streams, events: Callable[[asyncio.Event], AsyncIterator[bytes]]) -> None:
+        self._streams, self._events = streams, events
+        super().__init__((), media_type=_MEDIA_TYPE, headers=_HEADERS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.one() as closing:
+            self.body_iterator = self._events(closing)
+            await super().__call__(scope, receive, send)
+
+
+async def _events(
+    network: Network, community_id: str | None, closing: asyncio.Event, seconds: float
+) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    with network.live.watching(community_id) as watcher, streams.one() as closing:
+    with network.live.watching(community_id) as watcher:
         yield f"retry: {_RETRY_MS}\n\n".encode()
         while not closing.is_set() and (left := end - loop.time()) > 0:
             hint = await _next(watcher, closing, min(HEARTBEAT_SECONDS, left))

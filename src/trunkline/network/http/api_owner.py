@@ -35,9 +35,9 @@ async def mine(network: Network, request: Request) -> Mapping[str, Any]:
 
 async def register(network: Network, request: Request) -> Mapping[str, Any]:
     """Register the wallet's agent in a community, or change what is registered."""
-    body, session = await object_body(request), await session_wallet(network, request)
-    limits = (await policies.text_limits(network))["agent"]
+    body, limits = await object_body(request), (await policies.text_limits(network))["agent"]
     handle, signature, community_id = (text(body.get(name)) for name in ("handle", "signature", "communityId"))
+    session = await session_wallet(network, request, signature)
     provider, model = text(body.get("llmProvider")), text(body.get("llmModel"))
     if not (handle and community_id and (session or signature)):
         raise Refused(400, "handle, signature, and communityId are required")
@@ -55,8 +55,9 @@ async def register(network: Network, request: Request) -> Mapping[str, Any]:
 
 async def unregister(network: Network, request: Request) -> Mapping[str, Any]:
     """Take the registration and the credential of the wallet's agent away."""
-    body, session = await object_body(request), await session_wallet(network, request)
+    body = await object_body(request)
     signature, community_id = text(body.get("signature")), text(body.get("communityId"))
+    session = await session_wallet(network, request, signature)
     if not (community_id and (session or signature)):
         raise Refused(400, "signature and communityId are required")
     found = await network.database.read(lambda tx: community(tx, community_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -54,24 +54,14 @@ async def owner_comment(network: Network, request: Request) -> Members:
 
 async def thread_issued(network: Network, request: Request) -> Members:
     """`PATCH /api/threads/{id}/issued`."""
-
-    def work(tx: Transaction, agent: Agent, body: Any, now: int) -> tuple[Members, str]:
-        found = statuses.set_thread_issued(tx, now, agent, request.path_params["id"], _is_issued(body))
-        return found, str(agent.community_id)
-
-    found, community_id = await auth.signed(network, request, work, empty_is_object=True)
+    found, community_id = await _marked(network, request, statuses.set_thread_issued)
     network.live.tell("issued", community_id, {"threadId": found["id"], "isIssued": found["isIssued"]})
     return {"thread": found}
 
 
 async def comment_issued(network: Network, request: Request) -> Members:
     """`PATCH /api/comments/{id}/issued`."""
-
-    def work(tx: Transaction, agent: Agent, body: Any, now: int) -> tuple[Members, str]:
-        found = statuses.set_comment_issued(tx, now, agent, request.path_params["id"], _is_issued(body))
-        return found, str(agent.community_id)
-
-    found, community_id = await auth.signed(network, request, work, empty_is_object=True)
+    found, community_id = await _marked(network, request, statuses.set_comment_issued)
     told = {"threadId": found["thread"]["id"], "commentId": found["id"], "isIssued": found["isIssued"]}
     network.live.tell("issued", community_id, told)
     return {"comment": found}
@@ -79,20 +69,39 @@ async def comment_issued(network: Network, request: Request) -> Members:
 
 async def thread_draft(network: Network, request: Request) -> Members:
     """`POST /api/threads/{id}/github-issue`."""
-    wallet = await auth.owner_wallet(network, request)
-    now, id, origin = network.now(), request.path_params["id"], _origin(network, request)
-    draft, community_id = await network.database.write(lambda tx: github_draft.of_thread(tx, now, wallet, id, origin))
-    network.live.tell("issued", community_id, {"threadId": id, "isIssued": True})
-    return draft
+    return await _drafted(network, request, github_draft.of_thread, "threadId")
 
 
 async def comment_draft(network: Network, request: Request) -> Members:
     """`POST /api/comments/{id}/github-issue`."""
+    return await _drafted(network, request, github_draft.of_comment, "commentId")
+
+
+async def _marked(
+    network: Network, request: Request, mark: Callable[[Transaction, int, Agent, str, bool], dict[str, Any]]
+) -> tuple[dict[str, Any], str]:
+    """What an agent marked as issued, or as not issued; and the community's id."""
+
+    def work(tx: Transaction, agent: Agent, body: Any, now: int) -> tuple[dict[str, Any], str]:
+        issued = members(body).get("isIssued") is not False
+        return mark(tx, now, agent, request.path_params["id"], issued), str(agent.community_id)
+
+    return await auth.signed(network, request, work, empty_is_object=True)
+
+
+async def _drafted(
+    network: Network,
+    request: Request,
+    draft: Callable[[Transaction, int, str, str, str], tuple[dict[str, Any], str]],
+    name: str,
+) -> Members:
     wallet = await auth.owner_wallet(network, request)
-    now, id, origin = network.now(), request.path_params["id"], _origin(network, request)
-    draft, community_id = await network.database.write(lambda tx: github_draft.of_comment(tx, now, wallet, id, origin))
-    network.live.tell("issued", community_id, {"commentId": id, "isIssued": True})
-    return draft
+    now, id = network.now(), request.path_params["id"]
+    # Never what the request calls this host: whoever sends it would choose where the issue's links lead.
+    origin = network.settings.app_origin or ""
+    made, community_id = await network.database.write(lambda tx: draft(tx, now, wallet, id, origin))
+    network.live.tell("issued", community_id, {name: id, "isIssued": True})
+    return made
 
 
 def members(body: Any) -> Members:
@@ -100,16 +109,8 @@ def members(body: Any) -> Members:
     return body if isinstance(body, dict) else {}
 
 
-def _is_issued(body: Any) -> bool:
-    return members(body).get("isIssued") is not False
-
-
 def _tell_comment(network: Network, community_id: str, written: Members) -> None:
     network.live.tell("comment", community_id, {"threadId": written["threadId"], "commentId": written["id"]})
-
-
-def _origin(network: Network, request: Request) -> str:
-    return network.settings.app_origin or f"{request.url.scheme}://{request.url.netloc}"
 
 
 _REFUSALS = (400, 403, 404)

@@ -18,6 +18,7 @@ from trunkline.network.http import (
     api_auth,
     api_communities,
     api_contracts,
+    api_former,
     api_live,
     api_owner,
     api_public,
@@ -47,6 +48,7 @@ _MODULES = (
     api_contracts,
     api_communities,
     api_admin,
+    api_former,
 )
 
 Answering = Callable[[Request], Awaitable[Response]]

@@ -12,13 +12,16 @@ from trunkline.network.credentials import Agent, Credentials, banned
 from trunkline.network.database import Transaction
 from trunkline.network.http.bodies import signed_body
 from trunkline.network.network import Network
+from trunkline.network.rates import TOO_OFTEN
 from trunkline.network.refusal import Refused
 from trunkline.wires.sns import codec, serve
-from trunkline.wires.sns.messages import RUNNER_TOKEN
+from trunkline.wires.sns.messages import NONCE, RUNNER_TOKEN, SIGNATURE, TIMESTAMP
 
 T = TypeVar("T")
 
-_RUNNER_HEADERS = frozenset(name.encode() for name in serve.RUNNER_HEADERS)
+#: How agents of other networks prove who they are. Keys are never issued here, so none is valid.
+AGENT_KEY = "x-agent-key"
+_RUNNER_HEADERS = frozenset(name.encode() for name in (*serve.RUNNER_HEADERS, AGENT_KEY))
 _BEARER = "Bearer "
 ADMIN_KEY = "x-admin-key"
 
@@ -93,7 +96,8 @@ def runner_headers(request: Request) -> dict[str, str]:
     """Those headers of a request that belong to the wire."""
     # From the raw ones, in one go. The first of several of one name counts.
     found = [(name, value) for name, value in request.scope["headers"] if name in _RUNNER_HEADERS]
-    return {name.decode(): value.decode("latin-1") for name, value in reversed(found)}
+    # Blanks around a value are not a part of it, and not every parser takes those behind it off.
+    return {name.decode(): value.strip(b" \t").decode("latin-1") for name, value in reversed(found)}
 
 
 def knowing(network: Network, request: Request) -> Callable[[], Awaitable[bool]]:
@@ -131,13 +135,33 @@ async def signed(network: Network, request: Request, work: SignedWork[T], *, emp
             allowed(network, tx, agent)
             return work(tx, agent, body, now)
         except Refused as refused:
-            # Returned, not raised: raising would give the nonce back.
-            return refused
+            return kept(refused)
 
     done = await network.database.write(whole)
     if isinstance(done, Refused):
         raise done
     return done
+
+
+def kept(refused: Refused) -> Refused:
+    """A refusal to return from a signed write, which uses up the nonce. What is raised gives the nonce back.
+
+    Raises:
+        Refused: it is that of the rate limit: whoever comes back later may bring the same write.
+    """
+    if refused.status == TOO_OFTEN:
+        raise refused
+    return refused
+
+
+def no_key(headers: Mapping[str, str]) -> None:
+    """See that a request does not rely on an agent's key.
+
+    Raises:
+        Refused: 401, it does.
+    """
+    if headers.get(AGENT_KEY):
+        raise Refused(401, "Invalid or revoked key")
 
 
 def authenticated(tx: Transaction, headers: Mapping[str, str], body_hash: str, now: int) -> Agent:
@@ -146,6 +170,8 @@ def authenticated(tx: Transaction, headers: Mapping[str, str], body_hash: str, n
     Raises:
         Refused: it is not signed as it should be; the nonce, if it is good, stays so.
     """
+    if all(headers.get(name) for name in (NONCE, TIMESTAMP, SIGNATURE)):
+        no_key(headers)
     try:
         return serve.write(headers, body_hash, Credentials(tx), now)
     except serve.Denied as denied:

@@ -6,19 +6,27 @@ from typing import TYPE_CHECKING
 
 from trunkline.network.http.auth import owner_wallet
 from trunkline.network.network import Network
+from trunkline.network.refusal import Refused
 from trunkline.network.wallets import signer
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
 
-async def session_wallet(network: Network, request: Request) -> str | None:
-    """The wallet of the session that a request carries; None if it carries none.
+async def session_wallet(network: Network, request: Request, signature: str) -> str | None:
+    """The wallet of the session that a request carries; None if it carries none that holds, and a signature instead.
 
     Raises:
-        Refused: 401, it carries one that is not valid.
+        Refused: 401, it carries one that does not hold, and no signature.
     """
-    return await owner_wallet(network, request) if request.headers.get("authorization") else None
+    if not request.headers.get("authorization"):
+        return None
+    try:
+        return await owner_wallet(network, request)
+    except Refused:
+        if not signature:
+            raise
+        return None
 
 
 async def acting_wallet(session: str | None, message: str, signature: str) -> str:

@@ -43,8 +43,7 @@ async def set_request_status(network: Network, request: Request) -> Mapping[str,
                 raise sender.refused
             return statuses.set_status(tx, now, thread, status, agent=sender.agent, wallet=sender.wallet), thread
         except Refused as refused:
-            # Returned, not raised: raising would give the nonce back.
-            return refused
+            return auth.kept(refused)
 
     done = await network.database.write(whole)
     if isinstance(done, Refused):

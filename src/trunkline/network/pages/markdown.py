@@ -8,10 +8,13 @@ rendered in reasonable time is shown as it was written.
 from __future__ import annotations
 
 import re
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from html import escape
+from sys import getsizeof
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -22,6 +25,8 @@ from markupsafe import Markup
 
 Links = Mapping[str, str]
 """Ids, and the paths that they lead to."""
+_KnownLinks = tuple[tuple[str, str], ...]
+_Key = tuple[str, _KnownLinks]
 
 #: Characters of one text that are taken for Markdown; the longest that an agent may write is shorter. The rest of a
 #: longer one (a registry of contracts with their sources) is shown as it is.
@@ -32,8 +37,12 @@ MAX_SHOWN = 200_000
 MAX_GROWTH = 20
 #: Seconds of rendering for one page. A hundred hostile comments would take minutes; after this, texts come plain.
 PAGE_SECONDS = 1.5
-#: Rendered texts that are remembered: some megabytes.
-_REMEMBERED = 512
+#: Bytes of rendered texts that are remembered, with the texts that they were made of. A hostile text
+#: alone is half a megabyte.
+MAX_REMEMBERED = 4 * 1024 * 1024
+#: What an entry costs beside its texts, and each link in it.
+_ENTRY_BYTES = 500
+_LINK_BYTES = 400
 #: How deep quotes and lists may be nested; deeper ones are shown flat.
 _MAX_NESTING = 20
 
@@ -66,7 +75,7 @@ class Renderer:
         begun = time.perf_counter()
         head, tail = _parted(text)
         known = tuple((id, self._links[id]) for id in dict.fromkeys(ID.findall(head)) if id in self._links)
-        html = _rendered(head, known)
+        html = _remembered(head, known)
         self._left -= time.perf_counter() - begun
         return html + _plain(tail) if tail else html
 
@@ -106,8 +115,50 @@ def _plain(text: str) -> Markup:
     return Markup(f'<pre class="plain" tabindex="0">{escape(text)}</pre>{note}')  # noqa: S704 - escaped
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _rendered(text: str, links: tuple[tuple[str, str], ...]) -> Markup:
+class Memory:
+    """The texts that were rendered last, within so many bytes. Threads may share it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: OrderedDict[_Key, Markup] = OrderedDict()
+        self._lock = threading.Lock()
+        self.bytes = 0
+
+    def get(self, key: _Key) -> Markup | None:
+        """What a text was rendered to, if that is still known."""
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+            return self._known.get(key)
+
+    def put(self, key: _Key, html: Markup) -> None:
+        """Remember it, and forget what was not asked for the longest time."""
+        with self._lock:
+            if key in self._known:
+                return
+            self._known[key] = html
+            self.bytes += _size(key, html)
+            while self.bytes > self._most:
+                self.bytes -= _size(*self._known.popitem(last=False))
+
+
+def _size(key: _Key, html: Markup) -> int:
+    text, links = key
+    return getsizeof(text) + getsizeof(html) + _ENTRY_BYTES + _LINK_BYTES * len(links)
+
+
+_memory = Memory(MAX_REMEMBERED)
+
+
+def _remembered(text: str, links: _KnownLinks) -> Markup:
+    html = _memory.get((text, links))
+    if html is None:
+        html = _rendered(text, links)
+        _memory.put((text, links), html)
+    return html
+
+
+def _rendered(text: str, links: _KnownLinks) -> Markup:
     html = _markdown().render(text, {"links": dict(links)})
     if len(html) > MAX_GROWTH * len(text) + 1000:
         return _plain(text)

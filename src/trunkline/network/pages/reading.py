@@ -1,4 +1,7 @@
-"""What pages show of communities, agents and the audit trail. Everything here is bounded and only reads."""
+"""What only pages show: counts, contracts, agents, the audit trail. The lists of threads are those of `network.feeds`.
+
+Everything here is bounded and only reads.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,10 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.network import mentions, searching
+from trunkline.network import mentions
 from trunkline.network.database import Row, Transaction
 from trunkline.network.pages import markdown
 
-#: Communities on one page.
-COMMUNITIES = 24
 #: Contracts of one community that a page lists, and functions of one contract.
 CONTRACTS = 50
 FUNCTIONS = 200
@@ -26,21 +27,13 @@ AGENTS = 60
 AUDIT = 50
 #: Ids in the texts of one page that are looked up.
 MENTIONS = 200
-#: The longest thing that is looked for; more is cut off.
-MAX_QUERY = 160
 
 
-class Shelf(Value):
-    """Some rows, and where to go on: `before` is None at the end."""
+class Trail(Value):
+    """A page of the audit trail, and the number to go on before: None at its end."""
 
     rows: Sequence[Row]
-    before: str | None
-
-    @classmethod
-    def of(cls, rows: Sequence[Row], most: int, key: str = "id") -> Shelf:
-        """At most so many of some rows; one more than that says that it goes on."""
-        shown = rows[:most]
-        return cls(shown, str(shown[-1][key]) if len(rows) > most else None)
+    before: int | None
 
 
 class Count(Value):
@@ -62,40 +55,6 @@ def count(tx: Transaction) -> Count:
             "SELECT COUNT(*) AS n FROM thread WHERE type = 'REQUEST_TO_HUMAN' AND is_resolved = 0 AND is_rejected = 0",
         ),
     )
-
-
-_TILE = (
-    "SELECT community.*, "
-    "(SELECT COUNT(*) FROM service_contract WHERE community_id = community.id) AS contracts, "
-    "(SELECT COUNT(*) FROM registration WHERE community_id = community.id) AS agents, "
-    "(SELECT COUNT(*) FROM thread WHERE community_id = community.id) AS threads, "
-    "(SELECT COUNT(*) FROM comment WHERE community_id = community.id) AS comments "
-    "FROM community"
-)
-
-
-def communities(tx: Transaction, query: str, owner: str, before: str) -> Shelf:
-    """Communities, newest first, whose name has `query` in it and which belong to `owner`."""
-    where, parameters = ["1 = 1"], list[Any]()
-    if query:
-        where.append("LOWER(community.name) LIKE ? ESCAPE '!'")
-        parameters.append(f"%{searching.like(query)}%")
-    if owner:
-        where.append("community.owner_wallet = ?")
-        parameters.append(owner)
-    if before:
-        where.append("(created_at, id) < (SELECT created_at, id FROM community WHERE id = ?)")
-        parameters.append(before)
-    rows = tx.all(
-        f"{_TILE} WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?",
-        [*parameters, COMMUNITIES + 1],
-    )
-    return Shelf.of(rows, COMMUNITIES)
-
-
-def community(tx: Transaction, slug: str) -> Row | None:
-    """A community with its counts."""
-    return tx.one(f"{_TILE} WHERE community.slug = ?", (slug,))
 
 
 def open_communities(tx: Transaction) -> list[Row]:
@@ -141,7 +100,7 @@ def agent(tx: Transaction, id: str) -> Row | None:
     )
 
 
-def audit(tx: Transaction, slug: str, before: int | None) -> Shelf:
+def audit(tx: Transaction, slug: str, before: int | None) -> Trail:
     """The public part of the audit trail, newest first."""
     where, parameters = ["audit.community_id IS NOT NULL"], list[Any]()
     if slug:
@@ -157,7 +116,7 @@ def audit(tx: Transaction, slug: str, before: int | None) -> Shelf:
         f"WHERE {' AND '.join(where)} ORDER BY audit.number DESC LIMIT ?",
         [*parameters, AUDIT + 1],
     )
-    return Shelf.of(rows, AUDIT, "number")
+    return Trail(rows[:AUDIT], rows[AUDIT - 1]["number"] if len(rows) > AUDIT else None)
 
 
 def links(tx: Transaction, texts: Iterable[str]) -> dict[str, str]:

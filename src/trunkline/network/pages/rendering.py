@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
 
@@ -11,14 +12,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from trunkline.network import threads
-from trunkline.network.database import Row
+from trunkline.network.feeds import PREVIEW
 from trunkline.network.pages.markdown import words
 from trunkline.network.texts import iso
 
-#: Characters of a text that a list shows of it.
-PREVIEW = 280
-#: Previews that are remembered: some hundred kilobytes.
+#: Characters that a preview is made of: Markdown is longer than what is left of it.
+_PREVIEWED = 600
+#: Previews that are remembered: a megabyte at most.
 _REMEMBERED = 512
 #: Characters of a wallet or address that are shown at each end.
 _ENDS = (6, 4)
@@ -61,10 +61,11 @@ def _environment() -> Environment:
     return environment
 
 
-def _moment(milliseconds: int) -> Markup:
+def _moment(moment: str | int) -> Markup:
     """A moment for people, exact for programs. The browser makes it relative."""
-    told = f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M} UTC"
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(milliseconds), told, told)
+    exact = moment if isinstance(moment, str) else iso(moment)
+    told = f"{datetime.fromisoformat(exact):%Y-%m-%d %H:%M} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(exact, told, told)
 
 
 def _short(address: str) -> str:
@@ -73,22 +74,25 @@ def _short(address: str) -> str:
     return address if len(address) <= first + last else f"{address[:first]}…{address[-last:]}"
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def _preview(text: str) -> str:
     """The beginning of a text in one line, without its Markdown."""
+    return _gist(text[:_PREVIEWED])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _gist(text: str) -> str:
     line = words(text)
     return line if len(line) <= PREVIEW else line[:PREVIEW].rstrip() + "…"
 
 
-def _author_kind(row: Row) -> str:
+def _author_kind(item: Mapping[str, Any]) -> str:
     """Who wrote a thread or a comment. It is never left open."""
-    return "agent" if row["agent_id"] else "owner" if row.get("owner_wallet") else "system"
+    return "agent" if item["authorAgentId"] else "owner" if item.get("ownerWallet") else "system"
 
 
-def _status_of(row: Row) -> str | None:
+def _status_of(thread: Mapping[str, Any]) -> str | None:
     """What became of a thread, in one word; None if nothing is expected of anybody."""
-    if row["type"] == "REQUEST_TO_HUMAN":
-        return threads.status(row)
-    if row["type"] == "REPORT_TO_HUMAN":
-        return "issued" if row["is_issued"] else "not issued"
-    return None
+    if thread["type"] == "REPORT_TO_HUMAN":
+        return "issued" if thread["isIssued"] else "not issued"
+    status: str | None = thread["status"]
+    return status

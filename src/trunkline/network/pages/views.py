@@ -15,15 +15,23 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from trunkline.network import feeds
 from trunkline.network.database import Transaction
 from trunkline.network.network import Network
-from trunkline.network.pages import reading, reading_threads
+from trunkline.network.pages import reading
 from trunkline.network.pages.markdown import Renderer
 from trunkline.network.pages.policy import local_path
-from trunkline.network.pages.reading_threads import Wanted
-from trunkline.network.pages.rendering import TYPES, page, problem
+from trunkline.network.pages.rendering import page
+from trunkline.network.refusal import Refused
+from trunkline.network.searching import MAX_QUERY
 
 View = Callable[[Network, Request], Awaitable[Response]]
+
+#: Communities, threads and comments on one page, and events on the first one.
+COMMUNITIES = 24
+THREADS = 25
+COMMENTS = 100
+ACTIVITY = 12
 
 _STATIC = Path(__file__).with_name("static")
 #: Owners and people filter by wallet: `0x` and 40 digits.
@@ -54,36 +62,33 @@ class _Files(StaticFiles):
 
 async def _home(network: Network, request: Request) -> Response:
     def work(tx: Transaction) -> dict[str, Any]:
-        return {"count": reading.count(tx), "activity": reading_threads.activity(tx)}
+        return {"count": reading.count(tx), "activity": feeds.activity(tx, ACTIVITY)}
 
     return await page("home.html", **await network.database.read(work))
 
 
+async def _about(network: Network, request: Request) -> Response:
+    return await page("about.html")
+
+
 async def _communities(network: Network, request: Request) -> Response:
     query, owner, before = _asked(request, "q"), _wallet(request), _asked(request, "before")
-    shelf = await network.database.read(lambda tx: reading.communities(tx, query, owner, before))
-    return await page("communities.html", shelf=shelf, q=query, owner=owner)
+    found = await network.database.read(
+        lambda tx: feeds.communities(tx, query=query, owner=owner, before=before, limit=COMMUNITIES)
+    )
+    return await page("communities.html", **found, q=query, owner=owner)
 
 
 async def _community(network: Network, request: Request) -> Response:
-    slug, query, before = request.path_params["slug"], _asked(request, "q"), _asked(request, "before")
-    types = _types(request)
+    slug, query = request.path_params["slug"], _asked(request, "q")
+    types = feeds.wanted_types(request.query_params.getlist("type"))
 
-    def work(tx: Transaction) -> dict[str, Any] | None:
-        community = reading.community(tx, slug)
-        if community is None:
-            return None
-        wanted = Wanted(community_id=community["id"], query=query, types=types, before=before)
-        return {
-            "community": community,
-            "contracts": reading.contracts(tx, community["id"]),
-            "agents": reading.agents(tx, community["id"]),
-            "shelf": reading_threads.threads(tx, wanted),
-        }
+    def work(tx: Transaction) -> dict[str, Any]:
+        found = feeds.community_threads(tx, slug, query=query, types=types, page=_part(request))
+        id = found["community"]["id"]
+        return {**found, "contracts": reading.contracts(tx, id), "agents": reading.agents(tx, id)}
 
     found = await network.database.read(work)
-    if found is None:
-        return await _missing("community")
     return await page("community.html", **found, q=query, chosen=types, markdown=Renderer())
 
 
@@ -91,66 +96,58 @@ async def _thread(network: Network, request: Request) -> Response:
     slug, id = request.path_params["slug"], request.path_params["id"]
     after, at = _asked(request, "after"), _asked(request, "at")
 
-    def work(tx: Transaction) -> dict[str, Any] | None:
-        thread = reading_threads.thread(tx, slug, id)
-        if thread is None:
-            return None
-        talk = reading_threads.comments(tx, id, after=after, at=at, newest=at == "newest")
-        links = reading.links(tx, [thread["body"], *(row["body"] for row in talk.rows)])
-        return {"thread": thread, "talk": talk, "links": links}
+    def work(tx: Transaction) -> dict[str, Any]:
+        found = feeds.thread_entered(tx, id, after=after, at=at, limit=COMMENTS)
+        if found["community"]["slug"] != slug:
+            raise Refused(404, "Thread not found.")
+        links = reading.links(tx, [found["thread"]["body"], *(comment["body"] for comment in found["comments"])])
+        return {**found, "links": links}
 
     found = await network.database.read(work)
-    if found is None:
-        return await _missing("thread")
     return await page("thread.html", **found, markdown=Renderer(found["links"]))
 
 
 async def _requests(network: Network, request: Request) -> Response:
-    status = _asked(request, "status")
-    wanted = Wanted(
-        types=("REQUEST_TO_HUMAN",),
-        status=status if status in ("resolved", "rejected", "all") else "pending",
-        query=_asked(request, "q"),
-        owner=_wallet(request),
-        before=_asked(request, "before"),
-    )
+    query, owner, status = _asked(request, "q"), _wallet(request), _asked(request, "status")
+    status = status if status in ("resolved", "rejected", "all") else "pending"
 
     def work(tx: Transaction) -> dict[str, Any]:
-        shelf = reading_threads.threads(tx, wanted)
-        return {"shelf": shelf, "answers": reading_threads.latest_answer(tx, [row["id"] for row in shelf.rows])}
+        found = feeds.requests(tx, status=status, owner=owner, query=query, page=_part(request))
+        return {**found, "answers": feeds.last_comments(tx, [thread["id"] for thread in found["threads"]])}
 
-    return await page("requests.html", **await network.database.read(work), wanted=wanted)
+    found = await network.database.read(work)
+    return await page("requests.html", **found, wanted={"status": status, "q": query, "owner": owner})
 
 
 async def _reports(network: Network, request: Request) -> Response:
-    issued = _asked(request, "issued")
-    wanted = Wanted(
-        types=("REPORT_TO_HUMAN",),
-        issued="yes" if issued == "yes" else "no" if issued == "no" else "",
-        query=_asked(request, "q"),
-        owner=_wallet(request),
-        before=_asked(request, "before"),
+    query, owner, issued = _asked(request, "q"), _wallet(request), _asked(request, "issued")
+    which = {"yes": True, "no": False}.get(issued)
+    found = await network.database.read(
+        lambda tx: feeds.reports(tx, issued=which, owner=owner, query=query, page=_part(request))
     )
-    shelf = await network.database.read(lambda tx: reading_threads.threads(tx, wanted))
-    return await page("reports.html", shelf=shelf, wanted=wanted)
+    wanted = {"issued": issued if which is not None else "", "q": query, "owner": owner}
+    return await page("reports.html", **found, wanted=wanted)
 
 
 async def _agent(network: Network, request: Request) -> Response:
     id = request.path_params["id"]
 
-    def work(tx: Transaction) -> dict[str, Any] | None:
+    def work(tx: Transaction) -> dict[str, Any]:
         agent = reading.agent(tx, id)
-        return {"agent": agent, "activity": reading_threads.activity(tx, id)} if agent else None
+        if agent is None:
+            raise Refused(404, "Agent not found.")
+        return {"agent": agent, "activity": feeds.activity(tx, ACTIVITY, agent_id=id)}
 
-    found = await network.database.read(work)
-    return await page("agent.html", **found) if found else await _missing("agent")
+    return await page("agent.html", **await network.database.read(work))
 
 
 async def _audit(network: Network, request: Request) -> Response:
     slug, before = _asked(request, "community"), _asked(request, "before")
     number = int(before) if before.isdecimal() and len(before) < len(str(2**63)) else None
-    shelf = await network.database.read(lambda tx: reading.audit(tx, slug, number))
-    return await page("audit.html", shelf=shelf, slug=slug)
+    if before and number is None:
+        raise Refused(400, "before is not the number of an entry")
+    trail = await network.database.read(lambda tx: reading.audit(tx, slug, number))
+    return await page("audit.html", trail=trail, slug=slug)
 
 
 async def _sign_in(network: Network, request: Request) -> Response:
@@ -176,6 +173,7 @@ async def _sns(network: Network, request: Request) -> Response:
 
 _VIEWS: Mapping[str, View] = {
     "/": _home,
+    "/about": _about,
     "/communities": _communities,
     "/communities/{slug}": _community,
     "/communities/{slug}/threads/{id}": _thread,
@@ -192,20 +190,15 @@ _VIEWS: Mapping[str, View] = {
 }
 
 
-async def _missing(what: str) -> Response:
-    return await problem(404, "Not found", f"There is no such {what}, or no longer.")
-
-
 def _asked(request: Request, name: str) -> str:
     """A parameter of the query, short."""
-    return request.query_params.get(name, "").strip()[: reading.MAX_QUERY]
+    return request.query_params.get(name, "").strip()[:MAX_QUERY]
 
 
 def _wallet(request: Request) -> str:
     return _asked(request, "owner").lower()[:_WALLET_CHARS]
 
 
-def _types(request: Request) -> tuple[str, ...]:
-    """The kinds of threads that were asked for: `type=A&type=B` as a form sends it, or `type=A,B`."""
-    given = ",".join(request.query_params.getlist("type")).upper().split(",")
-    return tuple(name for name in TYPES if name in given)
+def _part(request: Request) -> feeds.Page:
+    """Which part of a list of threads."""
+    return feeds.Page(_asked(request, "before"), THREADS)

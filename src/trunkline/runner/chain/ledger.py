@@ -44,6 +44,9 @@ KEEP_MS = 90 * DAY_MS
 OPEN = ("signed", "unknown", "pending")
 #: It has a place in a block.
 DONE = ("mined", "reverted")
+#: Told at once. More would drown an agent; the rest follows when these were received.
+MOST_TOLD = 100
+
 #: Worth telling the agent when it was not told yet. (`pending` was told when it was sent.)
 TOLD = (*DONE, "unknown", "refused", "rejected", "expired", "replaced", "abandoned")
 
@@ -133,7 +136,7 @@ class Ledger:
         plan: Plan,
         quote: tuple[int, int],
         *,
-        row: int | None,
+        row: Row | None,
         floor: int,
         free: Iterable[int],
         seconds: float,
@@ -144,31 +147,33 @@ class Ledger:
 
         Args:
             quote: the gas and the fee that it may cost.
-            row: the one that was approved or tried before; None: a new one.
+            row: the one that was approved, or that is to be signed anew, as it was read last; None: a new one.
             floor: the first nonce that the chain would take.
             free: rows whose nonces can be used again, since no node has their transactions.
             allow: raises if too much was spent.
             sign: signs with a nonce.
 
         Returns:
-            The row, and the bytes to send; None if somebody else has taken the row.
+            The row, and the bytes to send; None if the row has changed: somebody else takes care of it.
         """
         with self._transaction():
-            if row is not None and self._state(row) not in ("approved", "refused"):
+            if row is not None and not self._is_as_read(row):
                 return None
-            allow(self._spent())
+            id = None if row is None else row.id
+            # What is signed anew is not spent twice.
+            allow(self._spent(besides=id))
             nonce = self._nonce(floor, frozenset(free))
             signed = sign(nonce)
             until = self.clock() + int(seconds * 1000)
-            if row is None:
-                row = self._insert(agent, "signed", plan, quote[1])
+            if id is None:
+                id = self._insert(agent, "signed", plan, quote[1])
             self._run(
                 "UPDATE transactions SET state = 'signed', told = NULL, problem = '', fee = ?, gas = ?, nonce = ?,"
                 " hash = ?, raw = ?, until = ?, pid = ?, reserved = ?, changed = ? WHERE id = ?",
                 str(quote[1]), quote[0], nonce, signed.hash, signed.raw, until, os.getpid(), self.clock(), self.clock(),
-                row,
+                id,
             )  # fmt: skip
-            return self._one(row), signed.raw
+            return self._one(id), signed.raw
 
     def ask(self, agent: str, plan: Plan, fee: int) -> int:
         """A person is to decide about this."""
@@ -230,8 +235,13 @@ class Ledger:
             return self._select(f"{condition} ORDER BY id LIMIT {limit:d}", *parameters)
 
     def untold(self, agent: str) -> list[Row]:
-        """What the agent does not know yet, oldest first."""
-        return [row for row in self.rows(agent, *TOLD, limit=10_000) if row.told != row.state]
+        """What the agent does not know yet: the oldest `MOST_TOLD`."""
+        marks = ", ".join("?" * len(TOLD))
+        with self._lock, self._explained():
+            # The words of the index, so that the many that it knows are not even looked at.
+            return self._select(
+                f"agent = ? AND state IN ({marks}) AND told IS NOT state ORDER BY id LIMIT {MOST_TOLD:d}", agent, *TOLD
+            )
 
     def claims(self, floor: int, limit: int) -> list[Row]:
         """Those that hold a nonce from `floor` on, and are not being sent right now: the chain can say whether they
@@ -247,6 +257,16 @@ class Ledger:
     def is_being_sent(self, row: Row) -> bool:
         """Whether a process is about to send it, or waits for the answer."""
         return row.state == "signed" and row.until >= self.clock() and _is_alive(row.pid)
+
+    def has_successor(self, row: Row) -> bool:
+        """Whether one that was signed later is in a block with its nonce: then it never will be."""
+        with self._lock, self._explained():
+            found = self._run(
+                "SELECT 1 FROM transactions WHERE nonce = ? AND reserved >= ? AND id <> ?"
+                " AND state IN ('mined', 'reverted') LIMIT 1",
+                row.nonce, row.reserved, row.id,
+            )  # fmt: skip
+            return found.fetchone() is not None
 
     def close(self) -> None:
         """Let go of the database. May be called again."""
@@ -265,13 +285,13 @@ class Ledger:
             floor += 1
         return floor
 
-    def _spent(self) -> Spent:
+    def _spent(self, besides: int | None) -> Spent:
         since = self.clock() - DAY_MS
         found = self._run(
-            "SELECT value, fee FROM transactions WHERE reserved >= ?"
+            "SELECT value, fee FROM transactions WHERE reserved >= ? AND id IS NOT ?"
             " AND state IN ('signed', 'unknown', 'pending', 'mined', 'reverted', 'abandoned')",
-            since,
-        ).fetchall()
+            since, besides,
+        ).fetchall()  # fmt: skip
         return Spent(sum(int(value) for value, _ in found), sum(int(fee) for _, fee in found))
 
     def _insert(self, agent: str, state: str, plan: Plan, fee: int) -> int:
@@ -290,9 +310,9 @@ class Ledger:
         )  # fmt: skip
         return moved.rowcount > 0
 
-    def _state(self, row: int) -> str:
-        found = self._run("SELECT state FROM transactions WHERE id = ?", row).fetchone()
-        return str(found[0]) if found else ""
+    def _is_as_read(self, row: Row) -> bool:
+        found = self._run("SELECT state, hash FROM transactions WHERE id = ?", row.id).fetchone()
+        return bool(found == (row.state, row.hash))
 
     def _one(self, row: int) -> Row:
         return self._select("id = ?", row)[0]

@@ -2,15 +2,20 @@
 
     performer = TxPerformer(settings, home, redactor, agent_id="c...")
     for settled in await performer.settle():      # before a cycle: what became known since the last one
-        ...
+        ...                                       # keep it for the agent
+    performer.received()
     outcome = await performer.perform(action, community)
+    ...                                           # keep it for the agent
+    performer.received()
     await performer.close()
 
 - A `tx` is checked, tried, and held against the caps before anything is signed; a view is called and nothing more.
 - Nothing here raises for what an agent, a contract or a node does: that is an outcome with an error's text. Secrets are
   masked in all of it.
-- What was returned counts as received when the performer is used again, or closed. What a crash keeps from the agent is
-  therefore told by a later `settle`, in the same process or another one.
+- What was returned is told again by a later `settle`, in the same process or another one, unless the caller said
+  `received`. So neither a crash nor a full disk keeps it from the agent.
+- While a transaction is on its way, `in_flight` says what is known of it; also after `perform` was cancelled.
+- The event loop never waits for a ledger: that is what threads are for.
 """
 
 from __future__ import annotations
@@ -18,11 +23,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from trunkline.base.redact import Redactor
-from trunkline.core.faults import Fault, UnknownCall
+from trunkline.core.faults import ConfigError, Fault, UnknownCall
 from trunkline.runner.chain import caps, outcome, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.jsonrpc import Refused, RpcFault
@@ -49,8 +55,7 @@ NOT_FOR_OTHERS = "Not sent: the action holds a value that is a secret of this ru
 
 #: What an agent is told of a transaction's state, where there is no receipt.
 _WORDS = {
-    "unknown": "It was sent, and no answer came: whether it will be in a block is not known yet. Do not repeat it;"
-    " you will be told.",
+    "unknown": "It was sent, and whether it will be in a block is not known yet. Do not repeat it; you will be told.",
     "pending": "It was sent, and is not in a block yet. Do not repeat it; you will be told.",
     "rejected": "Not sent: a person rejected it.",
     "expired": "Not sent: nobody approved it in time.",
@@ -85,12 +90,97 @@ class TxPerformer:
         self._rpc = Rpc(settings.rpc_url, settings.timeout_seconds, self._own)
         self._opening = asyncio.Lock()
         self._opened: Wallet | None = None
+        # Held by threads only: while the ledgers are opened or closed, or a person looks at them.
+        self._shelf = threading.RLock()
         self._ledgers: dict[int, Ledger] = {}
-        self._handed: list[tuple[int, int, str]] = []
+        self._is_closed = False
+        self._handed: list[tuple[Ledger, int, str]] = []
+        self._noting: set[asyncio.Task[None]] = set()
+        self._in_flight: TxResult | None = None
+
+    @property
+    def in_flight(self) -> TxResult | None:
+        """What is to be reported of the last `perform` if it ends now: that of a transaction which is being sent, or
+        whose receipt is awaited, with its hash. None: nothing was sent, or `perform` has returned.
+
+        It stays there when `perform` is cancelled. What becomes of the transaction is told by a later `settle`.
+        """
+        return self._in_flight
 
     async def perform(self, action: Mapping[str, Any], community: Mapping[str, Any]) -> TxResult:
         """Do what an action with `"action": "tx"` asks for, in a community of the agent's context."""
-        self._received()
+        self._handed, self._in_flight = [], None
+        done = await self._performed(action, community)
+        self._in_flight = None
+        return done
+
+    async def settle(self) -> list[Settled]:
+        """What became known since: ends of transactions that were open, and what became of approved ones, which are
+        sent here. Oldest first; if it is much, the rest comes with the next call."""
+        self._handed = []
+        await self._noted()
+        handed: list[tuple[Ledger, int, str]] = []
+        told = []
+        for chain_id in await self._chains():
+            wallet = await self._wallet()
+            ledger = await asyncio.to_thread(self._ledger, wallet, chain_id)
+            try:
+                await self._bring_up_to_date(wallet, ledger, chain_id)
+            except (Refusal, RpcFault, Fault) as error:
+                logger.warning("open transactions could not be looked up: %s", self._clean(str(error)))
+            for row in await asyncio.to_thread(ledger.untold, self._agent):
+                handed.append((ledger, row.id, row.state))
+                told.append(Settled(f"{chain_id}-{row.id}", self._clean(row.plan.action), self._clean(_said(row))))
+        self._handed = handed
+        return told
+
+    def received(self) -> None:
+        """The caller has stored what the last `perform` or `settle` returned: it need not be told again.
+
+        Does not wait: the ledger is written beside the event loop, on which this must be called.
+        """
+        handed, self._handed = self._handed, []
+        if handed:
+            noting = asyncio.create_task(asyncio.to_thread(self._note, handed))
+            self._noting.add(noting)
+            noting.add_done_callback(self._noting.discard)
+
+    def pending(self) -> list[dict[str, Any]]:
+        """What waits for a person, oldest first: `id`, `action`, `to`, `function`, `value`, `createdAt` (ms).
+
+        May wait for other processes: use a thread. Nothing, once the performer is closed.
+        """
+        found = []
+        with self._shelf:
+            for chain_id, ledger in self._kept_ledgers():
+                for row in ledger.rows(self._agent, "awaiting"):
+                    what = {"to": row.plan.to, "function": row.plan.function.signature, "value": str(row.plan.value)}
+                    entry = {"id": f"{chain_id}-{row.id}", "action": row.plan.action, **what, "createdAt": row.created}
+                    found.append(self._clean(entry))
+        return found
+
+    def decide(self, id: str, approve: bool) -> None:
+        """A person's decision about one that is `pending`. An approved one is sent by the next `settle`.
+
+        May wait for other processes: use a thread.
+
+        Raises:
+            UnknownCall: nothing of that id waits.
+        """
+        with self._shelf:
+            for chain_id, ledger in self._kept_ledgers():
+                for row in ledger.rows(self._agent, "awaiting"):
+                    if id == f"{chain_id}-{row.id}" and ledger.decide(row.id, approve):
+                        return
+        raise UnknownCall(f"No transaction `{id[:40]}` waits for approval.")
+
+    async def close(self) -> None:
+        """Let go of the node and of the ledgers. May be called again; nothing else may be called after it."""
+        await self._noted()
+        await self._rpc.close()
+        await asyncio.to_thread(self._close_ledgers)
+
+    async def _performed(self, action: Mapping[str, Any], community: Mapping[str, Any]) -> TxResult:
         # What is sent is public for ever.
         if self._clean(action) is not action:
             return outcome.refused(NOT_FOR_OTHERS)
@@ -104,53 +194,8 @@ class TxPerformer:
         except Refused as error:
             return self._clean(outcome.refused(reverts.why(error, ())))
         except (Refusal, RpcFault, Fault) as error:
-            return self._clean(outcome.refused(str(error)))
-
-    async def settle(self) -> list[Settled]:
-        """What became known since: ends of transactions that were open, and what became of approved ones, which are
-        sent here."""
-        self._received()
-        told = []
-        for chain_id in await self._chains():
-            wallet = await self._wallet()
-            ledger = self._ledger(wallet, chain_id)
-            try:
-                await self._bring_up_to_date(wallet, ledger, chain_id)
-            except (Refusal, RpcFault, Fault) as error:
-                logger.warning("open transactions could not be looked up: %s", self._clean(str(error)))
-            for row in await asyncio.to_thread(ledger.untold, self._agent):
-                result = self._clean(self._told(row, chain_id))
-                told.append(Settled(f"{chain_id}-{row.id}", self._clean(row.plan.action), result))
-        return told
-
-    def pending(self) -> list[dict[str, Any]]:
-        """What waits for a person, oldest first: `id`, `action`, `to`, `function`, `value`, `createdAt` (ms)."""
-        found = []
-        for chain_id, ledger in self._open_ledgers():
-            for row in ledger.rows(self._agent, "awaiting"):
-                what = {"to": row.plan.to, "function": row.plan.function.signature, "value": str(row.plan.value)}
-                entry = {"id": f"{chain_id}-{row.id}", "action": row.plan.action, **what, "createdAt": row.created}
-                found.append(self._clean(entry))
-        return found
-
-    def decide(self, id: str, approve: bool) -> None:
-        """A person's decision about one that is `pending`. An approved one is sent by the next `settle`.
-
-        Raises:
-            UnknownCall: nothing of that id waits.
-        """
-        for chain_id, ledger in self._open_ledgers():
-            for row in ledger.rows(self._agent, "awaiting"):
-                if id == f"{chain_id}-{row.id}" and ledger.decide(row.id, approve):
-                    return
-        raise UnknownCall(f"No transaction `{id[:40]}` waits for approval.")
-
-    async def close(self) -> None:
-        """Let go of the node and of the ledgers. May be called again."""
-        self._received()
-        await self._rpc.close()
-        while self._ledgers:
-            self._ledgers.popitem()[1].close()
+            # A ledger that fails after the transaction was sent does not make it unsent.
+            return self._in_flight or self._clean(outcome.refused(str(error)))
 
     async def _transact(self, planned: Plan, wallet: Wallet) -> TxResult:
         quote = await simulation.simulate(self._rpc, planned, wallet.address, self._settings.caps)
@@ -162,9 +207,13 @@ class TxPerformer:
         if limit is not None and total > limit:
             asked = await asyncio.to_thread(ledger.ask, self._agent, planned, quote.fee)
             return outcome.waits(planned, f"{planned.chain_id}-{asked}", _ASKED.format(total=total))
-        sender = Sender(self._rpc, wallet, ledger, self._settings)
-        sent = await sender.send(self._agent, planned, quote)
-        return self._told(await sender.follow(sent), planned.chain_id)
+        sender = Sender(self._rpc, wallet, ledger, self._settings, self._watch)
+        row = await sender.follow(await sender.send(self._agent, planned, quote))
+        self._handed.append((ledger, row.id, row.state))
+        return _said(row)
+
+    def _watch(self, row: Row) -> None:
+        self._in_flight = self._clean(_said(row))
 
     async def _bring_up_to_date(self, wallet: Wallet, ledger: Ledger, chain_id: int) -> None:
         await asyncio.to_thread(ledger.expire, ledger.clock() - APPROVAL_MS)
@@ -184,29 +233,21 @@ class TxPerformer:
         try:
             quote = await simulation.simulate(self._rpc, row.plan, wallet.address, self._settings.caps)
             caps.check_one(self._settings.caps, row.plan.value, quote.fee)
-            await sender.follow(await sender.send(self._agent, row.plan, quote, row.id))
+            await sender.follow(await sender.send(self._agent, row.plan, quote, row))
         except Refusal as error:
             await asyncio.to_thread(ledger.move, row.id, ("approved",), "refused", str(error))
 
-    def _told(self, row: Row, chain_id: int) -> TxResult:
-        """What is to be said about a row; it counts as received at the next call."""
-        self._handed.append((chain_id, row.id, row.state))
-        hash = row.hash or ""
-        if row.receipt is not None and row.state == "mined":
-            return outcome.mined(row.plan, hash, row.receipt)
-        if row.receipt is not None and row.state == "reverted":
-            return outcome.reverted(row.plan, hash, row.receipt, row.problem)
-        text = _WORDS.get(row.state) or row.problem
-        if row.state in ("refused", "rejected", "expired"):
-            return outcome.refused(text)
-        return outcome.open_(row.plan, hash, row.state, text)
+    def _note(self, handed: list[tuple[Ledger, int, str]]) -> None:
+        for ledger in {ledger for ledger, _, _ in handed}:
+            try:
+                ledger.tell([(row, state) for kept_in, row, state in handed if kept_in is ledger])
+            except Fault as error:
+                logger.warning("transactions will be told again: %s", self._clean(str(error)))
 
-    def _received(self) -> None:
-        handed, self._handed = self._handed, []
-        for chain_id, ledger in self._ledgers.items():
-            rows = [(row, state) for chain, row, state in handed if chain == chain_id]
-            if rows:
-                ledger.tell(rows)
+    async def _noted(self) -> None:
+        """Wait until all that was received is written down."""
+        if self._noting:
+            await asyncio.wait(self._noting)
 
     async def _wallet(self) -> Wallet:
         async with self._opening:
@@ -217,10 +258,10 @@ class TxPerformer:
     async def _chains(self) -> list[int]:
         """The chains that there is a ledger for. Without any, nothing is imported."""
         has_any = bool(self._settings.private_key) and await asyncio.to_thread(os.path.isdir, self._folder)
-        return self._kept_chains(await self._wallet()) if has_any else []
+        return await asyncio.to_thread(self._kept_chains, await self._wallet()) if has_any else []
 
-    def _open_ledgers(self) -> list[tuple[int, Ledger]]:
-        if not self._settings.private_key:
+    def _kept_ledgers(self) -> list[tuple[int, Ledger]]:
+        if self._is_closed or not self._settings.private_key:
             return []
         wallet = self._opened = self._opened or Wallet(self._settings.private_key)
         return [(chain_id, self._ledger(wallet, chain_id)) for chain_id in self._kept_chains(wallet)]
@@ -230,9 +271,18 @@ class TxPerformer:
         return [chain_id for chain_id in chains if os.path.exists(self._path(wallet, chain_id))]
 
     def _ledger(self, wallet: Wallet, chain_id: int) -> Ledger:
-        if chain_id not in self._ledgers:
-            self._ledgers[chain_id] = Ledger(self._path(wallet, chain_id))
-        return self._ledgers[chain_id]
+        with self._shelf:
+            if self._is_closed:
+                raise ConfigError("The performer is closed.")
+            if chain_id not in self._ledgers:
+                self._ledgers[chain_id] = Ledger(self._path(wallet, chain_id))
+            return self._ledgers[chain_id]
+
+    def _close_ledgers(self) -> None:
+        with self._shelf:
+            self._is_closed = True
+            while self._ledgers:
+                self._ledgers.popitem()[1].close()
 
     @property
     def _folder(self) -> str:
@@ -244,3 +294,18 @@ class TxPerformer:
     def _clean(self, data: _T) -> _T:
         masked: _T = self._own.data(data if self._redact is None else self._redact.data(data))
         return masked
+
+
+def _said(row: Row) -> TxResult:
+    """What is to be said about a transaction."""
+    hash = row.hash or ""
+    if row.receipt is not None and row.state == "mined":
+        return outcome.mined(row.plan, hash, row.receipt)
+    if row.receipt is not None and row.state == "reverted":
+        return outcome.reverted(row.plan, hash, row.receipt, row.problem)
+    # One that is being sent may have arrived.
+    state = "unknown" if row.state == "signed" else row.state
+    text = _WORDS.get(state) or row.problem
+    if state in ("refused", "rejected", "expired"):
+        return outcome.refused(text)
+    return outcome.open_(row.plan, hash, state, text)

@@ -13,6 +13,9 @@ from trunkline.runner.chain.rpc import Rpc
 FIRST_LOOK_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 2.0
 
+#: Where another transaction with the same nonce is looked for: it took the nonce a moment ago.
+NEWEST_BLOCKS = 3
+
 #: A node that fails this often in a row is not asked any more for now.
 MOST_FAILURES = 3
 
@@ -43,6 +46,26 @@ async def is_known(rpc: Rpc, hash: str) -> bool:
     return isinstance(await rpc.call("eth_getTransactionByHash", hash), dict)
 
 
+async def holder(rpc: Rpc, address: str, nonce: int) -> str | None:
+    """The hash of the transaction that has this nonce of an address, if it is in one of the newest blocks.
+
+    Raises:
+        RpcFault: the node does not say.
+    """
+    block = await rpc.call("eth_getBlockByNumber", "latest", True)
+    for _ in range(NEWEST_BLOCKS):
+        if not isinstance(block, dict):
+            return None
+        for one in block.get("transactions") or ():
+            if isinstance(one, dict) and _is_of(one, address, nonce):
+                return str(one.get("hash")).lower()
+        number = quantity(block.get("number"), "number")
+        if not number:
+            return None
+        block = await rpc.call("eth_getBlockByNumber", hex(number - 1), True)
+    return None
+
+
 async def awaited(rpc: Rpc, hash: str, seconds: float) -> Receipt | None:
     """The receipt as soon as there is one; None if there is none in time, or the node fails."""
     pause, failures = FIRST_LOOK_SECONDS, 0
@@ -60,6 +83,11 @@ async def awaited(rpc: Rpc, hash: str, seconds: float) -> Receipt | None:
     except TimeoutError:
         return None
     return None
+
+
+def _is_of(transaction: dict[str, Any], address: str, nonce: int) -> bool:
+    sender = str(transaction.get("from")).lower()
+    return sender == address.lower() and quantity(transaction.get("nonce"), "nonce") == nonce
 
 
 def _optional(value: Any) -> int | None:

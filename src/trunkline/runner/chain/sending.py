@@ -4,12 +4,15 @@
   asked for their hash; they are not sent again, and nothing is signed in their place.
 - A nonce is used again only if no node has the transaction that held it. Then at most one of the two can ever be in a
   block: the chain sees to that.
+- A transaction gets another nonce only if it was seen that somebody else's is in a block with the one it had. That a
+  node says so, or has never heard of the transaction, is not enough: nodes lag behind each other.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from trunkline.runner.chain import caps, receipts, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
@@ -47,18 +50,23 @@ _HAVE = ("already known", "already imported", "known transaction", "alreadyknown
 _NONCE = ("nonce too low", "nonce is too low", "nonce has already been used", "replacement transaction", "oldnonce")
 
 NOT_SENT = "Not sent: "
+OTHERS_ARE_FASTER = f"{NOT_SENT}another program uses this wallet's nonces as fast as we do. Try again later."
 
 
 class Sender:
     """Sends for one wallet on one chain. Several may share a ledger."""
 
-    def __init__(self, rpc: Rpc, wallet: Wallet, ledger: Ledger, settings: TxSettings) -> None:
+    def __init__(
+        self, rpc: Rpc, wallet: Wallet, ledger: Ledger, settings: TxSettings, watch: Callable[[Row], None] | None = None
+    ) -> None:
+        """`watch` gets each row just before it is sent, and whenever its state changes."""
+        self._watch = watch or (lambda row: None)
         self._rpc = rpc
         self._wallet = wallet
         self._ledger = ledger
         self._settings = settings
 
-    async def send(self, agent: str, plan: Plan, quote: Quote, row: int | None = None) -> Row:
+    async def send(self, agent: str, plan: Plan, quote: Quote, row: Row | None = None) -> Row:
         """Sign it and send it.
 
         Args:
@@ -69,33 +77,18 @@ class Sender:
 
         Raises:
             Refusal: nothing was signed: too much was spent, or somebody else takes care of the approved one.
-            RpcFault: nothing was signed, or what was signed was not sent: the node could not be asked.
+            RpcFault: nothing was signed: the node could not be asked.
         """
+        sending, raw = await self._signed(agent, plan, quote, row)
         for _ in range(NONCE_ATTEMPTS):
-            floor, free = await self._floor()
-            reserved = await asyncio.to_thread(self._reserve, agent, plan, quote, row, floor, free)
-            if reserved is None:
-                raise Refusal(f"{NOT_SENT}another process takes care of it.")
-            sent, raw = reserved
-            row = sent.id
+            sending = await self._sent(sending, raw, plan)
+            if sending.state != "signed":
+                return sending
             try:
-                await self._rpc.call("eth_sendRawTransaction", f"0x{raw.hex()}")
-            except Refused as error:
-                # Whoever stands between us and the node may have sent it twice: then the second answer is a refusal.
-                if not _says(error, _HAVE) and not await self._is_known(sent):
-                    refused = await self._moved(sent, "refused", f"{NOT_SENT}{reverts.why(error, plan.errors)}")
-                    if not _says(error, _NONCE):
-                        return refused
-                    # Nobody need hear of it: it is tried again.
-                    await asyncio.to_thread(self._ledger.tell, [(row, "refused")])
-                    continue
-            except Unanswered as error:
-                if not error.sent:
-                    return await self._moved(sent, "refused", f"{NOT_SENT}{error}")
-                unknown = await self._moved(sent, "unknown", str(error))
-                return await self._moved(unknown, "pending") if await self._turns_up(sent) else unknown
-            return await self._moved(sent, "pending")
-        raise Refusal(f"{NOT_SENT}another program uses this wallet's nonces as fast as we do. Try again later.")
+                sending, raw = await self._signed(agent, plan, quote, sending)
+            except (Refusal, RpcFault) as error:
+                return await self._moved(sending, "refused", _not_sent(error, plan))
+        return await self._moved(sending, "refused", OTHERS_ARE_FASTER)
 
     async def follow(self, row: Row) -> Row:
         """Wait for the receipt of one that a node has, for as long as the settings say."""
@@ -119,7 +112,7 @@ class Sender:
         if await receipts.is_known(self._rpc, row.hash):
             return await self._moved(row, "pending")
         age = self._ledger.clock() - row.reserved
-        if used > row.nonce and age > REPLACED_MS:
+        if await asyncio.to_thread(self._ledger.has_successor, row) or (used > row.nonce and age > REPLACED_MS):
             return await self._moved(row, "replaced")
         return await self._moved(row, "abandoned" if age > ABANDONED_MS else "unknown", row.problem)
 
@@ -147,8 +140,44 @@ class Sender:
         known = await asyncio.gather(*(receipts.is_known(self._rpc, row.hash or "") for row in claims))
         return floor, [row.id for row, has in zip(claims, known, strict=True) if not has]
 
+    async def _signed(self, agent: str, plan: Plan, quote: Quote, row: Row | None) -> tuple[Row, bytes]:
+        floor, free = await self._floor()
+        reserved = await asyncio.to_thread(self._reserve, agent, plan, quote, row, floor, free)
+        if reserved is None:
+            raise Refusal(f"{NOT_SENT}another process takes care of it.")
+        return reserved
+
+    async def _sent(self, row: Row, raw: bytes, plan: Plan) -> Row:
+        """Send it, once. It is `signed` as before if another transaction is in a block with its nonce."""
+        self._watch(row)
+        try:
+            await self._rpc.call("eth_sendRawTransaction", f"0x{raw.hex()}")
+        except Refused as error:
+            return await self._doubted(row, error, plan)
+        except Unanswered as error:
+            if not error.sent:
+                return await self._moved(row, "refused", _not_sent(error, plan))
+            unknown = await self._moved(row, "unknown", str(error))
+            return await self._moved(unknown, "pending") if await self._turns_up(row) else unknown
+        return await self._moved(row, "pending")
+
+    async def _doubted(self, row: Row, error: Refused, plan: Plan) -> Row:
+        """A node refused it. Whoever stands between us and the node may have sent it twice: then it is the second
+        answer that we got."""
+        try:
+            if _says(error, _HAVE) or await receipts.is_known(self._rpc, row.hash or ""):
+                return await self._moved(row, "pending")
+            if not _says(error, _NONCE):
+                return await self._moved(row, "refused", _not_sent(error, plan))
+            holder = await receipts.holder(self._rpc, self._wallet.address, row.nonce or 0)
+        except RpcFault as fault:
+            return await self._moved(row, "unknown", str(fault))
+        if holder is None:
+            return await self._moved(row, "unknown", str(error))
+        return await self._moved(row, "pending") if holder == row.hash else row
+
     def _reserve(
-        self, agent: str, plan: Plan, quote: Quote, row: int | None, floor: int, free: list[int]
+        self, agent: str, plan: Plan, quote: Quote, row: Row | None, floor: int, free: list[int]
     ) -> tuple[Row, bytes] | None:
         limits = self._settings.caps
         return self._ledger.reserve(
@@ -170,24 +199,26 @@ class Sender:
 
         return sign
 
-    async def _is_known(self, row: Row) -> bool:
-        try:
-            return await receipts.is_known(self._rpc, row.hash or "")
-        except RpcFault:
-            return False
-
     async def _turns_up(self, row: Row) -> bool:
-        """Whether the node has it, or gets it soon."""
+        """Whether the node has it, or gets it soon. A node that does not say has not."""
         for seconds in LOOKS_SECONDS:
             await asyncio.sleep(seconds)
-            if await self._is_known(row):
-                return True
+            with suppress(RpcFault):
+                if await receipts.is_known(self._rpc, row.hash or ""):
+                    return True
         return False
 
     async def _moved(self, row: Row, to: str, problem: str = "") -> Row:
         if row.state != to:
             await asyncio.to_thread(self._ledger.move, row.id, OPEN, to, problem)
-        return await asyncio.to_thread(self._ledger.row, row.id)
+        moved = await asyncio.to_thread(self._ledger.row, row.id)
+        self._watch(moved)
+        return moved
+
+
+def _not_sent(error: Exception, plan: Plan) -> str:
+    why = reverts.why(error, plan.errors) if isinstance(error, Refused) else str(error)
+    return why if why.startswith(NOT_SENT) else f"{NOT_SENT}{why}"
 
 
 def _says(error: Refused, words: tuple[str, ...]) -> bool:

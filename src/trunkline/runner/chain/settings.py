@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from trunkline.base.redact import MASK
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
+from trunkline.runner import slips
 
 #: What an agent is told that asks for a transaction where none can be made.
 MISSING = "Execution wallet or Alchemy key missing."
@@ -90,6 +91,10 @@ class TxSettings(Value):
         return tuple(dict.fromkeys(secret for secret in (*found, *_keys_in(self.rpc_url)) if secret))
 
 
+#: What `execution` may hold. A guard with a slip in its name would be none.
+_MEMBERS = ("rpcUrl", "privateKey", "alchemyApiKey", "chains", "receiptSec", "caps", "approval", "dryRun")
+
+
 def tx_settings(execution: Any, *, timeout_seconds: float = TIMEOUT_SECONDS) -> TxSettings | None:
     """The settings in a configuration's `execution`; None if it names neither a wallet nor a node.
 
@@ -99,6 +104,7 @@ def tx_settings(execution: Any, *, timeout_seconds: float = TIMEOUT_SECONDS) -> 
     if execution is None:
         return None
     members = _object(execution, "execution")
+    slips.refuse(members, _MEMBERS, "execution.")
     url, key = _text(members, "rpcUrl"), _text(members, "privateKey")
     if not url and (alchemy := _text(members, "alchemyApiKey")):
         url = ALCHEMY + alchemy

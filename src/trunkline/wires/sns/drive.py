@@ -37,6 +37,7 @@ MAX_ID = 256
 
 #: From here on the answer says only that something broke, not whether it was before or after the write.
 _BROKEN = 500
+_NOT_FOUND = 404
 
 
 class SnsError(Fault):
@@ -81,7 +82,7 @@ class Sns:
         self._place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._agent_id = _header("agentId", agent_id)
         self._token = _header("runnerToken", token)
-        self._timeout = timeout
+        self.timeout = timeout
         self._secure = parts.scheme == "https"
         self._client: httpx.AsyncClient | None = None
 
@@ -119,9 +120,13 @@ class Sns:
         fallback = "Failed to fetch contract source"
         return _member(await self._read(f"/api/agents/contracts/source?{query}", fallback), "contract", fallback)
 
-    async def thread(self, thread_id: str) -> dict[str, Any]:
-        """A thread as everybody sees it: `thread`, and its first `comments`, oldest first."""
-        return (await self._read(f"/api/threads/{_segment(thread_id)}", "Failed to fetch the thread")).data
+    async def thread(self, thread_id: str, after: str | None = None) -> dict[str, Any]:
+        """A thread as everybody sees it: `thread`, and `comments`, oldest first: the first, or those after one.
+
+        `nextAfter` says after which comment there are more, if there are.
+        """
+        query = "" if after is None else f"?{urlencode({'after': _text(after)})}"
+        return (await self._read(f"/api/threads/{_segment(thread_id)}{query}", "Failed to fetch the thread")).data
 
     # What it writes.
 
@@ -157,7 +162,11 @@ class Sns:
     async def _read(self, path: str, fallback: str) -> _Answer:
         answer = await _Exchange(self, fallback).perform("GET", path, self._credential(), None)
         if not _is_success(answer):
-            raise SnsError(_told(answer, fallback), answer.status, answer.data)
+            told = _told(answer, fallback)
+            if answer.status == _NOT_FOUND and not str(answer.data.get("error", "")).startswith("Agent"):
+                # Most often it is another server's address, or one with `/api` behind it.
+                told = f"{told} (`{self._place}`: is a network there?)"
+            raise SnsError(told, answer.status, answer.data)
         return answer
 
     async def _nonce(self) -> str:
@@ -201,7 +210,7 @@ class Sns:
     def _ready(self) -> httpx.AsyncClient:
         if self._client is None:
             try:
-                self._client = http.client(secure=self._secure, connect=self._timeout, read=self._timeout)
+                self._client = http.client(secure=self._secure, connect=self.timeout, read=self.timeout)
             except ValueError as error:
                 raise ConfigError(str(error)) from None
         return self._client
@@ -226,7 +235,7 @@ class _Exchange:
         sns = self._sns
         client = sns._ready()
         try:
-            async with asyncio.timeout(sns._timeout):
+            async with asyncio.timeout(sns.timeout):
                 request = client.build_request(
                     method, sns._base + path, headers=headers, content=body, extensions={"trace": self._trace}
                 )
@@ -236,7 +245,7 @@ class _Exchange:
                 finally:
                     await response.aclose()
         except TimeoutError:
-            problem = f"no complete answer within {sns._timeout:g} s"
+            problem = f"no complete answer within {sns.timeout:g} s"
         except httpx.HTTPError as error:
             problem = str(error) or type(error).__name__
         except httpx.InvalidURL as error:
@@ -245,7 +254,7 @@ class _Exchange:
 
     async def _body(self, response: httpx.Response) -> bytes:
         body = bytearray()
-        async for piece in response.aiter_raw():
+        async for piece in response.aiter_bytes():
             body += piece
             if len(body) > MAX_ANSWER:
                 raise SnsError(f"{self._fallback}: the answer has more than {MAX_ANSWER} bytes.", response.status_code)

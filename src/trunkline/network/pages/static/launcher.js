@@ -35,6 +35,11 @@ export const agentPath = (path, id) => `${path}?${new URLSearchParams({ agentId:
 // What a launcher says of one agent.
 export async function statusOf(launcher, id) {
   const { status } = await ask("GET", launcher, agentPath("/runner/status", id));
+  return ofAgent(status, id);
+}
+
+// What a status, which tells of several agents and of the one that was asked for, says of that one.
+export function ofAgent(status, id) {
   const one = status?.selectedAgentStatus ?? status ?? {};
   const running = status?.selectedAgentRunning ?? Boolean(one.running && (!one.config || one.config.agentId === id));
   return { ...one, running };

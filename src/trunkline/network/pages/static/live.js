@@ -1,9 +1,8 @@
 // Pages that follow what happens: a hint comes, the page is fetched again, and its living parts are replaced.
 
 import { $, $$, toast } from "./dom.js";
-import { fit } from "./page.js";
+import { fit, served } from "./page.js";
 
-const PARTS = ["status", "feed", "tools"];
 // Hints come in crowds; a page is fetched at most once in this time.
 const PAUSE_MS = 400;
 
@@ -19,13 +18,14 @@ export async function refresh(force = false) {
   if (!response.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   let kept = false;
-  for (const id of PARTS) {
+  for (const [id, html] of served) {
     const [old, next] = [document.getElementById(id), fresh.getElementById(id)];
-    if (!old || !next || old.innerHTML === next.innerHTML) continue;
+    if (!next || html === next.innerHTML) continue;
     if (!force && busy(old)) {
       kept = true;
       continue;
     }
+    served.set(id, next.innerHTML);
     const part = document.importNode(next, true);
     fit(part);
     old.replaceWith(part);
@@ -48,12 +48,8 @@ function hinted(event) {
 if (place.events) {
   const source = new EventSource(place.events);
   for (const kind of ["thread", "comment", "status", "issued", "gap"]) source.addEventListener(kind, hinted);
-  let lost = false;
-  source.addEventListener("error", () => { lost = true; });
-  source.addEventListener("open", (event) => {
-    if (lost) hinted(event);
-    lost = false;
-  });
+  // What happened before the connection was there, nobody told: between the page and its stream, or while it was lost.
+  source.addEventListener("open", hinted);
   // A page that is left must not hold a connection.
   addEventListener("pagehide", () => source.close());
 }

@@ -27,6 +27,15 @@ export function needCrypto() {
   if (!globalThis.crypto?.subtle) throw new Error("This browser does cryptography on https:// and on localhost only.");
 }
 
+// Whether a text is a private key that can sign.
+export function isKey(text) {
+  try {
+    return utils.isValidSecretKey(unhex(text));
+  } catch {
+    return false;
+  }
+}
+
 function addressOf(key) {
   const point = getPublicKey(key, false).subarray(1);
   return `0x${hex(keccak_256(point).subarray(-20))}`;

@@ -1,6 +1,7 @@
 // The agents of whoever is signed in: register, change, credentials, secrets.
 
 import { $, clone, make, onPress, onSubmit } from "./dom.js";
+import { isKey } from "./localkey.js";
 import { fillRunner } from "./manage-runner.js";
 import { NAMES, decrypt, encrypt } from "./secrets.js";
 import { call, wallet } from "./session.js";
@@ -70,7 +71,12 @@ function credential(form, agent) {
 // Returns what the form holds, for the runner.
 function secrets(form, agent) {
   const path = `/api/agents/${agent.id}/secrets`;
-  const read = () => Object.fromEntries(NAMES.map((name) => [name, form.elements[name].value.trim()]));
+  const read = () => {
+    const values = Object.fromEntries(NAMES.map((name) => [name, form.elements[name].value.trim()]));
+    const key = values.executionWalletPrivateKey;
+    if (key && !isKey(key)) throw new Error("The private key cannot sign: 64 hexadecimal digits are needed.");
+    return values;
+  };
   onSubmit(form, async ({ password }) => {
     const securitySensitive = await encrypt(read(), password, wallet());
     await call("POST", path, { securitySensitive });

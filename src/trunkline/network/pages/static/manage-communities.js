@@ -10,8 +10,17 @@ export async function showCommunities() {
     call("GET", `/api/communities/owned?${whose}`), call("GET", `/api/communities/bans/owned?${whose}`),
   ]);
   const banned = new Map(bans.communities.map((one) => [one.id, one.bannedAgents]));
+  owned.communities.forEach(offer);
   const cards = owned.communities.map((one) => card(one, banned.get(one.id) ?? []));
   $("#communities").replaceChildren(...(cards.length ? cards : [make("p", { class: "empty" }, "You own no community.")]));
+}
+
+// An agent can join what is open, and that may have changed since the page was made.
+function offer({ id, name, status }) {
+  const choice = $("#a-community");
+  const option = [...choice.options].find(({ value }) => value === id);
+  if (status !== "ACTIVE") option?.remove();
+  else if (!option) choice.append(new Option(name, id));
 }
 
 function card(community, bans) {
@@ -24,12 +33,13 @@ function card(community, bans) {
   $("[data-closed]", box).hidden = !closed;
   $("[data-facts]", box).textContent = `${many(community.contracts.length, "contract")}, ${many(bans.length, "ban")}`;
   $("[name=description]", box).value = community.description ?? "";
+  $("[name=githubRepositoryUrl]", box).value = community.githubRepositoryUrl ?? "";
   $("[data-fields]", box).append(contractFields(false));
   $("[data-contracts]", box).append(...community.contracts.map((contract) => contractLine(community, contract)));
   $("[data-bans]", box).append(...bans.map((ban) => banLine(community, ban)));
   const change = (values) => call("POST", "/api/contracts/update", { communityId: community.id, ...values });
-  onSubmit($("[data-form=description]", box), async ({ description }) => {
-    const { updated } = await change({ action: "UPDATE_DESCRIPTION", description });
+  onSubmit($("[data-form=description]", box), async ({ description, githubRepositoryUrl }) => {
+    const { updated } = await change({ action: "UPDATE_DESCRIPTION", description, githubRepositoryUrl });
     return updated ? "Saved." : "Nothing was different.";
   });
   onSubmit($("[data-form=contract]", box), async (values, form) => {
@@ -82,14 +92,20 @@ function contractFields(removable = true) {
 function readContract(fields) {
   const value = (name) => $(`[name=${name}]`, fields).value.trim();
   const contract = { name: value("name"), address: value("address") };
-  if (!value("abi")) return contract;
+  return value("abi") ? { ...contract, abi: readAbi(value("abi"), contract.address) } : contract;
+}
+
+function readAbi(text, address) {
+  let found;
   try {
-    const abi = JSON.parse(value("abi"));
-    // Build tools write the ABI into a larger file.
-    return { ...contract, abi: Array.isArray(abi) ? abi : abi.abi };
+    found = JSON.parse(text);
   } catch {
-    throw new Error(`The ABI of ${contract.address} is not JSON.`);
+    throw new Error(`The ABI of ${address} is not JSON.`);
   }
+  // Build tools write the ABI into a larger file.
+  const abi = Array.isArray(found) ? found : found?.abi;
+  if (!Array.isArray(abi)) throw new Error(`The JSON for ${address} is no ABI: it is no array, and has no array "abi" in it.`);
+  return abi;
 }
 
 const contracts = $("#c-contracts");
@@ -103,8 +119,6 @@ onSubmit($("#community-form"), async ({ serviceName, description, githubReposito
   });
   form.reset();
   contracts.replaceChildren(contractFields(false));
-  const choice = $("#a-community");
-  if (!$$("option", choice).some((option) => option.value === community.id)) choice.append(new Option(community.name, community.id));
   await showCommunities();
   return `${community.name} is registered.`;
 });

@@ -1,7 +1,7 @@
 // One agent's runner, through the launcher on this machine.
 
-import { $, clone, onPress, onSubmit } from "./dom.js";
-import { ask, detect, statusOf } from "./launcher.js";
+import { $, clone, make, onPress, onSubmit } from "./dom.js";
+import { ask, detect, ofAgent, statusOf } from "./launcher.js";
 import { call } from "./session.js";
 
 // What may be remembered of the form: nothing secret.
@@ -12,21 +12,17 @@ export function fillRunner(form, agent, readSecrets) {
   const place = `sns_runner_${agent.id}`;
   remember(form, JSON.parse(localStorage.getItem(place) ?? "{}"));
   const launcher = () => ({ port: form.elements.port.value, secret: form.elements.secret.value });
-  const state = $("[data-state]", form);
-  const show = (status) => {
-    state.hidden = false;
-    state.textContent = JSON.stringify(status, null, 2);
-  };
+  const show = (status) => $("[data-state]", form).replaceChildren(...told(status));
   onSubmit(form, async (values) => {
     localStorage.setItem(place, JSON.stringify(Object.fromEntries(REMEMBERED.map((name) => [name, values[name]]))));
     const status = await start(agent, launcher(), values, readSecrets());
     show(status);
-    return status?.lastError ? `Started, but: ${status.lastError}` : "Started. You can close this page.";
+    return status.lastError ? `Started, but: ${status.lastError}` : "Started. You can close this page.";
   }, "Starting…");
   const acts = {
     stop: async () => {
       const { message, status } = await ask("POST", launcher(), "/runner/stop", { agentId: agent.id });
-      show(status);
+      show(ofAgent(status, agent.id));
       return message;
     },
     status: async () => {
@@ -44,6 +40,26 @@ export function fillRunner(form, agent, readSecrets) {
   for (const [name, work] of Object.entries(acts)) onPress($(`[data-act=${name}]`, form), form, work);
 }
 
+const moment = (text) => (text ? new Date(text).toLocaleString() : "never");
+
+// What matters of an agent's status, and the whole for those who want to know.
+function told(status) {
+  const waiting = status.waitingApprovals ?? 0;
+  const facts = {
+    State: status.credentialRefused ? `${status.state}, its credential is refused` : status.state ?? (status.running ? "running" : "stopped"),
+    "Last success": moment(status.lastSuccessAt),
+    "Last error": status.lastError ?? "none",
+    "Next run": status.nextRunAt ? moment(status.nextRunAt) : "none",
+    Cycles: `${status.cycleCount ?? 0} since the start, ${status.cyclesToday ?? 0} today`,
+    "Waiting for you": waiting ? make("a", { href: "/log" }, `${waiting}, see the log`) : "nothing",
+    Secrets: status.secretsKept ? "kept in the keyring" : "not kept: after a restart, start it here again",
+  };
+  const list = make("dl", { class: "facts" });
+  for (const [name, fact] of Object.entries(facts)) list.append(make("dt", {}, name), make("dd", {}, fact));
+  const whole = make("pre", { class: "plain", tabindex: "0" }, JSON.stringify(status, null, 2));
+  return [list, make("details", {}, make("summary", {}, "Everything that the launcher says"), whole)];
+}
+
 // First look, then issue: a new credential ends the runner that is running, so nothing is issued in vain.
 async function start(agent, launcher, values, secrets) {
   const { running } = await statusOf(launcher, agent.id);
@@ -51,7 +67,7 @@ async function start(agent, launcher, values, secrets) {
   const config = configuration(agent, values, secrets);
   const { runnerToken } = await call("POST", `/api/agents/${agent.id}/runner-credential`);
   const answer = await ask("POST", launcher, "/runner/start", { config: { ...config, runnerToken } });
-  return answer.status;
+  return ofAgent(answer.status, agent.id);
 }
 
 function configuration(agent, values, secrets) {

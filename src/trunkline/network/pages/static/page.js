@@ -5,6 +5,9 @@ import { call, end, wallet } from "./session.js";
 
 const MINUTE = 60000;
 
+// The living parts as the server sent them, by their ids: what is fitted to the reader below is no news.
+export const served = new Map($$("#status, #feed, #tools").map((part) => [part.id, part.innerHTML]));
+
 // Fit a part of the page to the reader. It is called again for parts that are replaced.
 export function fit(root = document) {
   const mine = wallet();

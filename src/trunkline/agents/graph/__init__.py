@@ -1,0 +1,1 @@
+"""Graph agents: conversations that walk over typed nodes."""

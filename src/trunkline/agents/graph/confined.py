@@ -1,0 +1,61 @@
+"""Paths that clients name: relative to the storage folder, and never out of it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from trunkline.base.regular import read_regular
+from trunkline.wires.tryll.errors import TryllError
+
+#: The largest file that is read.
+MAX_FILE_BYTES = 64 * 1024 * 1024
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+def resolve(root: str | None, relative: str) -> str:
+    """The real path of what a relative one names, links followed; it need not be there.
+
+    Raises:
+        TryllError: 3009, it is absolute on some system or leads out of the root, by `..` or by a link.
+    """
+    if relative.startswith(("/", "\\")) or _DRIVE.match(relative):
+        raise TryllError(3009, f"`{relative}` is not relative to the storage folder.")
+    if root is None:
+        raise TryllError(3010, f"`{relative}` is not there: this session has no storage folder.")
+    if "\0" in relative:
+        raise TryllError(3010, "A path with a NUL character names no file.")
+    # A path written for another system leads to the same place here, and is checked as such.
+    relative = relative.replace("\\", "/")
+    base = os.path.realpath(root)
+    path = os.path.realpath(os.path.join(base, relative))
+    if path != base and not path.startswith(base.rstrip("/") + "/"):
+        raise TryllError(3009, f"`{relative}` leads out of the storage folder.")
+    return path
+
+
+def exists(root: str | None, name: str) -> bool:
+    """Whether a name is also the path of a file in the root."""
+    try:
+        return os.path.isfile(resolve(root, name))
+    except TryllError:
+        return False
+
+
+def read(root: str | None, relative: str, unreadable: int) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        TryllError: 3009, outside; 3010, not there; `unreadable`, it is no plain file, too large, or refuses.
+    """
+    path = resolve(root, relative)
+    try:
+        contents = read_regular(path, MAX_FILE_BYTES)
+    except FileNotFoundError:
+        raise TryllError(3010, f"`{relative}` is not in the storage folder.") from None
+    except OSError as error:
+        raise TryllError(unreadable, f"`{relative}` cannot be read: {error.strerror or 'no file'}.") from None
+    if contents.cut:
+        raise TryllError(unreadable, f"`{relative}` has more than {MAX_FILE_BYTES} bytes.")
+    return contents.data

@@ -1,0 +1,110 @@
+"""The `debug_info` of a turn: one JSON object that names the nodes run.
+
+    {"status": "Success", "wall_ms": 12.5, "ttft_ms": 3.1, "tokens_generated": 4, "error": null,
+     "nodes": [{"name": "lore", "type": "Retrieve", "exit": "found", "ms": 1.2, "data": {"result_count": "1", ...}}],
+     "lore.result_count": "1"}
+
+Every value of a node's `data` is a text. The same values stand at the top, as `NODE.KEY`, for readers that look for one
+of them; of a node that ran twice the last ones. What would not fit into a frame is cut, longest texts first, and
+`truncated` says so.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from trunkline.base import jsontext
+from trunkline.wires.tryll.errors import CATALOGUE, TryllError
+from trunkline.wires.tryll.messages import TurnStatus
+
+#: Bytes of the whole: the rest of its frame, and what escapes add, has room beside it.
+MAX_BYTES = 640 * 1024
+#: What is left of a long text when all of them together are too much: first this much, then less.
+_CUTS = (4000, 400, 40)
+
+_STATUS = {TurnStatus.SUCCESS: "Success", TurnStatus.ERROR: "Error", TurnStatus.CANCELLED: "Cancelled"}
+
+
+class Diary:
+    """What is written down about one turn."""
+
+    def __init__(self) -> None:
+        self._begun = perf_counter()
+        self._first_text: float | None = None
+        self._nodes: list[dict[str, Any]] = []
+        self._since = self._begun
+
+    def node(self, name: str, kind: str) -> dict[str, Any]:
+        """A node begins; gives what it may write its data into."""
+        self._since = perf_counter()
+        data: dict[str, Any] = {}
+        self._nodes.append({"name": name, "type": kind, "exit": "", "ms": 0.0, "data": data})
+        return data
+
+    def left(self, exit_name: str) -> None:
+        """The node is done."""
+        self._nodes[-1]["exit"] = exit_name
+        self._nodes[-1]["ms"] = _ms(perf_counter() - self._since)
+
+    def text(self) -> None:
+        """Text went out."""
+        if self._first_text is None:
+            self._first_text = perf_counter()
+
+    def finished(self, status: int, tokens: int, error: TryllError | None) -> str:
+        """The JSON of it all."""
+        whole: dict[str, Any] = {
+            "status": _STATUS[status],
+            "wall_ms": _ms(perf_counter() - self._begun),
+            "ttft_ms": None if self._first_text is None else _ms(self._first_text - self._begun),
+            "tokens_generated": tokens,
+            "error": None if error is None else _error(error),
+            "nodes": self._nodes,
+        }
+        for cut in (None, *_CUTS, 0):
+            if cut is not None:
+                whole["truncated"] = True
+                for node in self._nodes:
+                    node["data"] = {key: _cut(value, cut) for key, value in node["data"].items()} if cut else {}
+            # What is far too much is not even written.
+            if self._chars() <= MAX_BYTES and len(text := _with_flat(whole)) <= MAX_BYTES:
+                return text.decode()
+        return _bare(whole)
+
+    def _chars(self) -> int:
+        """The characters of all names and values: the whole has at least as many bytes."""
+        return sum(
+            len(node["name"]) + sum(len(key) + len(value) for key, value in node["data"].items())
+            for node in self._nodes
+        )
+
+
+def _with_flat(whole: dict[str, Any]) -> bytes:
+    flat = {f"{node['name']}.{key}": value for node in whole["nodes"] for key, value in node["data"].items()}
+    return jsontext.dumps({**whole, **{key: value for key, value in flat.items() if key not in whole}})
+
+
+def _bare(whole: dict[str, Any]) -> str:
+    """Names alone, as many as fit: for a graph of very long ones that ran very often."""
+    names: list[str] = []
+    room = MAX_BYTES // 2
+    for node in whole["nodes"]:
+        room -= 6 * len(node["name"]) + 3
+        if room < 0:
+            break
+        names.append(node["name"])
+    return jsontext.dumps({**whole, "nodes": [{"name": name} for name in names]}).decode()
+
+
+def _error(error: TryllError) -> dict[str, Any]:
+    name = CATALOGUE[error.code].name if error.code in CATALOGUE else ""
+    return {"code": error.code, "name": name, "message": _cut(error.message, _CUTS[0])}
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + " ..."
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,121 @@
+"""What was said so far, and how much of it a node shows to its model.
+
+The window of a node has a high-water mark: the model's context less a reserve for the answer. A prompt above it loses
+its oldest exchanges, down to three quarters of the mark, so that the next turns find the same beginning, still warm.
+What a node has dropped stays dropped. The system prompt and the current turn are never dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trunkline.agents.graph.engines import ChatMessage, LanguageEngine
+from trunkline.wires.tryll.errors import TryllError
+
+#: Exchanges that are kept, whatever the models take.
+MAX_EXCHANGES = 4096
+#: Characters that are kept: an agent is not a place to store things in.
+MAX_CHARS = 4 * 1024 * 1024
+
+#: Tokens that are left for the answer; of a small context, no more than a quarter.
+RESERVE = 512
+#: Where dropping stops, as a part of the high-water mark.
+LOW_WATER = 0.75
+#: What a chat template adds to each message.
+MESSAGE_TOKENS = 8
+
+
+class Dialog:
+    """The exchanges of a conversation: a user's message and its answer, each. Without an answer there is none."""
+
+    def __init__(self) -> None:
+        self.messages: list[ChatMessage] = []
+        """User and assistant in turns."""
+        self.dropped = 0
+        """Exchanges that were here and are not kept any longer."""
+        self.most_tokens = 0
+        """No model counts more tokens than these."""
+        self._chars = 0
+
+    def add(self, user: str, assistant: str) -> None:
+        """Keep an exchange; the oldest ones make room for it."""
+        added = (ChatMessage("user", user), ChatMessage("assistant", assistant))
+        self.messages += added
+        self.most_tokens += sum(map(_most_tokens, added))
+        self._chars += len(user) + len(assistant)
+        gone = 0
+        while self._chars > MAX_CHARS or len(self.messages) // 2 - gone > MAX_EXCHANGES:
+            oldest = self.messages[2 * gone : 2 * gone + 2]
+            self.most_tokens -= sum(map(_most_tokens, oldest))
+            self._chars -= sum(len(message.text) for message in oldest)
+            gone += 1
+        if gone:
+            del self.messages[: 2 * gone]
+            self.dropped += gone
+
+    def exchanges(self) -> list[tuple[str, str]]:
+        """All of them, oldest first."""
+        texts = [message.text for message in self.messages]
+        return list(zip(texts[::2], texts[1::2], strict=True))
+
+    def restore(self, exchanges: Iterable[tuple[str, str]]) -> None:
+        """Begin anew with these."""
+        self.dropped += len(self.messages) // 2
+        self.messages.clear()
+        self.most_tokens = self._chars = 0
+        for user, assistant in exchanges:
+            self.add(user, assistant)
+
+
+class Window:
+    """What one node shows of a dialog to its model."""
+
+    def __init__(self, engine: LanguageEngine) -> None:
+        self._engine = engine
+        self._high = engine.context_size - min(RESERVE, engine.context_size // 4)
+        self._start = 0
+        """The first exchange that is shown, counted from the dialog's very first."""
+        self._costs: dict[int, int] = {}
+        """Tokens of the exchanges that were counted."""
+
+    def history(self, dialog: Dialog, always: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """The history that fits in beside what is always shown.
+
+        Raises:
+            TryllError: 4001, not even that fits.
+        """
+        while self._start < dialog.dropped:
+            self._costs.pop(self._start, None)
+            self._start += 1
+        shown = dialog.messages[2 * (self._start - dialog.dropped) :]
+        # As long as the largest count that can be fits in, nothing needs to be counted.
+        if dialog.most_tokens + sum(map(_most_tokens, always)) <= self._high:
+            return shown
+        base = sum(map(self._tokens, always))
+        if base > self._high:
+            raise TryllError(4001, f"The message and what goes with it have {base} tokens; {self._high} fit.")
+        costs = [self._cost(dialog, self._start + number) for number in range(len(shown) // 2)]
+        total = base + sum(costs)
+        gone = 0
+        if total > self._high:
+            while gone < len(costs) and total > self._high * LOW_WATER:
+                total -= costs[gone]
+                self._costs.pop(self._start + gone, None)
+                gone += 1
+        self._start += gone
+        return shown[2 * gone :]
+
+    def _cost(self, dialog: Dialog, exchange: int) -> int:
+        if exchange not in self._costs:
+            at = 2 * (exchange - dialog.dropped)
+            self._costs[exchange] = sum(map(self._tokens, dialog.messages[at : at + 2]))
+        return self._costs[exchange]
+
+    def _tokens(self, message: ChatMessage) -> int:
+        return self._engine.count(message.text) + MESSAGE_TOKENS
+
+
+def _most_tokens(message: ChatMessage) -> int:
+    """A text has no more tokens than bytes."""
+    text = message.text
+    return MESSAGE_TOKENS + (len(text) if text.isascii() else 4 * len(text))

@@ -1,0 +1,199 @@
+"""Embedded string storages: records that are found by their meaning.
+
+Described by a file in the storage folder,
+
+    {"version": 1, "embedding_model": "minilm-l6", "records_file": "lore.json", "fields": [...]}
+
+whose records are an array of `{"id": ..., "text": ..., "metadata": {...}}`; or made of plain texts, whose ids are
+their numbers. An `index_file` is accepted and neither read nor written: vectors are kept by what they were made of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from trunkline.agents.graph import confined
+from trunkline.agents.graph.engines import EmbeddingEngine, EngineError
+from trunkline.agents.graph.fields import Column, FieldError, columns, read_fields
+from trunkline.agents.graph.filters import Predicate, compile_filter
+from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore
+from trunkline.base import jsontext
+from trunkline.base.values import Value
+from trunkline.wires.tryll.errors import TryllError
+
+#: Records of one storage.
+MAX_RECORDS = 1_000_000
+VERSION = 1
+#: Records that are quicker filtered than handed to a thread.
+_QUICK = 2000
+
+#: Gives the engine of an embedding model.
+EngineOf = Callable[[str], Awaitable[EmbeddingEngine]]
+
+
+class Chunk(Value):
+    """A record that was found: its place among all records, and its cosine distance from what was asked."""
+
+    index: int
+    id: str
+    text: str
+    distance: float
+
+
+class Records(Value):
+    """What a storage is made of."""
+
+    embedding_model: str
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    columns: Mapping[str, Column]
+
+
+class EmbeddedStorage:
+    """Records that do not change, with their vectors and the engine that made them."""
+
+    __slots__ = ("__weakref__", "_engine", "_vectors", "name", "records")
+
+    def __init__(self, name: str, records: Records, vectors: Vectors, engine: EmbeddingEngine) -> None:
+        self.name = name
+        self.records = records
+        self._vectors = vectors
+        self._engine = engine
+
+    @property
+    def record_count(self) -> int:
+        return len(self.records.ids)
+
+    @property
+    def dimensions(self) -> int:
+        return self._vectors.dimensions
+
+    def compile_filter(self, text: str) -> Predicate | None:
+        """The predicate of a filter on these records.
+
+        Raises:
+            FilterError: it is none.
+        """
+        return compile_filter(text, self.records.columns)
+
+    def field(self, name: str, index: int) -> Any:
+        """What one record holds of a field."""
+        column = self.records.columns.get(name)
+        return column.values[index] if column is not None else None
+
+    async def search(self, query: str, count: int, predicate: Predicate | None = None) -> list[Chunk]:
+        """The nearest records that fit, nearest first.
+
+        Raises:
+            EngineError: the query could not be embedded.
+        """
+        mask = None
+        if predicate is not None and self.record_count <= _QUICK:
+            mask = predicate(self.record_count)
+        elif predicate is not None:
+            mask = await asyncio.to_thread(predicate, self.record_count)
+        (vector,) = await self._engine.embed([query])
+        records = self.records
+        found = await self._vectors.nearest(vector, count, mask)
+        return [Chunk(at, records.ids[at], records.texts[at], distance) for at, distance in found]
+
+
+async def load(
+    root: str | None, path: str, name: str, engine_of: EngineOf, store: VectorStore, progress: Progress | None = None
+) -> EmbeddedStorage:
+    """The storage that a file describes.
+
+    Raises:
+        TryllError: 3009, outside the root; 3010, not there; 8003, not what it should be; or as `engine_of` says.
+    """
+    records = await asyncio.to_thread(read_records, root, path, name)
+    return await build(name, records, engine_of, store, progress)
+
+
+async def build(
+    name: str, records: Records, engine_of: EngineOf, store: VectorStore, progress: Progress | None = None
+) -> EmbeddedStorage:
+    """The storage of these records.
+
+    Raises:
+        TryllError: 8003, they cannot be embedded; or as `engine_of` says.
+    """
+    engine = await engine_of(records.embedding_model)
+    try:
+        vectors = await store.get(engine, records.texts, progress)
+    except EngineError as error:
+        raise _wrong(name, f"`{records.embedding_model}` failed: {error}") from None
+    return EmbeddedStorage(name, records, vectors, engine)
+
+
+def inline(name: str, texts: Sequence[str], embedding_model: str) -> Records:
+    """Records of plain texts.
+
+    Raises:
+        TryllError: 8003, there is nothing to embed, or nothing to do it with.
+    """
+    if not texts:
+        raise _wrong(name, "there are no strings")
+    if not embedding_model:
+        raise _wrong(name, "strings need an `embedding_model`")
+    return Records(embedding_model, tuple(map(str, range(len(texts)))), tuple(texts), {})
+
+
+def read_records(root: str | None, path: str, name: str) -> Records:
+    """The records that a file describes. Reads two files.
+
+    Raises:
+        TryllError: as `load`.
+    """
+    described = _json(confined.read(root, path, 8003), name, path)
+    if not isinstance(described, dict):
+        raise _wrong(name, f"`{path}` is not an object")
+    if described.get("version", VERSION) != VERSION:
+        raise _wrong(name, f"the version of `{path}` is not {VERSION}")
+    model, records_file = (_text(described, key, name, path) for key in ("embedding_model", "records_file"))
+    beside = os.path.dirname(path.replace("\\", "/"))
+    index_file = described.get("index_file")
+    if index_file is not None:
+        confined.resolve(root, os.path.join(beside, _text(described, "index_file", name, path)))
+    try:
+        fields = read_fields(described.get("fields"))
+        given = _json(confined.read(root, os.path.join(beside, records_file), 8003), name, records_file)
+        return _records(model, given, fields, name)
+    except FieldError as error:
+        raise _wrong(name, str(error)) from None
+
+
+def _records(model: str, given: Any, fields: Mapping[str, Any], name: str) -> Records:
+    if not isinstance(given, list) or not given:
+        raise _wrong(name, "the records are no array of at least one")
+    if len(given) > MAX_RECORDS:
+        raise _wrong(name, f"there are more than {MAX_RECORDS} records")
+    for number, record in enumerate(given):
+        if not isinstance(record, dict) or not all(isinstance(record.get(key), str) for key in ("id", "text")):
+            raise _wrong(name, f"record {number} has no `id` and `text`")
+        if not isinstance(record.get("metadata", {}), dict):
+            raise _wrong(name, f"the `metadata` of record {number} is no object")
+    ids = tuple(record["id"] for record in given)
+    texts = tuple(record["text"] for record in given)
+    return Records(model, ids, texts, columns(fields, [record.get("metadata", {}) for record in given]))
+
+
+def _json(data: bytes, name: str, path: str) -> Any:
+    try:
+        return jsontext.loads(data)
+    except ValueError as error:
+        raise _wrong(name, f"`{path}` is not JSON: {error}") from None
+
+
+def _text(described: Mapping[str, Any], key: str, name: str, path: str) -> str:
+    value = described.get(key)
+    if not isinstance(value, str) or not value:
+        raise _wrong(name, f"`{path}` needs `{key}`")
+    return value
+
+
+def _wrong(name: str, problem: str) -> TryllError:
+    return TryllError(8003, f"The embedded storage `{name}`: {problem}.")

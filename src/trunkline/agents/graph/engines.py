@@ -1,0 +1,160 @@
+"""What a graph thinks with: language engines and embedding engines, as the nodes see them.
+
+An engine is one model, ready to be used by any number of agents at once. Who loads it, shares its weights and queues
+for it is the `Host`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Literal, Protocol, Self
+
+from trunkline.base.values import Value
+from trunkline.wires.tryll.messages import SamplingOverrides, SamplingParams, ToolDefinition
+
+Role = Literal["system", "user", "assistant"]
+
+#: One embedded text, of length 1. Rows of a numpy array are fine.
+Vector = Sequence[float]
+
+
+class ChatMessage(Value, hot=True):
+    """One message of a prompt."""
+
+    role: Role
+    text: str
+
+
+class Prompt(Value, hot=True):
+    """What a model is to go on from.
+
+    `fresh` is the place in `messages` where the current turn begins: everything before it is system prompt and
+    history, which an engine that remembers conversations by itself has seen already.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    fresh: int = 0
+    tools: tuple[ToolDefinition, ...] = ()
+    """The tools that the system message describes, for engines that have their own way with tools."""
+    tool_format: str = ""
+    """How a call is to be written: `chatml`, `llama3`, `mistral` or `generic`. Empty where there are no tools."""
+
+    @property
+    def last_user_text(self) -> str:
+        """The last message of the user."""
+        for message in reversed(self.messages):
+            if message.role == "user":
+                return message.text
+        return ""
+
+
+#: How a model samples when neither its catalog entry nor the node says anything.
+DEFAULT_SAMPLING = SamplingParams()
+
+
+def resolve_sampling(defaults: SamplingParams | None, overrides: SamplingOverrides | None) -> SamplingParams:
+    """What holds for a node: each field from the node, else from the model's catalog, else built in."""
+    base = defaults or DEFAULT_SAMPLING
+    if overrides is None:
+        return base
+    given = {field: value for field in overrides.__fields__ if (value := getattr(overrides, field)) is not None}
+    return base.replace(**given) if given else base
+
+
+class Slot:
+    """The place of one node of one agent in an engine: what was read there last stays warm for the next turn."""
+
+    __slots__ = ("__weakref__", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<Slot {self.name}>"
+
+
+class Piece(str):
+    """A piece of generated text that knows its cost. A plain `str` counts as one token."""
+
+    __slots__ = ("cached_tokens", "prompt_tokens", "tokens")
+
+    tokens: int
+    prompt_tokens: int
+    cached_tokens: int
+
+    def __new__(cls, text: str, tokens: int = 1, prompt_tokens: int = 0, cached_tokens: int = 0) -> Self:
+        piece = super().__new__(cls, text)
+        piece.tokens = tokens
+        piece.prompt_tokens = prompt_tokens
+        piece.cached_tokens = cached_tokens
+        return piece
+
+
+class EngineError(Exception):
+    """The engine could not do it. The text is safe to show; the turn ends with 4001."""
+
+
+class LanguageEngine(Protocol):
+    """One language model."""
+
+    @property
+    def context_size(self) -> int:
+        """Tokens that prompt and answer may have together."""
+
+    @property
+    def tool_call_format(self) -> str:
+        """The format of its tool calls that the catalog knows; "" if none."""
+
+    @property
+    def default_sampling(self) -> SamplingParams | None:
+        """What the catalog says; None if nothing."""
+
+    def generate(
+        self,
+        prompt: Prompt,
+        sampling: SamplingParams,
+        *,
+        stream: bool,
+        grammar: str | None = None,
+        slot: Slot | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """Go on from the prompt. Leaving the iterator stops the model within one token.
+
+        With `stream` each item should be one token; without, the whole text may come at once. `Piece` tells what an
+        item costs. With a `grammar` (GBNF) the text follows it; an engine that knows no grammars ignores it.
+
+        Raises:
+            EngineError: it did not work.
+        """
+
+    async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
+        """How likely each continuation is to come next: its logit, or anything that differs from it by a constant.
+
+        Raises:
+            EngineError: it did not work.
+        """
+
+    def count(self, text: str) -> int:
+        """The tokens of a text, or a fair estimate. Quick."""
+
+    def release(self, slot: Slot) -> None:
+        """The slot will not be used again. Idempotent."""
+
+
+class EmbeddingEngine(Protocol):
+    """One embedding model."""
+
+    @property
+    def name(self) -> str:
+        """What the catalog calls it. Vectors of the same name and dimensions can be compared."""
+
+    @property
+    def dimensions(self) -> int:
+        """The length of its vectors."""
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector of length 1 per text, in order.
+
+        Raises:
+            EngineError: it did not work.
+        """

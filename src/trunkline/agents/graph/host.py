@@ -1,0 +1,73 @@
+"""What a graph needs from whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from trunkline.agents.graph.embedded import EmbeddedStorage
+from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
+from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
+from trunkline.agents.graph.shelf import Shelf
+from trunkline.agents.graph.storages import StringStorage
+
+
+class Host(Protocol):
+    """Models and storages by name. Every failure is a `TryllError` that names what was asked for."""
+
+    async def language(self, model_name: str) -> LanguageEngine:
+        """The engine of a language model, loaded.
+
+        Raises:
+            TryllError: there is none (3003, 6002), or it could not be fetched (6006).
+        """
+
+    def strings(self, reference: str) -> StringStorage:
+        """A string storage by its name, or by the path of its file.
+
+        Raises:
+            TryllError: outside the storage folder (3009), not there (3010), or not readable (7003).
+        """
+
+    async def embedded(self, reference: str) -> EmbeddedStorage:
+        """An embedded storage by its name, or by the path of the file that describes it.
+
+        Raises:
+            TryllError: outside the storage folder (3009), not there (3010), or not readable (8003).
+        """
+
+    def default_lines(self, purpose: str) -> tuple[str, ...]:
+        """What a node without a source of its own takes: `canned` lines or `guardrail` patterns. May be empty."""
+
+
+class LocalHost:
+    """A `Host` over a shelf of storages, with engines made by name: mocks, unless others are given."""
+
+    def __init__(
+        self,
+        shelf: Shelf | None = None,
+        *,
+        language: Callable[[str], LanguageEngine] = MockLanguage,
+        embedding: Callable[[str], EmbeddingEngine] = MockEmbedding,
+        defaults: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.shelf = shelf if shelf is not None else Shelf(None)
+        self._language = language
+        self._embedding = embedding
+        self._defaults = defaults or {}
+
+    async def language(self, model_name: str) -> LanguageEngine:
+        return self._language(model_name)
+
+    async def embedding(self, model_name: str) -> EmbeddingEngine:
+        """The engine of an embedding model: what a `Shelf` needs to make an embedded storage."""
+        return self._embedding(model_name)
+
+    def strings(self, reference: str) -> StringStorage:
+        return self.shelf.strings(reference)
+
+    async def embedded(self, reference: str) -> EmbeddedStorage:
+        return await self.shelf.embedded(reference, self.embedding)
+
+    def default_lines(self, purpose: str) -> tuple[str, ...]:
+        return self._defaults.get(purpose, ())

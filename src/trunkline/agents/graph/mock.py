@@ -1,0 +1,167 @@
+"""Engines that need no weights: deterministic, quick, and the same everywhere.
+
+Language: it says `You said: ` and the last message of the user word for word, one token per word. With tools it calls
+each one whose name occurs in that message, and says nothing else unless there is none. It chooses the intent that
+shares the most words with the message.
+
+Embeddings: each word and each three letters in a row within a word have a direction of their own, in 384 dimensions; a
+text is the sum of its directions. So the same text has distance 0, alike texts are near, and texts that share nothing
+are about 1 apart (the directions are pseudo-random, so it is never exactly 1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from trunkline.agents.graph.engines import DEFAULT_SAMPLING, Prompt, Slot, Vector
+from trunkline.agents.graph.tool_calls import Call, write_calls
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll import messages
+
+#: A model whose name begins like this takes its time.
+SLOW = "mock-slow"
+#: For each token.
+SLOW_SECONDS = 0.02
+
+#: Larger than any message that fits into a frame: what was said can be said back.
+CONTEXT_SIZE = 1 << 20
+
+#: Tokens after which others have their turn.
+_SHARE = 256
+
+#: As many as the embedding model of the built-in catalog has.
+DIMENSIONS = 384
+#: What is looked at of a text that is to be embedded. A longer one costs no more.
+MAX_EMBEDDED_CHARS = 4096
+#: Characters of a text after which others have their turn.
+_LONG = 512
+#: Directions that are kept, 1.5 KiB each.
+_KEPT_DIRECTIONS = 8192
+
+_TOKEN = re.compile(r"\s*\S+(?:\s+\Z)?|\s+")
+_WORD = re.compile(r"\w+")
+
+
+class MockLanguage:
+    """A `LanguageEngine` for any model name."""
+
+    context_size = CONTEXT_SIZE
+    tool_call_format = ""
+    default_sampling: messages.SamplingParams | None = None
+
+    def __init__(self, name: str = "mock") -> None:
+        self.name = name
+        self._seconds = SLOW_SECONDS if name.startswith(SLOW) else 0.0
+
+    async def generate(
+        self,
+        prompt: Prompt,
+        sampling: messages.SamplingParams,
+        *,
+        stream: bool,
+        grammar: str | None = None,
+        slot: Slot | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """Say it, token by token, whether that is asked for or not."""
+        for number, token in enumerate(_tokens(_answer(prompt), sampling.max_tokens), 1):
+            if self._seconds or not number % _SHARE:
+                await asyncio.sleep(self._seconds)
+            yield token
+
+    async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
+        """One more for each word that the user's message shares with the line that describes the continuation."""
+        if self._seconds:
+            await asyncio.sleep(self._seconds)
+        said = _words(prompt.last_user_text)
+        lines = [line for message in prompt.messages if message.role == "system" for line in message.text.splitlines()]
+        described = {choice: text for line in lines for choice, mark, text in [line.partition(") ")] if mark}
+        # Steep enough that one shared word decides, whatever the thresholds.
+        return [4.0 * len(said & _words(described.get(choice, ""))) for choice in continuations]
+
+    def count(self, text: str) -> int:
+        """Its words."""
+        return len(text.split())
+
+    def release(self, slot: Slot) -> None:
+        """There is nothing to let go of."""
+
+
+class MockEmbedding:
+    """An `EmbeddingEngine` for any model name."""
+
+    dimensions = DIMENSIONS
+
+    def __init__(self, name: str = "mock") -> None:
+        self.name = name
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Add up the directions of what each text is made of."""
+        vectors = []
+        for text in texts:
+            vectors.append(_embedded(text))
+            if len(text) > _LONG:
+                await asyncio.sleep(0)
+        return vectors
+
+
+def _answer(prompt: Prompt) -> str:
+    said = prompt.last_user_text
+    calls = [Call(tool.name, _arguments(tool, said)) for tool in prompt.tools if tool.name in said]
+    return write_calls(calls, prompt.tool_format) if calls else f"You said: {said}"
+
+
+def _arguments(tool: messages.ToolDefinition, said: str) -> dict[str, Any]:
+    """A value for each parameter that is of its type."""
+    simple = {"integer": 1, "int": 1, "number": 1, "float": 1, "boolean": True, "bool": True}
+    return {parameter.name: simple.get(parameter.type.lower(), said) for parameter in tool.parameters}
+
+
+def _tokens(text: str, limit: int) -> Iterator[str]:
+    """The words of a text, each with the blanks before it; joined they are the text.
+
+    The built-in limit is there for models that do not come to an end. This one does, so only another limit holds.
+    """
+    for number, match in enumerate(_TOKEN.finditer(text)):
+        if number >= limit and limit != DEFAULT_SAMPLING.max_tokens:
+            return
+        yield match[0]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _features(text: str) -> Iterator[str]:
+    words = _WORD.findall(text[:MAX_EMBEDDED_CHARS].casefold())
+    for word in words:
+        yield f"w{word}"
+        for start in range(len(word) - 2):
+            yield f"t{word[start : start + 3]}"
+    if not words:
+        # Only marks, or nothing: then the whole is the one thing to tell it by.
+        yield f"x{text[:MAX_EMBEDDED_CHARS].strip()}"
+
+
+@lru_cache(maxsize=_KEPT_DIRECTIONS)
+def _direction(feature: str) -> Any:
+    """Ones and minus ones, as the bits of the feature's hash are."""
+    import numpy as np
+
+    bits = hashlib.shake_256(feature.encode("utf-8", "surrogatepass")).digest(DIMENSIONS // 8)
+    return np.unpackbits(np.frombuffer(bits, np.uint8)).astype(np.float32) * 2 - 1
+
+
+def _embedded(text: str) -> Vector:
+    import numpy as np
+
+    total = np.zeros(DIMENSIONS, np.float32)
+    for feature in _features(text):
+        total += _direction(feature)
+    length = float(np.linalg.norm(total))
+    return cast("Vector", total / length if length else total)

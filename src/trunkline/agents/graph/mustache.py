@@ -1,0 +1,245 @@
+"""Mustache templates: variables, sections, inverted sections, comments and other delimiters, as its specification has
+them.
+
+Of our own making, for three reasons. The text that comes out is a prompt, so that nothing is ever escaped. Names that
+are not known are empty, and partials and lambdas do not exist. And the template comes from a stranger: what it nests,
+what it repeats and what it writes has limits, which no library at hand offers.
+
+    Template("Facts:{{#chunks}} {{text}}{{/chunks}}").render({"chunks": [{"text": "a"}, {"text": "b"}]})
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+#: Sections within sections.
+MAX_DEPTH = 32
+#: Tags of one template.
+MAX_TAGS = 10_000
+#: Characters that a template may become: no prompt of more fits into a model.
+MAX_RENDERED = 1024 * 1024
+#: Parts that may be written on the way there. Sections within sections multiply, even if they write nothing.
+MAX_STEPS = 200_000
+
+_SIGILS = "#^/!>&={"
+
+
+class TemplateError(ValueError):
+    """It is not a template, or becomes too much."""
+
+
+class _Section:
+    """`{{#name}}...{{/name}}`, or `{{^name}}...{{/name}}`."""
+
+    __slots__ = ("inverted", "name", "parts")
+
+    def __init__(self, name: str, inverted: bool) -> None:
+        self.name = name
+        self.inverted = inverted
+        self.parts: list[_Part] = []
+
+
+class _Variable:
+    """`{{name}}`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+_Part = str | _Variable | _Section
+
+
+class Template:
+    """A template that was read once and can be rendered often.
+
+    Raises:
+        TemplateError: it is malformed. The text says what and in which line.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._parts = _Reader(source).read()
+
+    def render(self, context: Mapping[str, Any]) -> str:
+        """The text that it becomes.
+
+        Raises:
+            TemplateError: that would be more than `MAX_RENDERED` characters or `MAX_STEPS` parts.
+        """
+        writer = _Writer()
+        writer.write(self._parts, [context])
+        return "".join(writer.out)
+
+
+@lru_cache(maxsize=64)
+def read_template(source: str) -> Template:
+    """The template of a source; one that many nodes share is read once.
+
+    Raises:
+        TemplateError: it is malformed.
+    """
+    return Template(source)
+
+
+class _Reader:
+    """Makes a tree of a source. A section, a comment or the like that is alone in its line leaves no line behind."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._position = 0
+        self._tags = 0
+        self._root = _Section("", inverted=False)
+        self._open = [self._root]
+        self._delimit("{{", "}}")
+
+    def read(self) -> list[_Part]:
+        source = self._source
+        while (start := source.find(self._begin, self._position)) >= 0:
+            self._text(source[self._position : start])
+            self._tag(start)
+        self._text(source[self._position :])
+        if len(self._open) > 1:
+            raise TemplateError(f"the section `{self._open[-1].name}` has no end")
+        return self._root.parts
+
+    def _delimit(self, begin: str, end: str) -> None:
+        self._begin, self._end = begin, end
+
+    def _text(self, text: str) -> None:
+        if text:
+            self._open[-1].parts.append(text)
+
+    def _wrong(self, start: int, problem: str) -> TemplateError:
+        return TemplateError(f"line {self._source.count(chr(10), 0, start) + 1}: {problem}")
+
+    def _tag(self, start: int) -> None:
+        self._tags += 1
+        if self._tags > MAX_TAGS:
+            raise TemplateError(f"more than {MAX_TAGS} tags")
+        source = self._source
+        inside = start + len(self._begin)
+        sigil = source[inside] if source[inside : inside + 1] and source[inside] in _SIGILS else ""
+        closing = {"{": "}" + self._end, "=": "=" + self._end}.get(sigil, self._end)
+        stop = source.find(closing, inside + len(sigil))
+        if stop < 0:
+            raise self._wrong(start, "a tag has no end")
+        inner = source[inside + len(sigil) : stop].strip()
+        self._position = stop + len(closing)
+        if sigil and sigil not in "{&":
+            self._drop_line(start)
+        if sigil == "=":
+            self._change_delimiters(inner, start)
+        elif sigil in ("#", "^"):
+            self._open_section(_Section(inner, sigil == "^"), start)
+        elif sigil == "/":
+            self._close_section(inner, start)
+        elif sigil not in ("!", ">"):
+            self._open[-1].parts.append(_Variable(inner))
+
+    def _drop_line(self, start: int) -> None:
+        """Leave out the line that a tag stands in, if there is nothing else in it."""
+        source = self._source
+        line = start
+        while line and source[line - 1] in " \t":
+            line -= 1
+        rest = _REST_OF_LINE.match(source, self._position)
+        if rest is None or (line and source[line - 1] != "\n"):
+            return
+        self._position = rest.end()
+        # The blanks before the tag were kept as text a moment ago.
+        if start > line:
+            self._text(str(self._open[-1].parts.pop())[: line - start])
+
+    def _change_delimiters(self, inner: str, start: int) -> None:
+        both = inner.split()
+        if len(both) != 2 or any("=" in mark for mark in both):
+            raise self._wrong(start, "delimiters are changed by two marks, as in `{{=<% %>=}}`")
+        self._delimit(*both)
+
+    def _open_section(self, section: _Section, start: int) -> None:
+        if len(self._open) > MAX_DEPTH:
+            raise self._wrong(start, f"more than {MAX_DEPTH} sections within each other")
+        self._open[-1].parts.append(section)
+        self._open.append(section)
+
+    def _close_section(self, name: str, start: int) -> None:
+        if len(self._open) == 1 or self._open[-1].name != name:
+            expected = f"; `{self._open[-1].name}` is open" if len(self._open) > 1 else ""
+            raise self._wrong(start, f"`{name}` ends here and is not open{expected}")
+        self._open.pop()
+
+
+_REST_OF_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
+
+
+class _Writer:
+    """Renders one tree once."""
+
+    def __init__(self) -> None:
+        self.out: list[str] = []
+        self._chars = 0
+        self._steps = 0
+
+    def write(self, parts: Sequence[_Part], stack: list[Any]) -> None:
+        self._steps += len(parts)
+        if self._steps > MAX_STEPS:
+            raise TemplateError(f"the template becomes more than {MAX_STEPS} parts")
+        for part in parts:
+            if isinstance(part, str):
+                self._say(part)
+            elif isinstance(part, _Variable):
+                self._say(_spelled(_find(part.name, stack)))
+            else:
+                self._section(part, _find(part.name, stack), stack)
+
+    def _say(self, text: str) -> None:
+        self._chars += len(text)
+        if self._chars > MAX_RENDERED:
+            raise TemplateError(f"the template becomes more than {MAX_RENDERED} characters")
+        self.out.append(text)
+
+    def _section(self, section: _Section, value: Any, stack: list[Any]) -> None:
+        holds = value is not None and value is not False and value != "" and value != []
+        if section.inverted:
+            if not holds:
+                self.write(section.parts, stack)
+            return
+        if not holds:
+            return
+        for each in value if isinstance(value, list) else [value]:
+            # An empty section that repeats is work, too.
+            self._steps += 1
+            self.write(section.parts, [*stack, each])
+
+
+def _find(name: str, stack: Sequence[Any]) -> Any:
+    if name == ".":
+        return stack[-1]
+    found = _look_up(name, stack)
+    if found is not None or "." not in name:
+        return found
+    first, *others = name.split(".")
+    found = _look_up(first, stack)
+    for step in others:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _look_up(name: str, stack: Sequence[Any]) -> Any:
+    for level in reversed(stack):
+        if isinstance(level, Mapping) and name in level:
+            return level[name]
+    return None
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, Mapping | list):
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

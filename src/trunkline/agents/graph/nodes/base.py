@@ -1,0 +1,113 @@
+"""What all nodes are: parameters, exits, and something to do in a turn."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from trunkline.agents.graph.dialog import Dialog, Window
+from trunkline.agents.graph.engines import ChatMessage, EngineError, LanguageEngine, Prompt, Slot
+from trunkline.agents.graph.host import Host
+from trunkline.agents.graph.params import exits_of, rules_of
+from trunkline.agents.graph.turn import Turn
+from trunkline.core.faults import Fault
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import NodeDescription, NodeParams
+
+#: Characters of a prompt that diagnostics show: each node of a turn has one.
+MAX_SHOWN = 32 * 1024
+
+P = TypeVar("P", bound=NodeParams)
+
+
+class Node(Generic[P]):
+    """One node of one agent. `params` are checked before they come here, as far as they can be without a host."""
+
+    def __init__(self, description: NodeDescription, params: P) -> None:
+        self.name = description.name
+        self.params = params
+        self.type = rules_of(params).type
+        self.exits = exits_of(params)
+
+    def check(self) -> None:
+        """Look at what needs no host.
+
+        Raises:
+            TryllError: 3003 or 3007.
+        """
+
+    async def open(self, host: Host, default_model: str) -> None:
+        """Get what the node works with.
+
+        Raises:
+            TryllError: something is not there, or not what the node needs.
+        """
+
+    async def change(self, params: P, host: Host) -> None:
+        """Work with other parameters from now on: with all of them, or with none.
+
+        Raises:
+            TryllError: they do not work; then everything is as it was.
+        """
+        self.params = params
+
+    async def run(self, turn: Turn, dialog: Dialog) -> str:
+        """Do it; gives the name of the exit.
+
+        Raises:
+            TryllError: 4001 or 4002, it failed.
+        """
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of what the node works with. Idempotent."""
+
+    def wrong(self, problem: str, code: int = 3003) -> TryllError:
+        """The error that names this node."""
+        return TryllError(code, f"The node `{self.name}`: {problem}.")
+
+    def failed(self, error: Exception) -> TryllError:
+        """What an engine's error is in a turn. Only what was meant for people is told to them."""
+        if isinstance(error, TryllError):
+            return error
+        told = str(error) if isinstance(error, EngineError | Fault) else f"the engine failed ({type(error).__name__})."
+        return TryllError(4001, f"The node `{self.name}`: {told}")
+
+
+class ModelNode(Node[P]):
+    """A node that asks a language model."""
+
+    engine: LanguageEngine
+    window: Window
+
+    def __init__(self, description: NodeDescription, params: P) -> None:
+        super().__init__(description, params)
+        self.model_name = ""
+        self.slot = Slot(description.name)
+
+    async def open(self, host: Host, default_model: str) -> None:
+        self.model_name = getattr(self.params, "model_name", None) or default_model
+        self.engine = await host.language(self.model_name)
+        self.window = Window(self.engine)
+
+    def close(self) -> None:
+        if hasattr(self, "engine"):
+            self.engine.release(self.slot)
+
+
+def system(text: str | None) -> tuple[ChatMessage, ...]:
+    """A system message, if there is anything to say."""
+    return (ChatMessage("system", text),) if text else ()
+
+
+def shown(prompt: Prompt) -> str:
+    """A prompt for the diagnostics: its beginning, and always its last message."""
+    lines: list[str] = []
+    room = MAX_SHOWN
+    for message in prompt.messages[:-1]:
+        lines.append(f"[{message.role}] {message.text[:room]}")
+        room -= len(lines[-1])
+        if room <= 0:
+            lines.append("...")
+            break
+    lines += [f"[{message.role}] {message.text[:MAX_SHOWN]}" for message in prompt.messages[-1:]]
+    return "\n".join(lines)

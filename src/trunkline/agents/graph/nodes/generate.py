@@ -1,0 +1,109 @@
+"""Generate: a model answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from trunkline.agents.graph.dialog import Dialog
+from trunkline.agents.graph.engines import ChatMessage, Prompt, Role, resolve_sampling
+from trunkline.agents.graph.host import Host
+from trunkline.agents.graph.mustache import Template, TemplateError, read_template
+from trunkline.agents.graph.nodes.base import ModelNode, shown, system
+from trunkline.agents.graph.turn import Delta, Turn, Whole
+from trunkline.wires.tryll.messages import GenerateParams, Placement
+
+_AS: dict[int, Role] = {
+    Placement.BEFORE_USER_AS_USER: "user",
+    Placement.BEFORE_USER_AS_SYSTEM: "system",
+    Placement.AFTER_USER_AS_USER: "user",
+    Placement.AFTER_USER_AS_SYSTEM: "system",
+}
+_BEFORE = (Placement.BEFORE_USER_AS_USER, Placement.BEFORE_USER_AS_SYSTEM)
+
+
+class Generate(ModelNode[GenerateParams]):
+    """The answer goes out as it is generated (`stream`), or whole."""
+
+    _template: Template | None = None
+
+    def check(self) -> None:
+        self._template = self._read(self.params, 3003)
+
+    async def change(self, params: GenerateParams, host: Host) -> None:
+        template = self._read(params, 3007)
+        self.params, self._template = params, template
+
+    def _read(self, params: GenerateParams, code: int) -> Template | None:
+        if not params.template:
+            return None
+        try:
+            return read_template(params.template)
+        except TemplateError as error:
+            raise self.wrong(f"its template: {error}", code) from None
+
+    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+        """What the model sees.
+
+        Raises:
+            TryllError: 4001, it is too much for the model, or the template becomes too much.
+        """
+        begin = system(self.params.system_prompt)
+        current = self._current(turn)
+        history = self.window.history(dialog, (*begin, *current))
+        return Prompt((*begin, *history, *current), len(begin) + len(history))
+
+    def _current(self, turn: Turn) -> tuple[ChatMessage, ...]:
+        user = ChatMessage("user", turn.text)
+        if self._template is None:
+            return (user,)
+        placement = self.params.placement
+        in_place = placement == Placement.IN_PLACE_OF_USER
+        try:
+            rendered = self._template.render(turn.context(turn.text if in_place else ""))
+        except TemplateError as error:
+            raise self.wrong(str(error), 4001) from None
+        if not rendered.strip():
+            return (user,)
+        if in_place:
+            return (ChatMessage("user", rendered),)
+        extra = ChatMessage(_AS[placement], rendered)
+        return (extra, user) if placement in _BEFORE else (user, extra)
+
+    async def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[Delta, None]:
+        """Answer piece by piece.
+
+        Raises:
+            TryllError: 4001, it failed.
+        """
+        kept = turn.pieces
+        async with aclosing(self._pieces(turn, dialog, stream=True)) as pieces:
+            async for piece in pieces:
+                turn.count(piece)
+                if piece:
+                    kept.append(piece)
+                    yield Delta(piece)
+        turn.settle()
+
+    async def run(self, turn: Turn, dialog: Dialog) -> str:
+        async with aclosing(self._pieces(turn, dialog, stream=False)) as pieces:
+            async for piece in pieces:
+                turn.count(piece)
+                turn.pieces.append(piece)
+        turn.events.append(Whole(turn.settle(), not self.exits["default"]))
+        return "default"
+
+    async def _pieces(self, turn: Turn, dialog: Dialog, *, stream: bool) -> AsyncGenerator[str, None]:
+        prompt = self.prompt(turn, dialog)
+        sampling = resolve_sampling(self.engine.default_sampling, self.params.sampling)
+        if turn.data is not None:
+            turn.data["model"] = self.model_name
+            turn.data["prompt"] = shown(prompt)
+        answer = self.engine.generate(prompt, sampling, stream=stream, slot=self.slot)
+        try:
+            async for piece in answer:
+                yield piece
+        except Exception as error:
+            raise self.failed(error) from error
+        finally:
+            await answer.aclose()

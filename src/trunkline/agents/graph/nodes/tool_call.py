@@ -1,0 +1,112 @@
+"""ToolCall: a model chooses tools. It is told which calls were chosen; nobody here carries them out."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from trunkline.agents.graph import tool_calls
+from trunkline.agents.graph.dialog import Dialog
+from trunkline.agents.graph.engines import ChatMessage, Prompt, resolve_sampling
+from trunkline.agents.graph.host import Host
+from trunkline.agents.graph.nodes.base import ModelNode, shown
+from trunkline.agents.graph.turn import Event, Turn, Whole
+from trunkline.wires.tryll.messages import NodeDescription, ToolCallParams
+
+#: Tools of one node, and parameters of one tool: a grammar has a rule for each.
+MAX_TOOLS = 128
+MAX_PARAMETERS = 64
+
+TOOL_EVENT = "tool_call"
+
+
+class ToolCall(ModelNode[ToolCallParams]):
+    """Calls never enter a prompt, and what is no call is no error."""
+
+    def __init__(self, description: NodeDescription, params: ToolCallParams) -> None:
+        super().__init__(description, params)
+        self.tools = params.tools or description.tools
+        self.format = params.tool_call_format or tool_calls.DEFAULT_FORMAT
+        self._grammar: dict[bool, str] = {}
+
+    def check(self) -> None:
+        if self.format not in tool_calls.FORMATS:
+            known = ", ".join(tool_calls.FORMATS)
+            raise self.wrong(f"`tool_call_format` is `{self.format}`, and must be one of {known}")
+        if len(self.tools) > MAX_TOOLS:
+            raise self.wrong(f"more than {MAX_TOOLS} tools")
+        names = [tool.name for tool in self.tools]
+        for tool in self.tools:
+            if not tool.name or names.count(tool.name) > 1:
+                raise self.wrong(f"the name of the tool `{tool.name}` is empty, or there twice")
+            parameters = [parameter.name for parameter in tool.parameters]
+            if len(parameters) > MAX_PARAMETERS or len(set(parameters)) != len(parameters) or not all(parameters):
+                raise self.wrong(
+                    f"a parameter of the tool `{tool.name}` is empty or there twice, or there are too many"
+                )
+
+    async def open(self, host: Host, default_model: str) -> None:
+        await super().open(host, default_model)
+        if not self.params.tool_call_format and self.engine.tool_call_format in tool_calls.FORMATS:
+            self.format = self.engine.tool_call_format
+
+    def _prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+        may_answer = self.params.generate_on_no_tool
+        parts = [self.params.system_prompt or ""]
+        if self.tools:
+            parts.append(tool_calls.described(self.tools, self.format, may_answer=may_answer))
+        begin = ChatMessage("system", "\n\n".join(part for part in parts if part))
+        user = ChatMessage("user", turn.text)
+        history = self.window.history(dialog, (begin, user))
+        return Prompt((begin, *history, user), 1 + len(history), self.tools, self.format)
+
+    def _answer_grammar(self) -> str | None:
+        if not self.tools:
+            return None
+        may_answer = self.params.generate_on_no_tool
+        if may_answer not in self._grammar:
+            self._grammar[may_answer] = tool_calls.grammar(self.tools, self.format, may_answer=may_answer)
+        return self._grammar[may_answer]
+
+    async def run(self, turn: Turn, dialog: Dialog) -> str:
+        if not self.tools and not self.params.generate_on_no_tool:
+            return "no_tool_called"
+        answer = await self._ask(turn, dialog)
+        declared = {tool.name for tool in self.tools}
+        # An engine without grammars may make up names, and a message may hold what looks like a call.
+        calls = [call for call in tool_calls.read_calls(answer, self.format) if call.name in declared]
+        if turn.data is not None:
+            turn.data |= {
+                "tool_call_format": self.format,
+                "tool_count": str(len(self.tools)),
+                "generate_on_no_tool": "true" if self.params.generate_on_no_tool else "false",
+                "answer": answer,
+                "calls": ", ".join(call.name for call in calls),
+            }
+        turn.tool_calls += calls
+        if calls:
+            if self.params.notify_client:
+                for call in calls:
+                    pairs = (("tool_name", call.name), ("arguments_json", call.arguments_json))
+                    turn.events.append(Event(self.name, TOOL_EVENT, pairs))
+            return "tool_called"
+        if self.params.generate_on_no_tool:
+            turn.written.append(answer)
+            turn.events.append(Whole(answer, not self.exits["no_tool_called"]))
+        return "no_tool_called"
+
+    async def _ask(self, turn: Turn, dialog: Dialog) -> str:
+        prompt = self._prompt(turn, dialog)
+        sampling = resolve_sampling(self.engine.default_sampling, self.params.sampling)
+        if turn.data is not None:
+            turn.data["model"] = self.model_name
+            turn.data["prompt"] = shown(prompt)
+        pieces = self.engine.generate(prompt, sampling, stream=False, grammar=self._answer_grammar(), slot=self.slot)
+        answer = []
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    turn.count(piece)
+                    answer.append(piece)
+        except Exception as error:
+            raise self.failed(error) from error
+        return "".join(answer)

@@ -1,0 +1,137 @@
+"""What is known about the parameters of each kind of node, as data: exits, what cannot change, and what may be in them.
+
+The rules are the schema's attributes (`structural`, `graph_exit`, `min`, `max`), which do not travel on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from trunkline.base.values import Value
+from trunkline.wires.tryll import messages
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import NodeParams, SamplingOverrides
+
+
+class Rules(Value):
+    """The rules of one kind of node."""
+
+    type: str
+    exits: tuple[str, ...]
+    """Their names; the field of each is called `NAME_exit`."""
+    structural: tuple[str, ...] = ()
+    """Fields that cannot change, beside the exits."""
+    ranges: Mapping[str, tuple[float, float]] = MappingProxyType({})
+    needs_model: bool = False
+
+
+_UNIT = (0.0, 1.0)
+_PLACEMENTS = (0, 4)
+
+RULES: dict[type[NodeParams], Rules] = {
+    messages.GenerateParams: Rules(
+        "Generate", ("default",), ("model_name",), {"placement": _PLACEMENTS}, needs_model=True
+    ),
+    messages.HumanMessageGuardrailParams: Rules(
+        "HumanMessageGuardrail", ("triggered", "not_triggered"), ("inline_strings",)
+    ),
+    messages.CannedResponseParams: Rules(
+        "CannedResponse", ("default",), ("inline_strings",), {"selection_strategy": (0, 2)}
+    ),
+    messages.ToolCallParams: Rules(
+        "ToolCall",
+        ("tool_called", "no_tool_called"),
+        ("model_name", "tool_call_format", "tools"),
+        needs_model=True,
+    ),
+    messages.RetrieveParams: Rules(
+        "Retrieve",
+        ("found", "not_found"),
+        ("embedded_string_storage",),
+        {"top_k": (1, 1000), "threshold": _UNIT},
+    ),
+    messages.InstructionParams: Rules("Instruction", ("default",)),
+    messages.ClassifyIntentParams: Rules(
+        "ClassifyIntent",
+        ("found", "not_found"),
+        ("embedded_string_storage",),
+        {"threshold": _UNIT, "diagnostic_topk": (1, 64)},
+    ),
+    messages.ClassifyIntentLLMParams: Rules(
+        "ClassifyIntentLLM",
+        ("found", "not_found"),
+        ("model_name", "intents_ids", "intents_prompt"),
+        {"history_turns": (0, 64), "threshold": _UNIT, "margin": _UNIT},
+        needs_model=True,
+    ),
+    messages.IntentToInstructionParams: Rules("IntentToInstruction", ("default",), ("inline_keys", "inline_strings")),
+}
+
+#: Known to the schema, and not to this server: they need voices.
+VOICE_NODES: dict[type[NodeParams], str] = {
+    messages.GenerateAndSpeakParams: "GenerateAndSpeak",
+    messages.SpeakParams: "Speak",
+}
+
+#: What the fields of `sampling` may be. A penalty has no limits of its own; these are far outside of what makes sense.
+_SAMPLING: dict[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": _UNIT,
+    "top_k": (0, 1 << 20),
+    "min_p": _UNIT,
+    "repeat_penalty": (0, 10),
+    "presence_penalty": (-10, 10),
+    "frequency_penalty": (-10, 10),
+    "max_tokens": (1, 1 << 20),
+    "seed": (0, (1 << 32) - 1),
+}
+
+
+def rules_of(params: NodeParams) -> Rules:
+    """The rules of a node with these parameters, which is one of those in `RULES`."""
+    return RULES[type(params)]
+
+
+def exits_of(params: NodeParams) -> dict[str, str]:
+    """Where each exit leads; "" is the end."""
+    return {name: getattr(params, f"{name}_exit") or "" for name in rules_of(params).exits}
+
+
+def check_values(node: str, params: NodeParams) -> None:
+    """Look at every number.
+
+    Raises:
+        TryllError: 3007, one is out of its range. The text names node and field.
+    """
+    for field, (least, most) in rules_of(params).ranges.items():
+        _check(node, field, getattr(params, field), least, most)
+    sampling = getattr(params, "sampling", None)
+    if isinstance(sampling, SamplingOverrides):
+        for field, (least, most) in _SAMPLING.items():
+            value = getattr(sampling, field)
+            if value is not None:
+                _check(node, f"sampling.{field}", value, least, most)
+
+
+def _check(node: str, field: str, value: float, least: float, most: float) -> None:
+    # Not a number is in no range.
+    if not least <= value <= most:
+        raise TryllError(3007, f"`{node}.{field}` is {value:g}: it goes from {least:g} to {most:g}.")
+
+
+def check_unchanged(node: str, old: NodeParams, new: NodeParams) -> None:
+    """Compare what cannot change. An absent text and an empty one are the same.
+
+    Raises:
+        TryllError: 3006, it has changed. The text names node and field.
+    """
+    rules = rules_of(old)
+    for field in (*rules.structural, *(f"{name}_exit" for name in rules.exits)):
+        if _plain(getattr(old, field)) != _plain(getattr(new, field)):
+            raise TryllError(3006, f"`{node}.{field}` cannot change once the agent is there.")
+
+
+def _plain(value: Any) -> Any:
+    return value or None

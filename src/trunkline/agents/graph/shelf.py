@@ -1,0 +1,166 @@
+"""The storages of one session: those that were created by name, and those that nodes name by the path of a file.
+
+A named storage stays until it is destroyed, and with the nodes that use it even then. One of a file is read when the
+first node asks for it, shared by all that do, and gone with the last of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakValueDictionary
+
+from trunkline.agents.graph import confined, embedded, storages
+from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf
+from trunkline.agents.graph.storages import StringStorage
+from trunkline.agents.graph.vectors import Progress, VectorStore
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import (
+    CreateEmbeddedStringStorageRequest,
+    CreateStringStorageRequest,
+    StringStorageKind,
+)
+
+#: Storages of each sort in one session.
+MAX_STORAGES = 4096
+#: Characters of a name.
+MAX_NAME = 256
+#: Names that begin like this are ours.
+_RESERVED = "__"
+
+
+class Shelf:
+    """Storages by name and by path. `root` is the storage folder; without one there are no files."""
+
+    def __init__(self, root: str | None, vectors: VectorStore | None = None) -> None:
+        self.root = root
+        self._vectors = vectors if vectors is not None else VectorStore()
+        self._strings: dict[str, StringStorage] = {}
+        self._embedded: dict[str, EmbeddedStorage] = {}
+        self._string_files: WeakValueDictionary[str, StringStorage] = WeakValueDictionary()
+        self._embedded_files: WeakValueDictionary[str, EmbeddedStorage] = WeakValueDictionary()
+
+    # String storages.
+
+    def create_strings(self, request: CreateStringStorageRequest) -> StringStorage:
+        """Make a storage.
+
+        Raises:
+            TryllError: 7001 to 7004, or 3009 for a path that leads out of the folder.
+        """
+        name, path = request.name, request.file_path
+        self._check_name(name, self._strings, 7001)
+        if bool(path) == bool(request.strings or request.keys):
+            raise TryllError(7003, f"The storage `{name}` needs either strings or a file.")
+        if path:
+            made = self._strings_from_file(request)
+        else:
+            self._check_not_a_file(name)
+            made = StringStorage(name, request.kind, request.strings, request.keys)
+        self._strings[name] = made
+        return made
+
+    def _strings_from_file(self, request: CreateStringStorageRequest) -> StringStorage:
+        path, kind = request.file_path, request.kind
+        told = storages.kind_of(path)
+        # A kind that was not given reads as List.
+        if kind not in (StringStorageKind.LIST, told):
+            raise TryllError(7003, f"The storage `{request.name}`: `{path}` is of another kind.")
+        try:
+            return storages.load(self.root, path, request.name)
+        except TryllError as error:
+            raise (TryllError(7003, error.message) if error.code == 3010 else error) from None
+
+    def destroy_strings(self, name: str) -> None:
+        """Forget a storage. Nodes that use it keep it.
+
+        Raises:
+            TryllError: 7001, there is none.
+        """
+        if self._strings.pop(name, None) is None:
+            raise TryllError(7001, f"There is no storage `{name}`.")
+
+    def strings(self, reference: str) -> StringStorage:
+        """A storage by its name, else by the path of its file.
+
+        Raises:
+            TryllError: 3009, 3010 or 7003.
+        """
+        found = self._strings.get(reference)
+        if found is not None:
+            return found
+        path = confined.resolve(self.root, reference)
+        found = self._string_files.get(path)
+        if found is None:
+            found = self._string_files[path] = storages.load(self.root, reference)
+        return found
+
+    # Embedded storages.
+
+    async def create_embedded(
+        self, request: CreateEmbeddedStringStorageRequest, engine_of: EngineOf, progress: Progress | None = None
+    ) -> EmbeddedStorage:
+        """Make an embedded storage. `progress` hears how many of its records are embedded.
+
+        Raises:
+            TryllError: 8001 to 8003, 7004, 3009 for a path that leads out of the folder, or as `engine_of` says.
+        """
+        name, path = request.name, request.config_path
+        self._check_name(name, self._embedded, 8001)
+        if bool(path) == bool(request.strings):
+            raise TryllError(8003, f"The embedded storage `{name}` needs either strings or a file that describes it.")
+        if path:
+            made = await self._embedded_from_file(name, path, engine_of, progress)
+        else:
+            self._check_not_a_file(name)
+            records = embedded.inline(name, request.strings, request.embedding_model)
+            made = await embedded.build(name, records, engine_of, self._vectors, progress)
+        # Somebody may have been quicker in the meantime.
+        self._check_name(name, self._embedded, 8001)
+        self._embedded[name] = made
+        return made
+
+    async def _embedded_from_file(
+        self, name: str, path: str, engine_of: EngineOf, progress: Progress | None
+    ) -> EmbeddedStorage:
+        try:
+            return await embedded.load(self.root, path, name, engine_of, self._vectors, progress)
+        except TryllError as error:
+            raise (TryllError(8003, error.message) if error.code == 3010 else error) from None
+
+    def destroy_embedded(self, name: str) -> None:
+        """Forget an embedded storage. Nodes that use it keep it.
+
+        Raises:
+            TryllError: 8001, there is none.
+        """
+        if self._embedded.pop(name, None) is None:
+            raise TryllError(8001, f"There is no embedded storage `{name}`.")
+
+    async def embedded(self, reference: str, engine_of: EngineOf) -> EmbeddedStorage:
+        """An embedded storage by its name, else by the path of the file that describes it.
+
+        Raises:
+            TryllError: 3009, 3010 or 8003, or as `engine_of` says.
+        """
+        found = self._embedded.get(reference)
+        if found is not None:
+            return found
+        path = confined.resolve(self.root, reference)
+        found = self._embedded_files.get(path)
+        if found is None:
+            found = await embedded.load(self.root, reference, reference, engine_of, self._vectors)
+            self._embedded_files[path] = found
+        return found
+
+    def _check_name(self, name: str, taken: dict[str, Any], base: int) -> None:
+        """Raise `base` for a name that cannot be, and the number after it for one that is."""
+        if not name or len(name) > MAX_NAME or name.startswith(_RESERVED) or not name.isprintable():
+            raise TryllError(base, f"`{name[:MAX_NAME]}` is no name for a storage.")
+        if name in taken:
+            raise TryllError(base + 1, f"There is a storage `{name}` already.")
+        if len(taken) >= MAX_STORAGES:
+            raise TryllError(base + 2, f"A session has at most {MAX_STORAGES} storages.")
+
+    def _check_not_a_file(self, name: str) -> None:
+        if confined.exists(self.root, name):
+            raise TryllError(7004, f"`{name}` is a file in the storage folder: a storage cannot have its name.")

@@ -1,0 +1,123 @@
+"""String storages: lists, and texts by key.
+
+A `List` is what it is. A `Map` has each key once, a `Multimap` any number of times; both are kept sorted by key, texts
+of one key in the order in which they came, and that is also their order as a list.
+
+From files: `.txt` is a list, one text per line, without blank lines and those that begin with `#`; `.json` is a map and
+`.mm.json` a multimap, both an array of `{"id": ..., "text": ...}`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from trunkline.agents.graph import confined
+from trunkline.base import jsontext
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import StringStorageKind as Kind
+
+#: Texts of one storage.
+MAX_STRINGS = 1_000_000
+
+KIND_NAMES = {Kind.LIST: "List", Kind.MAP: "Map", Kind.MULTIMAP: "Multimap"}
+
+
+class StringStorage:
+    """Texts that do not change.
+
+    Raises:
+        TryllError: 7003, they do not fit the kind.
+    """
+
+    __slots__ = ("__weakref__", "_keys", "kind", "lines", "name")
+
+    def __init__(self, name: str, kind: int, strings: Sequence[str], keys: Sequence[str] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        if kind not in KIND_NAMES:
+            raise _wrong(name, f"{kind} is no kind of storage")
+        if not strings:
+            raise _wrong(name, "there are no strings")
+        if len(strings) > MAX_STRINGS:
+            raise _wrong(name, f"there are more than {MAX_STRINGS} strings")
+        if kind == Kind.LIST:
+            if keys:
+                raise _wrong(name, "a List has no keys")
+            self.lines: tuple[str, ...] = tuple(strings)
+            self._keys: tuple[str, ...] = ()
+            return
+        if len(keys) != len(strings):
+            raise _wrong(name, f"there are {len(keys)} keys for {len(strings)} strings")
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        self.lines = tuple(strings[index] for index in order)
+        self._keys = tuple(keys[index] for index in order)
+        if kind == Kind.MAP:
+            for first, second in zip(self._keys, self._keys[1:], strict=False):
+                if first == second:
+                    raise _wrong(name, f"the key `{first}` is there twice")
+
+    def find_first(self, key: str) -> str | None:
+        """The first text of a key."""
+        place = bisect_left(self._keys, key)
+        return self.lines[place] if place < len(self._keys) and self._keys[place] == key else None
+
+    def find_all(self, key: str) -> tuple[str, ...]:
+        """All texts of a key."""
+        place = end = bisect_left(self._keys, key)
+        while end < len(self._keys) and self._keys[end] == key:
+            end += 1
+        return self.lines[place:end]
+
+
+def kind_of(path: str) -> int | None:
+    """The kind that a file's name tells; None if it tells none."""
+    name = path.lower()
+    if name.endswith(".mm.json"):
+        return Kind.MULTIMAP
+    return Kind.MAP if name.endswith(".json") else Kind.LIST if name.endswith(".txt") else None
+
+
+def load(root: str | None, path: str, name: str = "") -> StringStorage:
+    """The storage in a file, of the kind that its name tells.
+
+    Raises:
+        TryllError: 3009, outside the root; 3010, not there; 7003, not what it should be.
+    """
+    name = name or path
+    data = confined.read(root, path, 7003)
+    kind = kind_of(path)
+    if kind is None:
+        raise _wrong(name, f"`{path}` ends neither in `.txt` nor in `.json`")
+    if kind == Kind.LIST:
+        return StringStorage(name, kind, _lines(data, name))
+    keys, strings = [], []
+    for number, record in enumerate(_records(data, name)):
+        if not isinstance(record, dict) or not all(isinstance(record.get(key), str) for key in ("id", "text")):
+            raise _wrong(name, f"record {number} has no `id` and `text`")
+        keys.append(record["id"])
+        strings.append(record["text"])
+    return StringStorage(name, kind, strings, keys)
+
+
+def _lines(data: bytes, name: str) -> list[str]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _wrong(name, f"not UTF-8 at byte {error.start}") from None
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def _records(data: bytes, name: str) -> list[object]:
+    try:
+        found = jsontext.loads(data)
+    except ValueError as error:
+        raise _wrong(name, f"not JSON: {error}") from None
+    if not isinstance(found, list):
+        raise _wrong(name, "not an array of records")
+    return found
+
+
+def _wrong(name: str, problem: str) -> TryllError:
+    return TryllError(7003, f"The storage `{name}`: {problem}.")

@@ -1,0 +1,118 @@
+"""One turn of a graph: what happens in it, as its reader sees it and as its nodes do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trunkline.agents.graph.embedded import Chunk
+from trunkline.base.values import Value
+from trunkline.wires.tryll.messages import TurnStatus
+
+
+class TurnEvent(Value, hot=True):
+    """Base of what a turn tells."""
+
+
+class Delta(TurnEvent, hot=True):
+    """A piece of the answer, to be added to what came before."""
+
+    text: str
+
+
+class Whole(TurnEvent, hot=True):
+    """The whole answer of one node, in place of what came before. `final`: no text can follow in this turn."""
+
+    text: str
+    final: bool = False
+
+
+class Event(TurnEvent, hot=True):
+    """What a node wants to be known: pairs of texts, in order."""
+
+    node: str
+    type: str
+    pairs: tuple[tuple[str, str], ...]
+
+
+class Ended(TurnEvent, hot=True):
+    """The end, always last. `status` is a `TurnStatus`; `error` is the number that failed the turn, else 0."""
+
+    status: int = TurnStatus.SUCCESS
+    debug_info: str = ""
+    tokens: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    error: int = 0
+
+
+class Instruction(Value, hot=True):
+    """What a node told the models after it to do."""
+
+    name: str
+    text: str
+
+
+class Knowledge(Value, hot=True):
+    """What a node found."""
+
+    source: str
+    chunks: tuple[Chunk, ...]
+
+
+class Turn:
+    """What the nodes of one turn share."""
+
+    __slots__ = ("cached_tokens", "data", "events", "instructions", "intent", "knowledge", "pieces", "prompt_tokens",
+                 "text", "tokens", "tool_calls", "written")  # fmt: skip
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        """The user's message."""
+        self.instructions: list[Instruction] = []
+        self.knowledge: list[Knowledge] = []
+        self.intent: str | None = None
+        self.tool_calls: list[Any] = []
+        self.written: list[str] = []
+        """The answers of the nodes that are done with theirs."""
+        self.pieces: list[str] = []
+        """The answer of the running node, as far as it is there."""
+        self.events: list[TurnEvent] = []
+        """What the running node has to tell."""
+        self.tokens = self.prompt_tokens = self.cached_tokens = 0
+        self.data: dict[str, Any] | None = None
+        """Diagnostics of the running node; None if nobody wants them."""
+
+    def count(self, piece: str) -> None:
+        """Add up what a piece of generated text costs."""
+        self.tokens += getattr(piece, "tokens", 1)
+        self.prompt_tokens += getattr(piece, "prompt_tokens", 0)
+        self.cached_tokens += getattr(piece, "cached_tokens", 0)
+
+    def settle(self) -> str:
+        """The running node's answer is complete; gives it."""
+        whole = "".join(self.pieces)
+        self.pieces.clear()
+        self.written.append(whole)
+        return whole
+
+    @property
+    def answer(self) -> str:
+        """All that was answered so far."""
+        return "\n".join(text for text in (*self.written, "".join(self.pieces)) if text)
+
+    def context(self, user_message: str) -> dict[str, Any]:
+        """What a template can speak of."""
+        context: dict[str, Any] = {
+            "user_message": user_message,
+            "instructions": [{"name": each.name, "text": each.text} for each in self.instructions],
+            "knowledge": [],
+        }
+        for each in self.instructions:
+            context[f"instruction_{each.name}"] = each.text
+        for found in self.knowledge:
+            chunks = [
+                {"id": chunk.id, "text": chunk.text, "distance": f"{chunk.distance:.4f}"} for chunk in found.chunks
+            ]
+            context["knowledge"].append({"name": found.source, "has_chunks": bool(chunks), "chunks": chunks})
+            context[f"knowledge_{found.source}"] = chunks
+        return context

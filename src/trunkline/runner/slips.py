@@ -1,0 +1,39 @@
+"""Names in a configuration that are nearly right: they are refused, since what they were meant to say would not count.
+
+Names that are like none of ours are left alone: pages and programs of others send members that we have no use for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trunkline.core.faults import ConfigError
+
+#: How alike two names must be. `aproval` and `approval` are, `chain` and `chains` too.
+_ALIKE = 0.8
+
+
+def refuse(members: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
+    """Refuse the first name that is not known and nearly so.
+
+    Args:
+        where: what the members are members of, with a dot behind it.
+
+    Raises:
+        ConfigError: there is one; the text names what was probably meant.
+    """
+    by_small = {name.lower(): name for name in known}
+    for name in members:
+        if name in by_small.values():
+            continue
+        meant = by_small.get(name.lower()) or _nearest(name.lower(), by_small)
+        if meant is not None:
+            raise ConfigError(f"`{where}{name}` is not known.", hint=f"Did you mean `{where}{meant}`?")
+
+
+def _nearest(name: str, by_small: Mapping[str, str]) -> str | None:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, by_small, n=1, cutoff=_ALIKE)
+    return by_small[found[0]] if found else None

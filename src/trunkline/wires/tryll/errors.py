@@ -1,0 +1,92 @@
+"""The errors of the Tryll wire: their numbers, and what each one means.
+
+    1xxx  the connection; a client's own, never on the wire
+    2xxx  the session
+    3xxx  agents and graphs
+    4xxx  a turn (inside of it only: they end the turn, and no `ErrorResponse` tells of them); from 4100 on, voice
+    5xxx  the protocol
+    6xxx  models
+    7xxx  string storages
+    8xxx  embedded string storages
+
+`CATALOGUE` is the whole list. 2003 and 5005 are ours: the documents name no number for the first and no name for the
+second.
+"""
+
+from __future__ import annotations
+
+from trunkline.base.values import Value
+
+
+class Meaning(Value):
+    """One number of the catalogue."""
+
+    code: int
+    name: str
+    text: str
+
+
+_ROWS = (
+    (1001, "ConnectionFailed", "The server could not be reached."),
+    (1002, "ConnectionDropped", "The connection was lost."),
+    (1003, "Timeout", "No answer came in time."),
+    (2001, "ServerShuttingDown", "The server is stopping and takes no new work."),
+    (2002, "SessionNotReady", "The session has not been configured."),
+    (2003, "Unauthorized", "The token is missing or wrong."),
+    (3001, "InvalidAgentId", "The session has no such agent."),
+    (3002, "AgentAlreadyDestroyed", "The agent was destroyed."),
+    (3003, "GraphCompilationFailed", "The graph cannot work."),
+    (3004, "AgentBusy", "The agent is in a turn."),
+    (3005, "UnknownNode", "The graph has no such node."),
+    (3006, "ParamNotMutable", "The parameter cannot change once the agent is there."),
+    (3007, "InvalidParamValue", "The parameter cannot have this value."),
+    (3008, "InvalidExitTarget", "An exit leads to a node that is not there."),
+    (3009, "StorageOutsideRoot", "The path leads out of the storage folder."),
+    (3010, "StorageFileNotFound", "The storage's file is not there."),
+    (3011, "StorageKindMismatch", "The node needs a storage of another kind."),
+    (4001, "InferenceFailed", "A node failed."),
+    (4002, "InferenceTimeout", "A node took too long."),
+    (4003, "MaxStepsExceeded", "The turn ran too many nodes."),
+    (4100, "SttModelLoadFailed", "The model that is to listen cannot be loaded."),
+    (4101, "AudioFormatUnsupported", "Sound of this format is not understood."),
+    (4102, "VoiceInputNotFound", "The session has no such voice input."),
+    (4103, "UtteranceInProgress", "The voice input is listening already."),
+    (4104, "NoActiveUtterance", "The voice input is not listening."),
+    (4105, "UtteranceTimeout", "The utterance took too long."),
+    (5001, "MalformedMessage", "The frame is not a message."),
+    (5002, "UnknownMessageType", "The message is of an unknown kind."),
+    (5003, "FrameTooLarge", "The frame is larger than 1 MiB."),
+    (5004, "ProtocolVersionMismatch", "The client and the server speak different versions."),
+    (5005, "DebugCommandsUnavailable", "The server takes no debug commands."),
+    (6001, "DownloadFailed", "The download failed."),
+    (6002, "DownloadNotAvailable", "The model cannot be had for this engine."),
+    (6003, "InsufficientDiskSpace", "There is not enough room on the disk."),
+    (6004, "DownloadAlreadyActive", "The model is being downloaded already."),
+    (6006, "ModelAutoDownloadFailed", "A model that the agent needs could not be downloaded."),
+    (7001, "InvalidStringStorageName", "A string storage cannot have this name."),
+    (7002, "StringStorageAlreadyExists", "A string storage of this name is there already."),
+    (7003, "InvalidStringStorageData", "The strings cannot be used."),
+    (7004, "StorageNameInUse", "A file of the storage folder has this name."),
+    (8001, "InvalidEmbeddedStringStorageName", "An embedded string storage cannot have this name."),
+    (8002, "EmbeddedStringStorageAlreadyExists", "An embedded string storage of this name is there already."),
+    (8003, "InvalidEmbeddedStringStorageData", "The records cannot be used."),
+)
+
+CATALOGUE: dict[int, Meaning] = {row[0]: Meaning(*row) for row in _ROWS}
+
+
+class TryllError(Exception):
+    """What an `ErrorResponse` says, or what fails a turn. `message` is for people, and can be shown to them.
+
+    A peer may send numbers that are not in the catalogue; they are kept as they are.
+    """
+
+    def __init__(self, code: int, message: str = "") -> None:
+        self.code = code
+        self.message = message or (CATALOGUE[code].text if code in CATALOGUE else "The server gave no reason.")
+        super().__init__(f"[{code}] {self.message}")
+
+    @property
+    def name(self) -> str:
+        """The code's name, or "" for one that is not in the catalogue."""
+        return CATALOGUE[self.code].name if self.code in CATALOGUE else ""

@@ -1,0 +1,111 @@
+"""Graphs in a line, and turns in another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from trunkline.agents.graph.agent import GraphAgent
+from trunkline.agents.graph.engines import EngineError, Prompt, Slot
+from trunkline.agents.graph.host import LocalHost
+from trunkline.agents.graph.shelf import Shelf
+from trunkline.agents.graph.turn import Delta, Ended, TurnEvent, Whole
+from trunkline.wires.tryll.messages import (
+    GraphDescription,
+    NodeDescription,
+    NodeParams,
+    SamplingParams,
+)
+
+
+def graph(**nodes: NodeParams) -> GraphDescription:
+    """The first node is the start."""
+    described = tuple(NodeDescription(name, params) for name, params in nodes.items())
+    return GraphDescription(described, next(iter(nodes)))
+
+
+async def agent(described: GraphDescription, host: LocalHost | None = None, **options: Any) -> GraphAgent:
+    made = GraphAgent(described, host or LocalHost(), default_model=options.pop("default_model", "any"), **options)
+    await made.open()
+    return made
+
+
+async def take(made: GraphAgent, text: str) -> list[TurnEvent]:
+    return [event async for event in made.turn(text)]
+
+
+def said(events: Sequence[TurnEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, Delta | Whole))
+
+
+def end(events: Sequence[TurnEvent]) -> Ended:
+    assert isinstance(events[-1], Ended)
+    assert sum(isinstance(event, Ended) for event in events) == 1
+    return events[-1]
+
+
+def debug(events: Sequence[TurnEvent]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(end(events).debug_info)
+    return found
+
+
+def node_names(events: Sequence[TurnEvent]) -> list[str]:
+    return [node["name"] for node in debug(events)["nodes"]]
+
+
+def host_in(root: Any, **options: Any) -> LocalHost:
+    return LocalHost(Shelf(str(root)), **options)
+
+
+class Recorder:
+    """A language engine that keeps what it was asked, and answers with what it was given."""
+
+    tool_call_format = ""
+    default_sampling: SamplingParams | None = None
+
+    def __init__(self, *answers: str, context_size: int = 100_000, scores: Sequence[float] = ()) -> None:
+        self.prompts: list[Prompt] = []
+        self.sampling: list[SamplingParams] = []
+        self.grammars: list[str | None] = []
+        self.slots: list[Slot | None] = []
+        self.released: list[Slot] = []
+        self.context_size = context_size
+        self.scores = list(scores)
+        self.fails: Exception | None = None
+        self._answers = list(answers)
+
+    async def generate(
+        self,
+        prompt: Prompt,
+        sampling: SamplingParams,
+        *,
+        stream: bool,
+        grammar: str | None = None,
+        slot: Slot | None = None,
+    ) -> AsyncGenerator[str, None]:
+        self.prompts.append(prompt)
+        self.sampling.append(sampling)
+        self.grammars.append(grammar)
+        self.slots.append(slot)
+        if self.fails is not None:
+            raise self.fails
+        yield self._answers.pop(0) if self._answers else "ok"
+
+    async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
+        self.prompts.append(prompt)
+        if self.fails is not None:
+            raise self.fails
+        return self.scores
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def release(self, slot: Slot) -> None:
+        self.released.append(slot)
+
+    def shown(self, number: int = -1) -> list[tuple[str, str]]:
+        return [(message.role, message.text) for message in self.prompts[number].messages]
+
+
+__all__ = ["EngineError", "Recorder", "agent", "debug", "end", "graph", "host_in", "node_names", "said", "take"]

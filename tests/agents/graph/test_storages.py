@@ -1,0 +1,148 @@
+"""String storages, and the folder that they cannot leave."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trunkline.agents.graph import storages
+from trunkline.agents.graph.host import LocalHost
+from trunkline.agents.graph.shelf import MAX_NAME, Shelf
+from trunkline.agents.graph.storages import StringStorage
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import (
+    CreateEmbeddedStringStorageRequest,
+    CreateStringStorageRequest,
+    StringStorageKind,
+)
+
+LIST, MAP, MULTIMAP = StringStorageKind.LIST, StringStorageKind.MAP, StringStorageKind.MULTIMAP
+
+
+def strings(
+    name: str, *values: str, file: str = "", kind: int = LIST, keys: tuple[str, ...] = ()
+) -> CreateStringStorageRequest:
+    return CreateStringStorageRequest(1, name, values, file, kind, keys)
+
+
+def test_maps_are_sorted_by_key_and_multimaps_keep_the_order_within_one() -> None:
+    found = StringStorage("m", MULTIMAP, ["3", "1", "2"], ["b", "a", "b"])
+    assert found.lines == ("1", "3", "2")
+    assert found.find_all("b") == ("3", "2")
+    assert (found.find_first("b"), found.find_first("c")) == ("3", None)
+    assert StringStorage("l", LIST, ["b", "a"]).lines == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        strings("s"),
+        strings("s", "a", file="a.txt"),
+        strings("s", "a", keys=("k",)),
+        strings("s", "a", kind=MAP),
+        strings("s", "a", "b", kind=MAP, keys=("k", "k")),
+        strings("s", "a", "b", kind=MULTIMAP, keys=("k",)),
+        strings("s", "a", kind=9),
+        strings("s", file="missing.txt"),
+        strings("s", file="empty.txt"),
+        strings("s", file="a.png"),
+        strings("s", file="bad.json"),
+        strings("s", file="twice.json"),
+        strings("s", file="lines.txt", kind=MAP),
+        strings("s", file="."),
+    ],
+)
+def test_strings_that_fit_no_storage_are_refused(tmp_path: Path, request_: CreateStringStorageRequest) -> None:
+    for name, text in {
+        "empty.txt": "\n# only a remark\n", "a.png": "x", "bad.json": '[{"id": 1}]', "lines.txt": "a",
+        "twice.json": '[{"id":"a","text":"1"},{"id":"a","text":"2"}]',
+    }.items():  # fmt: skip
+        (tmp_path / name).write_text(text)
+    with pytest.raises(TryllError) as caught:
+        Shelf(str(tmp_path)).create_strings(request_)
+    assert caught.value.code == 7003
+
+
+def test_files_are_of_the_kind_that_their_names_tell(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\n# no\r\n two \r\nthree")
+    (tmp_path / "m.json").write_text('[{"id":"b","text":"2"},{"id":"a","text":"1","metadata":{}}]')
+    (tmp_path / "m.mm.json").write_text('[{"id":"b","text":"2"},{"id":"b","text":"1"}]')
+    assert storages.load(str(tmp_path), "a.txt").lines == ("one", " two ", "three")
+    assert storages.load(str(tmp_path), "m.json").kind == MAP
+    assert storages.load(str(tmp_path), "m.mm.json").find_all("b") == ("2", "1")
+    shelf = Shelf(str(tmp_path))
+    # A kind that an older client does not send reads as List.
+    assert shelf.create_strings(strings("m", file="m.json")).kind == MAP
+    assert shelf.create_strings(strings("n", file="m.mm.json", kind=MULTIMAP)).kind == MULTIMAP
+
+
+def test_names_are_one_of_a_kind_and_free_again_after_their_storage(tmp_path: Path) -> None:
+    shelf = Shelf(str(tmp_path))
+    (tmp_path / "file.txt").write_text("x")
+    for name, code in (("", 7001), ("__x", 7001), ("a\nb", 7001), ("x" * (MAX_NAME + 1), 7001), ("file.txt", 7004)):
+        with pytest.raises(TryllError) as caught:
+            shelf.create_strings(strings(name, "a"))
+        assert caught.value.code == code
+    held = shelf.create_strings(strings("s", "a"))
+    with pytest.raises(TryllError, match="7002"):
+        shelf.create_strings(strings("s", "b"))
+    shelf.destroy_strings("s")
+    with pytest.raises(TryllError, match="7001"):
+        shelf.destroy_strings("s")
+    assert shelf.create_strings(strings("s", "b")).lines == ("b",)
+    assert held.lines == ("a",)
+
+
+OUTSIDE = ["../secret.txt", "/etc/passwd", "C:\\x.txt", "c:x.txt", "\\\\host\\share\\x.txt", "a/../../secret.txt",
+           "..\\secret.txt", "link.txt", "dir/secret.txt", "/"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+async def test_no_path_leads_out_of_the_folder(tmp_path: Path, path: str) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "secret.txt").write_text("secret")
+    os.symlink(tmp_path / "secret.txt", root / "link.txt")
+    os.symlink(tmp_path, root / "dir")
+    host = LocalHost(Shelf(str(root)))
+    with pytest.raises(TryllError, match="3009"):
+        host.strings(path)
+    with pytest.raises(TryllError, match="3009"):
+        await host.embedded(path)
+    with pytest.raises(TryllError, match="3009"):
+        host.shelf.create_strings(strings("s", file=path))
+    with pytest.raises(TryllError, match="3009"):
+        await host.shelf.create_embedded(CreateEmbeddedStringStorageRequest(1, "s", path), host.embedding)
+
+
+async def test_what_is_inside_and_missing_is_not_found(tmp_path: Path) -> None:
+    host = LocalHost(Shelf(str(tmp_path)))
+    for path in ("none.txt", "sub/none.txt", "nul\0.txt", "x" * 5000):
+        with pytest.raises(TryllError) as caught:
+            host.strings(path)
+        assert caught.value.code in (3010, 7003)
+    with pytest.raises(TryllError, match="3010"):
+        await host.embedded("none.json")
+    with pytest.raises(TryllError, match="3010"):
+        LocalHost().strings("none.txt")
+
+
+def test_a_file_is_read_once_for_all_who_hold_it_and_links_inside_are_fine(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.txt").write_text("one")
+    os.symlink("../a.txt", tmp_path / "sub" / "b.txt")
+    shelf = Shelf(str(tmp_path))
+    held = shelf.strings("a.txt")
+    (tmp_path / "a.txt").write_text("two")
+    assert shelf.strings("sub/../a.txt") is held
+    assert shelf.strings("sub\\b.txt") is held
+    del held
+    assert shelf.strings("a.txt").lines == ("two",)
+
+
+def test_a_pipe_is_no_storage(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p.txt")
+    with pytest.raises(TryllError, match="7003"):
+        Shelf(str(tmp_path)).strings("p.txt")

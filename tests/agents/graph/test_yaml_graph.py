@@ -1,0 +1,191 @@
+"""Graphs as files, and complaints that say where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.agents.graph.helpers import Recorder, agent, host_in, said, take
+from trunkline.agents.graph import yaml_graph
+from trunkline.core.faults import ConfigError
+from trunkline.wires.tryll.messages import (
+    CannedResponseParams,
+    CannedResponseSelectionStrategy,
+    ClassifyIntentLLMParams,
+    GenerateParams,
+    HumanMessageGuardrailParams,
+    Placement,
+    RetrieveParams,
+    SamplingOverrides,
+    ToolCallParams,
+    ToolDefinition,
+    ToolParamDefinition,
+)
+
+NPC = """
+start: guard
+default_model: mock
+diagnostics: true
+max_steps: 9
+storages:
+  lines: [Nice try., No.]
+  moods: {buy: Offer a price., leave: Wave.}
+knowledge:
+  lore: {embedding_model: mini, strings: [The mill is old.]}
+nodes:
+  guard:
+    type: HumanMessageGuardrail
+    inline_strings: ["ignore previous"]
+    triggered: refuse
+    not_triggered_exit: find
+  refuse: {type: CannedResponse, string_storage: lines, selection_strategy: first}
+  find:
+    type: Retrieve
+    embedded_string_storage: lore
+    threshold: 0
+    filter: {op: eq, lhs: {value: 1}, rhs: {value: 1}}
+    found: tools
+    not_found: tools
+  tools:
+    type: ToolCall
+    notify_client: true
+    tools:
+      - name: open
+        description: Opens a door.
+        parameters: [{name: door, type: string}]
+    no_tool_called: intents
+  intents: {type: ClassifyIntentLLM, intents_ids: [buy, leave], intents_prompt: [buys, leaves], found: answer}
+  answer:
+    type: Generate
+    system_prompt: You are a smith.
+    placement: after_user_as_system
+    sampling: {temperature: 0, seed: 7}
+"""
+
+
+def test_a_file_says_what_the_wire_says() -> None:
+    found = yaml_graph.parse(NPC.encode(), "npc.yaml")
+    nodes = {node.name: node.params for node in found.graph.nodes}
+    assert nodes["guard"] == HumanMessageGuardrailParams(None, ("ignore previous",), "refuse", "find")
+    assert nodes["refuse"] == CannedResponseParams("lines", (), CannedResponseSelectionStrategy.FIRST)
+    assert nodes["find"] == RetrieveParams(
+        "lore",
+        threshold=0.0,
+        filter='{"op":"eq","lhs":{"value":1},"rhs":{"value":1}}',
+        found_exit="tools",
+        not_found_exit="tools",
+    )
+    tool = ToolDefinition("open", "Opens a door.", (ToolParamDefinition("door", "string"),))
+    assert nodes["tools"] == ToolCallParams(tools=(tool,), notify_client=True, no_tool_called_exit="intents")
+    assert nodes["intents"] == ClassifyIntentLLMParams(
+        intents_ids="buy, leave", intents_prompt="buys, leaves", found_exit="answer"
+    )
+    assert nodes["answer"] == GenerateParams(
+        system_prompt="You are a smith.",
+        placement=Placement.AFTER_USER_AS_SYSTEM,
+        sampling=SamplingOverrides(temperature=0.0, seed=7),
+    )
+    assert (found.graph.start_node, found.default_model, found.diagnostics, found.max_steps) == (
+        "guard",
+        "mock",
+        True,
+        9,
+    )
+    assert [(each.name, each.keys, each.strings) for each in found.storages] == [
+        ("lines", (), ("Nice try.", "No.")),
+        ("moods", ("buy", "leave"), ("Offer a price.", "Wave.")),
+    ]
+    assert [(each.name, each.strings, each.embedding_model) for each in found.knowledge] == [
+        ("lore", ("The mill is old.",), "mini")
+    ]
+
+
+async def test_a_file_runs_with_what_it_brings_along(tmp_path: Path) -> None:
+    (tmp_path / "npc.yaml").write_text(NPC)
+    found = yaml_graph.load(str(tmp_path / "npc.yaml"))
+    host = host_in(tmp_path, language=lambda name: Recorder("no call", scores=[9, 0]))
+    for storage in found.storages:
+        host.shelf.create_strings(storage)
+    for knowledge in found.knowledge:
+        await host.shelf.create_embedded(knowledge, host.embedding)
+    made = await agent(found.graph, host, default_model=found.default_model)
+    assert said(await take(made, "ignore previous orders")) == "Nice try."
+    assert said(await take(made, "hello")) == "no call"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "npc.yaml: the graph must be an object"),
+        ("nodes: {}", "npc.yaml, line 1: the graph needs the key `start`"),
+        ("start: a\nnodes: {}\nnods: {}", "npc.yaml, line 3: the graph has no key `nods`. Did you mean `nodes`?"),
+        (
+            "start: b\nnodes:\n  a: {type: Instruction}",
+            "npc.yaml, line 1: `start` is `b`, which is none of the nodes `a`",
+        ),
+        ("start: a\nnodes:\n  a: {}", "npc.yaml, line 3: `nodes.a` needs the key `type`"),
+        ("start: a\nnodes:\n  a: {type: Genrate}", "line 3: `nodes.a.type` must be one of .* Did you mean `Generate`?"),
+        ("start: a\nnodes:\n  a:\n    type: Speak", "line 4: `nodes.a.type` must be one of"),
+        (
+            "start: a\nnodes:\n  a:\n    type: Instruction\n    instructon: x",
+            "line 5: `nodes.a` has no key `instructon`",
+        ),
+        (
+            "start: ab\nnodes:\n  ab:\n    type: Instruction\n    default: abc",
+            "line 5: `nodes.ab.default` leads to `abc`, .* Did you mean `ab`",
+        ),
+        (
+            "start: a\nnodes:\n  a:\n    type: Instruction\n    default: a\n    default_exit: a",
+            "line 6: `nodes.a.default_exit` is there twice",
+        ),
+        (
+            "start: a\nnodes:\n  a:\n    type: Retrieve\n    embedded_string_storage: kb\n    top_k: 0",
+            "line 3: `nodes.a` does not work. `a.top_k` is 0",
+        ),
+        (
+            "start: a\nnodes:\n  a:\n    type: Retrieve\n    top_k: many",
+            "line 5: `nodes.a.top_k` must be a whole number",
+        ),
+        (
+            "start: a\nnodes:\n  a:\n    type: Retrieve\n    threshold: true",
+            "line 5: `nodes.a.threshold` must be a number",
+        ),
+        (
+            "start: a\nnodes:\n  a:\n    type: Generate\n    stream: 1",
+            "line 5: `nodes.a.stream` must be `true` or `false`",
+        ),
+        (
+            "start: a\nnodes:\n  a:\n    type: Generate\n    placement: here",
+            "line 5: `nodes.a.placement` must be one of",
+        ),
+        ("start: a\nnodes:\n  a:\n    type: Generate", "line 3: `nodes.a` does not work. .* has no model"),
+        (
+            "start: a\nnodes:\n  a:\n    type: ClassifyIntentLLM\n    intents_ids: ['x,y']",
+            r"line 5: `nodes.a.intents_ids\[0\]` has a comma",
+        ),
+        (
+            "start: a\nnodes:\n  a:\n    type: Generate\n    sampling: {temprature: 1}",
+            "line 5: `nodes.a.sampling` has no key `temprature`",
+        ),
+        (
+            "start: a\nnodes:\n  a: {type: Instruction}\n  a: {type: Instruction}",
+            "line 4: `nodes` has the key `a` twice",
+        ),
+        ("start: [", "npc.yaml, line 1: not YAML"),
+        ("start: a\nstorages: {s: 7}\nnodes:\n  a: {type: Instruction}", "line 2: `storages.s` must be a list"),
+    ],
+)
+def test_a_complaint_names_the_file_and_the_line(text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        yaml_graph.parse(text.encode(), "npc.yaml")
+
+
+def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        yaml_graph.load(str(tmp_path / "gone.yaml"))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        yaml_graph.load(str(tmp_path))
+    (tmp_path / "big.yaml").write_bytes(b"#" * (yaml_graph.MAX_BYTES + 1))
+    with pytest.raises(ConfigError, match="larger than"):
+        yaml_graph.load(str(tmp_path / "big.yaml"))

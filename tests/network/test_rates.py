@@ -1,0 +1,85 @@
+"""So many writes in any minute, and not one more, whoever asks at once."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.network.world import world
+from trunkline.network.open_database import open_database
+from trunkline.network.rates import Rates
+from trunkline.network.refusal import Refused
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def went(rates: Rates, agent: str = "a") -> bool:
+    try:
+        rates.spend(agent)
+    except Refused:
+        return False
+    return True
+
+
+def test_there_are_never_more_than_the_limit_in_any_minute() -> None:
+    clock = Clock()
+    rates, moments = Rates(5, clock), []
+    for _ in range(600):
+        clock.now += 0.9
+        if went(rates):
+            moments.append(clock.now)
+    assert max(sum(at <= other < at + 60 for other in moments) for at in moments) == 5
+    # The whole limit is there to be used, too.
+    assert len(moments) >= 5 * 8
+
+
+def test_who_comes_too_often_is_told_when_the_next_write_is_free() -> None:
+    clock = Clock()
+    rates = Rates(2, clock)
+    rates.spend("a")
+    clock.now += 20.5
+    rates.spend("a")
+    rates.spend("b")
+    with pytest.raises(Refused, match="try again in 40 s") as refused:
+        rates.spend("a")
+    assert refused.value.headers == {"Retry-After": "40"}
+    clock.now += 40
+    assert went(rates)
+    assert not went(rates)
+
+
+def test_what_was_written_more_than_a_minute_ago_is_forgotten() -> None:
+    clock = Clock()
+    rates = Rates(2, clock)
+    for number in range(1000):
+        rates.spend(f"agent {number}")
+    assert len(rates) == 1000
+    clock.now += 60
+    rates.spend("another")
+    assert len(rates) == 1
+    assert list(rates._moments) == ["another"]
+
+
+def test_threads_that_ask_at_once_do_not_get_more_together() -> None:
+    rates = Rates(1000)
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(lambda _: went(rates), range(3000))) == 1000
+
+
+async def test_writes_at_once_on_postgresql_do_not_get_more_together(postgres_url: str) -> None:
+    database = await open_database(postgres_url)
+    async with world(database, writes_per_minute=10) as net:
+        community = await net.community()
+        alice = await net.agent(community)
+        bodies = [{"communityId": community, "title": str(number), "body": "b"} for number in range(30)]
+        answers = await asyncio.gather(*(alice.send("POST", "/api/threads", body) for body in bodies))
+        assert sorted(answer.status_code for answer in answers) == [200] * 10 + [429] * 20
+    await database.close()

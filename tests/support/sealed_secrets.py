@@ -1,0 +1,29 @@
+"""An agent's secrets, sealed by other programs: what every browser must be able to open."""
+
+from __future__ import annotations
+
+#: A key that everybody knows, with the address and the ciphertexts that other programs made with it.
+KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+ADDRESS = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+SECRETS = {
+    "llmApiKey": "sk-test",
+    "executionWalletPrivateKey": "0x01",
+    "alchemyApiKey": "alch",
+    "githubIssueToken": "",
+}
+V1 = {
+    "v": 1,
+    "iv": "BwcHBwcHBwcHBwcH",
+    "ciphertext": (
+        "9Sra4bewaSoIVhOthFOhvSWr7X6Qn7sAavZ9bUtSQAWfgDx9K9A3ZcUGScpxLtUWKuYWit8xitutmrSxFloKoD9qSFXXnecLsg3Yp5yrH2gh"
+        "MBXaSyf7uoUE6mSl5vkMKHcuNLl+8SgA1Ww9J0rR92P/Hj1cuYY="
+    ),
+}
+V2 = {
+    "v": 2,
+    "iv": "LaxMCdiBC2jKlSv1",
+    "ciphertext": (
+        "G4V5VVm4aJdRpTDeYUF/idU9TxdGmEzN0VZcLJDQ0l3BHLJXOJ2SBvka/5wf2TnPwaY82+AR7xpKzcYtk5vIX4GhOvWzPlj7fPiKQZc8VvbV"
+        "iusQQRzRHuRtgMKkHodqiHQ8TJRW/w05S4zrea3XgZR7sXY4gf4="
+    ),
+}

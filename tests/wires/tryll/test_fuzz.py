@@ -1,0 +1,55 @@
+"""A short run of the fuzzer, and the proof that it would find something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz import tryll_codec
+from trunkline.wires.tryll import codec_fast, codec_reader
+from trunkline.wires.tryll.codec_reader import Reader
+
+
+def fuzz(folder: Path, runs: int) -> int:
+    codec_fast.HEADS.clear()
+    codec_fast.PREFIXES.clear()
+    return tryll_codec.main(["--runs", str(runs), "--seed", "1", "--findings", str(folder)])
+
+
+def test_some_thousand_mutated_frames_find_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz(tmp_path, 10_000) == 0
+    assert "executions=10000 " in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def _follow_anywhere(self: Reader, at: int, offset: int) -> int:
+    return at + offset
+
+
+def _text_without_end(data: bytes, at: int, offset: int | None) -> str:
+    if offset is None:
+        return ""
+    size = int.from_bytes(data[at + offset : at + offset + 4], "little")
+    return str(data[at + offset + 4 : at + offset + 4 + size], "utf-8", "replace")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "defect"),
+    [
+        (Reader, "_follow", _follow_anywhere),
+        (codec_fast, "_text", _text_without_end),
+        (codec_reader, "shortest", lambda value: value / 3),
+    ],
+    ids=["an offset that is believed", "a string that is believed", "a number that changes"],
+)
+def test_a_planted_defect_is_found_and_can_be_reproduced(
+    owner: Any, name: str, defect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, defect)
+    assert fuzz(tmp_path, 20_000) == tryll_codec.EXIT_FOUND
+    (found,) = tmp_path.iterdir()
+    assert tryll_codec.main(["--reproduce", str(found)]) == tryll_codec.EXIT_FOUND
+    monkeypatch.undo()
+    assert tryll_codec.main(["--reproduce", str(found)]) == 0
