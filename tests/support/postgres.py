@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from trunkline.base.process import Child, spawn
-
 #: On a busy machine making the files takes a few seconds, and so does the first start.
 START_SECONDS = 60
 #: A fast stop ends all connections and writes a checkpoint.
@@ -46,7 +44,7 @@ class Postgres:
     def __init__(self, programs: Path, directory: Path) -> None:
         self._programs = programs
         self.directory = directory
-        self._child: Child | None = None
+        self._child: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str) -> str:
         """The URL of one of its databases."""
@@ -75,8 +73,15 @@ class Postgres:
         log = self.directory / "log"
         command = [str(self._programs / "postgres"), "-D", str(self.directory / "data"), "-k", str(self.directory)]
         command += [*settings, "--logging_collector=on", f"--log_directory={self.directory}", "--log_filename=log"]
-        self._child = spawn(
-            [*_as_other(), *command], cwd=str(self.directory), env=_environment(), stdout="null", stderr="null"
+        # Not by `trunkline.base.process`: some tests end its watchdog, and with it all that it watches.
+        self._child = subprocess.Popen(
+            [*_as_other(), *command],
+            cwd=self.directory,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         _wait_for(self, self._child, log)
 
@@ -85,11 +90,13 @@ class Postgres:
         child, self._child = self._child, None
         if child is None:
             return
-        with child:
-            # Not SIGTERM, which waits for the clients to leave.
-            if child.poll() is None:
-                os.kill(child.pid, signal.SIGINT)
-                child.wait(STOP_SECONDS)
+        # Not SIGTERM, which waits for the clients to leave.
+        child.send_signal(signal.SIGINT)
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
 
 
 def programs() -> Path | None:
@@ -167,7 +174,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))} | {"LC_ALL": "C"}
 
 
-def _wait_for(postgres: Postgres, child: Child, log: Path) -> None:
+def _wait_for(postgres: Postgres, child: subprocess.Popen[bytes], log: Path) -> None:
     import psycopg
 
     deadline = time.monotonic() + START_SECONDS
