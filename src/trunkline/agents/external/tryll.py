@@ -1,0 +1,296 @@
+"""A Tryll server as an agent: each conversation is a session of its own, with one agent of a graph.
+
+    agent = TryllAgent("127.0.0.1", 9100)               # the server's language model answers
+    agent = TryllAgent.parse("127.0.0.1:9100/smollm2-135m")
+    agent = TryllAgent("127.0.0.1", 9100, graph=graph)  # a graph of yours
+
+A model that is not there yet is fetched by the first turn, which shows how far that is. What nodes tell is passed on;
+nobody runs the tools that they call. The server forgets a conversation with its connection: what was said is in the
+session's journal, and given back to a server that takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from trunkline.agents.telling import Telling
+from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest
+from trunkline.core.events import Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
+from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
+from trunkline.core.usage import Usage
+from trunkline.wires.tryll.drive import Anew, IntentClassified, RemoteAgent, ToolCall, Tryll, Turn
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import (
+    ConfigureSessionRequest,
+    DownloadProgress,
+    GenerateParams,
+    GraphDescription,
+    HistoryEntry,
+    InferenceEngine,
+    ModelInfo,
+    ModelStatus,
+    NodeDescription,
+    NodeEvent,
+    TurnStatus,
+)
+
+DEFAULT_PORT = 9100
+#: How long a server may take to begin a session: it does so at once, or it is not well.
+CONNECT_SECONDS = 10.0
+
+#: Models of this name need no file, and run on the engine of the same name.
+_MOCK = "mock"
+#: The member of a record in our journal that holds a message and its answer.
+_JOURNAL_KEY = "tryll_exchange"
+#: Which model is taken if nobody names one: the more ready, the better.
+_READINESS = (
+    ModelStatus.LOADED, ModelStatus.LOCAL, ModelStatus.DOWNLOADED, ModelStatus.DOWNLOADING, ModelStatus.ABSENT,
+)  # fmt: skip
+_OUTCOMES = {TurnStatus.SUCCESS: "success", TurnStatus.CANCELLED: "cancelled"}
+_TIMEOUT, _BUSY = 1003, 3004
+_MAX_PORT = 65535
+
+
+class TryllAgent:
+    """Opens conversations with a server's models, or with a graph that runs there."""
+
+    #: Nothing runs unasked there: tools are only ever asked for.
+    capabilities = Capabilities(approval=True, resume=True)
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        *,
+        model: str = "",
+        graph: GraphDescription | None = None,
+        engine: int | None = None,
+        token: str = "",
+    ) -> None:
+        """`engine`: the real one, unless the model's name begins with `mock`."""
+        self.host, self.port = host, port
+        self.model = model
+        self.graph = graph
+        self._engine = engine
+        self._token = token
+
+    @classmethod
+    def parse(cls, text: str) -> TryllAgent:
+        """The agent of `HOST:PORT`, or of `HOST:PORT/MODEL`.
+
+        Raises:
+            ConfigError: it is neither.
+        """
+        address, _, model = text.partition("/")
+        host, _, port = address.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) <= _MAX_PORT):
+            raise ConfigError(
+                f"`{text}` is not the address of a Tryll server.", hint=f"Such as 127.0.0.1:{DEFAULT_PORT}."
+            )
+        return cls(host, int(port), model=model)
+
+    @property
+    def name(self) -> str:
+        return f"tryll:{self.host}:{self.port}"
+
+    def config(self, model: str) -> ConfigureSessionRequest:
+        """The engines of a session in which that model answers."""
+        engine = self._engine
+        if engine is None:
+            engine = InferenceEngine.MOCK if model.startswith(_MOCK) else InferenceEngine.LLAMA_CPP
+        return ConfigureSessionRequest(
+            inference_engine=engine, embedding_engine=engine, allow_auto_model_downloading=True, token=self._token
+        )
+
+    async def open(self, request: OpenRequest) -> TryllConversation:
+        """Begin a session.
+
+        Raises:
+            ConfigError: there is no server, it speaks another version, or it lets nobody in without a token.
+            AgentTimeout: it says nothing.
+        """
+        model = self.model or str((request.options or {}).get("model") or "")
+        tryll = Tryll(self.host, self.port, config=self.config(model), timeout=CONNECT_SECONDS)
+        try:
+            await tryll.connect()
+        except TryllError as error:
+            await tryll.close()
+            if error.code == _TIMEOUT:
+                raise AgentTimeout(error.message) from None
+            raise ConfigError(error.message, hint="`trunkline tryll serve` starts a server.") from None
+        return TryllConversation(tryll, request, model, self.graph)
+
+
+class TryllConversation:
+    """One dialogue, which is one session of the server."""
+
+    #: The other side may take a moment to notice.
+    close_seconds = 2.0
+
+    def __init__(self, tryll: Tryll, request: OpenRequest, model: str, graph: GraphDescription | None) -> None:
+        self._tryll = tryll
+        self._request = request
+        self._model = model
+        self._graph = graph
+        self._agent: RemoteAgent | None = None
+        self._telling: Telling | None = None
+        self._closed = False
+        # A graph of somebody's has its own instructions: there they go in front of the first message.
+        self._context = [*([request.instructions] if graph and request.instructions else []), *request.history]
+        self._restored = tuple(_exchanges(request.journal.records)) if request.resumed else ()
+        if self._restored:
+            self._context.clear()
+
+    @property
+    def session_id(self) -> str | None:
+        return None
+
+    def turn(self, message: UserMessage) -> Telling:
+        self._telling = Telling(partial(self._work, message))
+        return self._telling
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        """Nothing is ever asked, so there is nothing to decide."""
+
+    async def configure(self, change: Change) -> None:
+        if not isinstance(change, AddHistory):
+            raise Unsupported("A Tryll server takes no such change.")
+        self._context.append(change.text)
+
+    async def cancel(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+
+    async def close(self) -> None:
+        await self.cancel()
+        try:
+            await self._tryll.close()
+        finally:
+            # What ends later must not write to a journal that is closed.
+            self._closed = True
+
+    async def _work(self, message: UserMessage, tell: Telling) -> TurnEnded:
+        for file in message.files:
+            await tell.say(Notice(f"A Tryll server reads no files: `{file}` was not sent."))
+        try:
+            if self._agent is None:
+                self._agent = await self._made(tell)
+            turn = await self._answered(self._agent, message, tell)
+        except TryllError as error:
+            await tell.say(Failed(_kind(error.code), str(error), error.code == _BUSY))
+            return TurnEnded("error", tell.usage)
+        if turn.status not in _OUTCOMES:
+            await tell.say(Failed("agent", _why(turn)))
+            return TurnEnded("error", tell.usage)
+        return TurnEnded("cancelled" if turn.cancelled else "success", tell.usage)
+
+    async def _answered(self, agent: RemoteAgent, message: UserMessage, tell: Telling) -> Turn:
+        text = "\n\n".join([*self._context, message.text])
+        async with agent.stream(text, check=False) as reply:
+            self._context.clear()
+            try:
+                while (event := await reply.next_event()) is not None:
+                    if isinstance(event, str):
+                        await tell.say(TextDelta(f"\n\n{event}" if isinstance(event, Anew) else event))
+                    else:
+                        await tell.say(_extension(event))
+            finally:
+                if reply.text and not self._closed:
+                    self._request.journal.append({_JOURNAL_KEY: [text, reply.text]})
+            turn = reply.turn
+        tell.usage = Usage(turn.tokens_prompt or None, turn.tokens_generated, turn.tokens_cached or None)
+        return turn
+
+    async def _made(self, tell: Telling) -> RemoteAgent:
+        def show(progress: DownloadProgress) -> None:
+            tell.say_now(Progress(f"{progress.model_name}: {progress.percent:.0f} % fetched"))
+
+        model = await self._chosen(show)
+        graph = self._graph or plain(self._request.instructions)
+        agent = await self._tryll.create_agent(graph, default_model=model, progress=show)
+        if self._restored and "history" in self._tryll.extensions:
+            try:
+                await agent.restore(self._restored)
+            except TryllError as error:
+                await tell.say(Notice(f"The server did not take back what was said before: {error.message}"))
+        elif self._restored:
+            await tell.say(Notice("This server cannot take back what was said before: it begins anew."))
+        return agent
+
+    async def _chosen(self, show: Any) -> str:
+        """The model that answers. One that the server lists and has not got is fetched.
+
+        Raises:
+            TryllError: 6002, there is none, and nobody named one.
+        """
+        models = await self._tryll.list_models()
+        name = self._model or pick(models)
+        if not self._model and self._graph is not None:
+            # It may name its own. If not, and there is none here, the server says so.
+            return name
+        if not name:
+            raise TryllError(6002, "The server has no language model.")
+        if any(model.name == name and is_missing(model) for model in models):
+            await self._tryll.ensure_model(name, show, load=False)
+        return name
+
+
+def pick(models: Iterable[ModelInfo]) -> str:
+    """The language model that answers if nobody names one: the one that is most ready; "" if there is none."""
+    found = [model for model in models if model.model_type == "language"]
+    return min(found, key=_readiness).name if found else ""
+
+
+def is_missing(model: ModelInfo) -> bool:
+    """Whether the model has to be fetched before it can answer."""
+    return model.status in (ModelStatus.ABSENT, ModelStatus.DOWNLOADING)
+
+
+def plain(instructions: str | None) -> GraphDescription:
+    """A graph that lets the model answer, and no more."""
+    return GraphDescription(
+        (NodeDescription("answer", GenerateParams(system_prompt=instructions, stream=True)),), "answer"
+    )
+
+
+def _readiness(model: ModelInfo) -> int:
+    return _READINESS.index(model.status) if model.status in _READINESS else len(_READINESS)
+
+
+def _exchanges(records: Any) -> Iterator[HistoryEntry]:
+    for record in records:
+        found = record.get(_JOURNAL_KEY) if isinstance(record, dict) else None
+        if isinstance(found, list) and len(found) == 2 and all(isinstance(text, str) for text in found):
+            yield HistoryEntry("user", found[0])
+            yield HistoryEntry("assistant", found[1])
+
+
+def _extension(event: ToolCall | IntentClassified | NodeEvent) -> Extension:
+    match event:
+        case ToolCall():
+            return Extension(
+                "tryll.tool_call",
+                {"node": event.node, "name": event.name, "arguments": event.arguments or event.arguments_json},
+            )
+        case IntentClassified():
+            data = {"node": event.node, "intent": event.intent, "record": event.record_id, "distance": event.distance}
+            return Extension("tryll.intent_classified", data)
+        case NodeEvent():
+            pairs = {pair.key: pair.value for pair in event.kv_pairs}
+            return Extension("tryll.node_event", {"node": event.node_name, "type": event.event_type, "pairs": pairs})
+
+
+def _why(turn: Turn) -> str:
+    error = turn.debug.get("error")
+    message = error.get("message") if isinstance(error, dict) else None
+    return message if isinstance(message, str) else "The turn failed on the server."
+
+
+def _kind(code: int) -> str:
+    """The fault that an error's number amounts to."""
+    if code in (_TIMEOUT, _BUSY):
+        return "timeout" if code == _TIMEOUT else "busy"
+    return {1: "agent", 4: "provider", 5: "remote_protocol", 6: "provider"}.get(code // 1000, "config")

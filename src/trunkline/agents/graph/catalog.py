@@ -1,0 +1,240 @@
+"""The models that a server offers: those of the built-in catalog, and those of a `models.json`.
+
+    {"models": [
+      {"name": "hero", "purpose": "language", "tool_call_format": "chatml", "default_sampling": {"temperature": 0.4},
+       "variants": [{"engine": "llama-cpp", "huggingface_repo": "owner/repo", "files": ["hero.gguf"],
+                     "context_size": 8192}]},
+      {"name": "mine", "type": "Language", "local_path": "/models/mine.gguf"},
+      {"name": "far", "variants": [{"engine": "openai", "url": "http://gpu:8000/v1", "model": "big"}]}
+    ]}
+
+Three dialects of it are about, and all are read: `purpose` or `type`; what belongs to a variant in `variants` or in the
+entry itself; `files` or `file`, `huggingface_repo` or `source` (which may be an address, too), `local_path` as a folder
+or as a file, and the older `path`. Of the variants the first that can run here counts. Unknown keys are ignored.
+
+Ours are `engine: openai` with its `url`, `model` and `api_key_env`, and `sha256`: one per file, or one for the file.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trunkline.base import jsontext
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.models import catalog as pulled
+from trunkline.wires.tryll.messages import SamplingParams
+
+#: What a catalog may have at most: a real one has some dozen.
+MAX_MODELS = 2000
+#: Tokens of a model whose entry says nothing.
+DEFAULT_CONTEXT = 8192
+
+LLAMA, ONNX, OPENAI = "llama-cpp", "onnx", "openai"
+LANGUAGE, EMBEDDING = "language", "embedding"
+
+#: What is run here, by the names that catalogs have for it.
+_ENGINES = {
+    "llamacpp": LLAMA,
+    "llama": LLAMA,
+    "1": LLAMA,
+    "": LLAMA,
+    "onnx": ONNX,
+    "onnxruntime": ONNX,
+    "openai": OPENAI,
+    "openaicompatible": OPENAI,
+}
+_KINDS = {"": LANGUAGE, "language": LANGUAGE, "llm": LANGUAGE, "embedding": EMBEDDING, "embeddings": EMBEDDING}
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+class ModelEntry(Value):
+    """One model that can be asked for by its name."""
+
+    name: str
+    kind: str = LANGUAGE
+    engine: str = LLAMA
+    """What runs it; a name that is not one of ours means that nothing here does."""
+    audience: str = ""
+    tool_call_format: str = ""
+    context_size: int = 0
+    """0: as the engine likes."""
+    default_sampling: SamplingParams | None = None
+    files: tuple[str, ...] = ()
+    """The first is the one that an engine is pointed at."""
+    local_path: str = ""
+    path: str = ""
+    source: str = ""
+    """A repository, `owner/name`, or an address of the file, or of the folder that the files are in."""
+    sha256: tuple[str, ...] = ()
+    """Of the files, in their order, as far as they are known."""
+    url: str = ""
+    remote_model: str = ""
+    key_variable: str = ""
+    built_in: pulled.Entry | None = None
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether there is an engine for it."""
+        return self.engine in (LLAMA, ONNX, OPENAI) and self.kind in (LANGUAGE, EMBEDDING)
+
+
+def built_in() -> tuple[ModelEntry, ...]:
+    """The models that `trunkline models pull` knows, as far as a graph can use them."""
+    kinds = {"llm": LANGUAGE, "embedding": EMBEDDING}
+    return tuple(
+        ModelEntry(
+            name=entry.name,
+            kind=kinds[entry.kind],
+            engine=LLAMA if entry.kind == "llm" else ONNX,
+            audience="public",
+            tool_call_format="chatml" if entry.kind == "llm" else "",
+            context_size=min(entry.context or 0, DEFAULT_CONTEXT),
+            files=tuple(file.name for file in entry.files),
+            # By the documents an empty source means that there is nothing to download.
+            source=f"index/{entry.files[0].parts[0].package}",
+            built_in=entry,
+        )
+        for entry in pulled.entries()
+        if entry.kind in kinds
+    )
+
+
+def read_catalog(data: bytes, origin: str = "models.json") -> tuple[ModelEntry, ...]:
+    """The models of a `models.json`. What is relative in it is relative to `models_dir`, and is left so.
+
+    Raises:
+        ConfigError: it cannot be used; the text names the entry.
+    """
+    try:
+        document = jsontext.loads(data.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError as error:
+        raise ConfigError(f"`{origin}` is no JSON: {error}") from None
+    listed = document.get("models") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        raise ConfigError(f"`{origin}` has no list `models`.")
+    if len(listed) > MAX_MODELS:
+        raise ConfigError(f"`{origin}` has more than {MAX_MODELS} models.")
+    entries: dict[str, ModelEntry] = {}
+    for number, record in enumerate(listed, 1):
+        try:
+            entry = _entry(record)
+        except _Wrong as wrong:
+            name = record.get("name") if isinstance(record, dict) else None
+            which = f"the model `{name}`" if isinstance(name, str) and name else f"model {number}"
+            raise ConfigError(f"`{origin}`, {which}: {wrong}.") from None
+        if entry.name in entries:
+            raise ConfigError(f"`{origin}` has two models `{entry.name}`.")
+        entries[entry.name] = entry
+    return tuple(entries.values())
+
+
+class _Wrong(Exception):
+    """What is wrong with an entry."""
+
+
+def _entry(record: Any) -> ModelEntry:
+    if not isinstance(record, dict):
+        raise _Wrong("it is no object")
+    name = _text(record, "name")
+    if not name or not name.isprintable():
+        raise _Wrong("it has no name that can be used")
+    kind = _text(record, "purpose") or _text(record, "type")
+    variants = record.get("variants", [])
+    if not isinstance(variants, list) or not all(isinstance(variant, dict) for variant in variants):
+        raise _Wrong("`variants` is no list of objects")
+    variant = record | next((each for each in variants if _engine(each) in _ENGINES.values()), (variants or [{}])[0])
+    return ModelEntry(
+        name=name,
+        kind=_KINDS.get(kind.lower(), kind.lower()),
+        engine=_engine(variant),
+        audience=_text(record, "audience"),
+        tool_call_format=_text(variant, "tool_call_format"),
+        context_size=_count(variant, "context_size"),
+        default_sampling=_sampling(record.get("default_sampling")),
+        **_whereabouts(variant),
+    )
+
+
+def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a variant's files are, or will come from."""
+    files = _texts(variant, "files") or _texts(variant, "file")
+    source = _text(variant, "huggingface_repo") or _text(variant, "source")
+    if source and not source.startswith(("http://", "https://")) and not _REPOSITORY.fullmatch(source):
+        raise _Wrong(f"`{source}` is neither `owner/repository` nor an address")
+    if source and not files:
+        if source.startswith("http"):
+            files = (source.partition("?")[0].rpartition("/")[2],)
+        if not files or not files[0]:
+            raise _Wrong(f"it does not say which `files` of `{source}` it needs")
+    for file in files:
+        if os.path.isabs(file) or "\\" in file or "\0" in file or not {"", ".", ".."}.isdisjoint(file.split("/")):
+            raise _Wrong(f"`{file}` is no name of a file")
+    digests = _texts(variant, "sha256")
+    if not all(map(_SHA256.fullmatch, digests)) or len(digests) not in (0, len(files)):
+        raise _Wrong("`sha256` is not one hash of 64 digits for each file")
+    url = _text(variant, "url")
+    if _engine(variant) == OPENAI and not url.startswith(("http://", "https://")):
+        raise _Wrong("an `openai` engine needs an `url`")
+    return {
+        "files": files,
+        "local_path": os.path.expanduser(_text(variant, "local_path")),
+        "path": _text(variant, "path"),
+        "source": source,
+        "sha256": tuple(digest.lower() for digest in digests),
+        "url": url.rstrip("/"),
+        "remote_model": _text(variant, "model"),
+        "key_variable": _text(variant, "api_key_env"),
+    }
+
+
+def _engine(variant: Mapping[str, Any]) -> str:
+    given = str(variant.get("engine") or "")
+    return _ENGINES.get(re.sub(r"[-_. ]", "", given).lower(), given)
+
+
+def _text(record: Mapping[str, Any], key: str) -> str:
+    value = record.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _Wrong(f"`{key}` is no text")
+    return value.strip()
+
+
+def _texts(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = record.get(key)
+    listed = [value] if isinstance(value, str) and value else value or []
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise _Wrong(f"`{key}` is no list of texts")
+    return tuple(listed)
+
+
+def _count(record: Mapping[str, Any], key: str) -> int:
+    value = record.get(key) or 0
+    if not isinstance(value, int) or not 0 <= value < 1 << 31:
+        raise _Wrong(f"`{key}` is no count")
+    return value
+
+
+def _sampling(record: Any) -> SamplingParams | None:
+    if not record:
+        return None
+    if not isinstance(record, dict):
+        raise _Wrong("`default_sampling` is no object")
+    given: dict[str, Any] = {}
+    for key, default in SamplingParams.__defaults__.items():
+        value = record.get(key)
+        if value is None:
+            continue
+        whole = isinstance(default, int)
+        is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or not -(1 << 31) <= value < 1 << 32:
+            raise _Wrong(f"`default_sampling.{key}` is no number that can be used")
+        given[key] = value if whole else float(value)
+    return SamplingParams(**given)

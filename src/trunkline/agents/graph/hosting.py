@@ -1,0 +1,242 @@
+"""Graph agents for the server end of the Tryll wire: sessions over agents, a shelf each, and one pool of models."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol
+
+from trunkline.agents.graph.agent import GraphAgent, TurnEvents
+from trunkline.agents.graph.embedded import EmbeddedStorage
+from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
+from trunkline.agents.graph.shelf import Shelf
+from trunkline.agents.graph.storages import StringStorage
+from trunkline.agents.graph.turn import Delta, Ended, Event, Whole
+from trunkline.agents.graph.vectors import VectorStore
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import Ending, Listener, Progress
+from trunkline.wires.tryll.messages import (
+    ConfigureSessionRequest,
+    CreateAgentRequest,
+    CreateEmbeddedStringStorageRequest,
+    CreateStringStorageRequest,
+    InferenceEngine,
+    ModelInfo,
+    NodeParams,
+    TurnStatus,
+)
+
+_NOTHING = Ending(TurnStatus.ERROR)
+
+
+class Models(Protocol):
+    """The models of a server; `pool.ModelPool` is one. `engine` is an `InferenceEngine`."""
+
+    async def language(self, name: str, engine: int) -> LanguageEngine: ...
+
+    async def embedding(self, name: str, engine: int) -> EmbeddingEngine: ...
+
+    def list(self) -> tuple[ModelInfo, ...]: ...
+
+    async def download(self, name: str, progress: Progress) -> None: ...
+
+    async def ensure(self, name: str, progress: Progress) -> None: ...
+
+    async def load(self, name: str) -> None: ...
+
+    async def unload(self, name: str) -> None: ...
+
+    async def delete(self, name: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class HostedGraphAgent:
+    """A `GraphAgent` that tells a listener what happens."""
+
+    __slots__ = ("_agent", "cancel", "change", "close", "history", "restore")
+
+    cancel: Callable[[], None]
+    close: Callable[[], None]
+    change: Callable[[str, NodeParams], Coroutine[Any, Any, None]]
+    history: Callable[[], list[tuple[str, str]]]
+    restore: Callable[[Iterable[tuple[str, str]]], None]
+
+    def __init__(self, agent: GraphAgent) -> None:
+        self._agent = agent
+        self.cancel = agent.cancel
+        self.close = agent.close
+        self.change = agent.change
+        self.history = agent.history
+        self.restore = agent.restore
+
+    def turn(self, text: str, listener: Listener) -> Coroutine[Any, Any, Ending]:
+        """Begin a turn; see `HostedAgent`."""
+        return _told(self._agent.turn(text), listener)
+
+
+async def _told(events: TurnEvents, listener: Listener) -> Ending:
+    ending = _NOTHING
+    try:
+        async for event in events:
+            if isinstance(event, Delta):
+                listener.delta(event.text)
+            elif isinstance(event, Whole):
+                listener.whole(event.text, event.final)
+            elif isinstance(event, Event):
+                listener.event(event.node, event.type, event.pairs)
+            elif isinstance(event, Ended):
+                ending = Ending(event.status, event.debug_info, event.tokens, event.prompt_tokens, event.cached_tokens)
+            if listener.full:
+                await listener.room()
+    finally:
+        await events.aclose()
+    return ending
+
+
+class SessionHost:
+    """A `HostSession`: a shelf of its own, and the engines that the client chose."""
+
+    def __init__(self, models: Models, storage_root: str | None, vectors: VectorStore) -> None:
+        self._models = models
+        self._storage_root = storage_root
+        self._shelf = Shelf(storage_root, vectors)
+        self._settings = ConfigureSessionRequest()
+
+    def configure(self, request: ConfigureSessionRequest) -> None:
+        """Take engines and folder from the request; see `HostSession`."""
+        self._shelf.root = _folder(self._storage_root, request.storage_data_folder)
+        self._settings = request
+
+    async def create_agent(self, request: CreateAgentRequest, progress: Progress) -> HostedGraphAgent:
+        """Make an agent; see `HostSession`."""
+        if request.graph is None:
+            raise TryllError(3003, "There is no graph.")
+        agent = GraphAgent(
+            request.graph,
+            _AgentHost(self._models, self._shelf, self._settings, progress),
+            default_model=request.default_model_name,
+            diagnostics=request.enable_diagnostics,
+            max_steps=request.max_steps_per_turn,
+        )
+        try:
+            await agent.open()
+        except BaseException:
+            agent.close()
+            raise
+        return HostedGraphAgent(agent)
+
+    async def create_strings(self, request: CreateStringStorageRequest) -> None:
+        """Make a storage; see `HostSession`. A file is read in a thread."""
+        if request.file_path:
+            await asyncio.to_thread(self._shelf.create_strings, request)
+        else:
+            self._shelf.create_strings(request)
+
+    def destroy_strings(self, name: str) -> None:
+        """Forget a storage; see `HostSession`."""
+        self._shelf.destroy_strings(name)
+
+    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> tuple[int, int]:
+        """Make an embedded storage; see `HostSession`."""
+        host = _AgentHost(self._models, self._shelf, self._settings, progress)
+        made = await self._shelf.create_embedded(
+            request, host.embedding, lambda done, total: progress(request.name, done, total)
+        )
+        return made.record_count, made.dimensions
+
+    def destroy_embedded(self, name: str) -> None:
+        """Forget an embedded storage; see `HostSession`."""
+        self._shelf.destroy_embedded(name)
+
+    def close(self) -> None:
+        """Forget all storages."""
+        self._shelf = Shelf(None)
+
+
+class _AgentHost:
+    """A `Host` with the engines that the session had when the agent was made."""
+
+    def __init__(self, models: Models, shelf: Shelf, settings: ConfigureSessionRequest, progress: Progress) -> None:
+        self._models = models
+        self._shelf = shelf
+        self._settings = settings
+        self._progress = progress
+
+    async def language(self, model_name: str) -> LanguageEngine:
+        engine = self._settings.inference_engine
+        await self._fetched(model_name, engine)
+        return await self._models.language(model_name, engine)
+
+    async def embedding(self, model_name: str) -> EmbeddingEngine:
+        engine = self._settings.embedding_engine
+        await self._fetched(model_name, engine)
+        return await self._models.embedding(model_name, engine)
+
+    async def _fetched(self, name: str, engine: int) -> None:
+        """Under auto download, see to it that a model is here."""
+        if engine == InferenceEngine.MOCK or not self._settings.allow_auto_model_downloading:
+            return
+        await self._models.ensure(name, self._progress)
+
+    def strings(self, reference: str) -> StringStorage:
+        return self._shelf.strings(reference)
+
+    async def embedded(self, reference: str) -> EmbeddedStorage:
+        return await self._shelf.embedded(reference, self.embedding)
+
+    def default_lines(self, purpose: str) -> tuple[str, ...]:
+        return ()
+
+
+class LocalGraphHost:
+    """A `GraphHost` over a pool. `storage_root` is the folder that clients may name files of; None for no files."""
+
+    def __init__(self, pool: Models, storage_root: str | None = None, vectors: VectorStore | None = None) -> None:
+        self._models = pool
+        self._storage_root = storage_root
+        self._vectors = vectors if vectors is not None else VectorStore()
+
+    def open_session(self) -> SessionHost:
+        """Begin a session, with a shelf of its own."""
+        return SessionHost(self._models, self._storage_root, self._vectors)
+
+    def list_models(self) -> tuple[ModelInfo, ...]:
+        """The catalog."""
+        return self._models.list()
+
+    async def download(self, name: str, progress: Progress) -> None:
+        """Fetch a model; see `GraphHost`."""
+        await self._models.download(name, progress)
+
+    async def load(self, name: str) -> None:
+        """Load a model, and keep it."""
+        await self._models.load(name)
+
+    async def unload(self, name: str) -> None:
+        """Keep it no longer."""
+        await self._models.unload(name)
+
+    async def delete(self, name: str) -> None:
+        """Remove what a download has brought."""
+        await self._models.delete(name)
+
+    async def close(self) -> None:
+        """End downloads, and let go of all models."""
+        await self._models.close()
+
+
+def _folder(root: str | None, wanted: str) -> str | None:
+    """The storage folder of a session: that of the server, or one inside of it."""
+    if not wanted:
+        return root
+    if root is None or "\0" in wanted:
+        raise TryllError(3009, f"`{wanted}` cannot be the storage folder on this server.")
+    base = os.path.realpath(root)
+    path = os.path.realpath(os.path.join(base, wanted))
+    if path != base and not path.startswith(base.rstrip("/") + "/"):
+        raise TryllError(3009, f"`{wanted}` is not in the storage root of this server.")
+    if not os.path.isdir(path):
+        raise TryllError(3010, f"`{wanted}` is no folder in the storage root of this server.")
+    return path

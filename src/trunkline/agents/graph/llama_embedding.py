@@ -1,0 +1,88 @@
+"""An embedding model in this process: llama.cpp and a GGUF file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Self
+
+from trunkline.agents.graph.catalog import ModelEntry
+from trunkline.agents.graph.engines import EngineError, Vector
+from trunkline.agents.graph.llama_server import EMBEDDED_TOKENS, LlamaServer
+
+#: Texts at once: between two such groups others have their turn.
+BATCH = 16
+#: What is looked at of a text. Each character may be a token of its own, and some are two: what is too long is halved.
+MAX_CHARS = 4 * EMBEDDED_TOKENS
+
+
+class LlamaEmbedding:
+    """An `EmbeddingEngine`. `load` makes one."""
+
+    def __init__(self, entry: ModelEntry, server: LlamaServer) -> None:
+        self.name = entry.name
+        self.dimensions = 0
+        self._server: LlamaServer | None = server
+        self._busy = asyncio.Lock()
+
+    @classmethod
+    async def load(cls, entry: ModelEntry, path: str, *, threads: int | None = None) -> Self:
+        """Load a model, and see how long its vectors are.
+
+        Raises:
+            EngineError: it cannot be loaded, or gives no vectors.
+        """
+        window = min(entry.context_size or EMBEDDED_TOKENS, EMBEDDED_TOKENS)
+        try:
+            return await cls._load(entry, path, window, threads, mean=False)
+        except EngineError:
+            # A file that does not say how a text's vector is made of its tokens' leaves it to us: their mean.
+            return await cls._load(entry, path, window, threads, mean=True)
+
+    @classmethod
+    async def _load(cls, entry: ModelEntry, path: str, window: int, threads: int | None, *, mean: bool) -> Self:
+        engine = cls(entry, await asyncio.to_thread(_server, path, window, threads, mean))
+        try:
+            (vector,) = await engine.embed(["a"])
+        except BaseException:
+            await engine.close()
+            raise
+        engine.dimensions = len(vector)
+        return engine
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector of length 1 per text."""
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), BATCH):
+            async with self._busy:
+                if self._server is None:
+                    raise EngineError(f"The model `{self.name}` was unloaded.")
+                group = [text[:MAX_CHARS] or " " for text in texts[start : start + BATCH]]
+                vectors += await asyncio.to_thread(_embedded, self._server, group)
+        return vectors
+
+    async def close(self) -> None:
+        """Free the memory, after what is going on. Idempotent."""
+        async with self._busy:
+            holder = [self._server]
+            self._server = None
+            await asyncio.to_thread(holder.clear)
+
+
+def _server(path: str, window: int, threads: int | None, mean: bool) -> LlamaServer:
+    return LlamaServer(path, window, 1, threads=threads, embedding=True, mean=mean)
+
+
+def _embedded(server: LlamaServer, texts: list[str]) -> list[Vector]:
+    import numpy as np
+
+    answer = server.embed(texts)
+    while "too large" in str(answer.get("error", "")) and max(map(len, texts)) > 1:
+        longest = max(map(len, texts))
+        texts = [text[: max(1, longest // 2)] for text in texts]
+        answer = server.embed(texts)
+    if "data" not in answer:
+        raise EngineError("The model gives no vectors: is it one for embeddings?")
+    rows = np.array([each["embedding"] for each in answer["data"]], np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return list(rows / np.where(lengths == 0, 1, lengths))

@@ -1,0 +1,98 @@
+"""Sentence embeddings with MiniLM: an ONNX file, and the tokenizer beside it.
+
+The vector of a text is the mean of what the model says of its tokens, brought to length 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from trunkline.agents.graph.catalog import ModelEntry
+from trunkline.agents.graph.engines import EngineError, Vector
+from trunkline.base.extras import install_hint
+from trunkline.models.local_engine import default_threads
+
+TOKENIZER = "tokenizer.json"
+#: What the model was made for. The rest of a longer text does not count.
+MAX_TOKENS = 256
+#: What is looked at of a text at all: no text of this length has fewer tokens than that.
+MAX_CHARS = 16 * 1024
+#: Texts at once: more is not quicker, and between two such groups others have their turn.
+BATCH = 32
+
+
+class MiniLm:
+    """An `EmbeddingEngine`. `load` makes one."""
+
+    def __init__(self, entry: ModelEntry, session: Any, tokenizer: Any) -> None:
+        self.name = entry.name
+        self.dimensions = int(session.get_outputs()[0].shape[-1])
+        self._inputs = [each.name for each in session.get_inputs()]
+        self._session = session
+        self._tokenizer = tokenizer
+        self._busy = asyncio.Lock()
+
+    @classmethod
+    async def load(cls, entry: ModelEntry, path: str, *, threads: int | None = None) -> MiniLm:
+        """Load a model.
+
+        Raises:
+            EngineError: it cannot be loaded.
+        """
+        session, tokenizer = await asyncio.to_thread(_load, path, threads or default_threads())
+        return cls(entry, session, tokenizer)
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One vector of length 1 per text."""
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), BATCH):
+            async with self._busy:
+                if self._session is None:
+                    raise EngineError(f"The model `{self.name}` was unloaded.")
+                group = [text[:MAX_CHARS] for text in texts[start : start + BATCH]]
+                vectors += await asyncio.to_thread(self._embedded, self._session, group)
+        return vectors
+
+    def _embedded(self, session: Any, texts: list[str]) -> list[Vector]:
+        import numpy as np
+
+        # Lone surrogates are no text to the tokenizer.
+        encoded = self._tokenizer.encode_batch([text.encode("utf-8", "replace").decode() for text in texts])
+        tokens = np.array([each.ids for each in encoded], np.int64)
+        mask = np.array([each.attention_mask for each in encoded], np.int64)
+        given = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": np.zeros_like(tokens)}
+        (states, *_) = session.run(None, {name: given[name] for name in self._inputs})
+        means = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+        return list((means / np.linalg.norm(means, axis=1, keepdims=True)).astype(np.float32))
+
+    async def close(self) -> None:
+        """Free the memory, after what is going on. Idempotent."""
+        async with self._busy:
+            self._session = None
+
+
+def _load(path: str, threads: int) -> tuple[Any, Any]:
+    try:
+        import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
+        from tokenizers import Tokenizer
+    except ImportError:
+        hint = install_hint("embeddings")
+        raise EngineError(f"The engine for embeddings is not installed. Get it with `{hint}`.") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Only what is fatal: standard error may be somebody's terminal.
+    options.log_severity_level = 4
+    # Threads that wait busily would take the cores from the language models beside it.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        tokenizer = Tokenizer.from_file(os.path.join(os.path.dirname(path), TOKENIZER))
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # each library has its own kinds
+        raise EngineError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.enable_padding()
+    return session, tokenizer

@@ -1,0 +1,360 @@
+"""The models of one server: listed, fetched, loaded and let go, for all of its sessions.
+
+    pool = ModelPool(models_dir="models")
+    engine = await pool.language("smollm2-135m", InferenceEngine.LLAMA_CPP)
+    ...
+    engine.release(slot)
+    await pool.close()
+
+A model is loaded once, however many use it. It goes when nobody does any more: each call of `language` is one use, and
+the node's `release` ends it; an embedding engine is in use as long as somebody holds it. A model that was loaded by its
+name is pinned, and stays until it is unloaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import weakref
+from collections.abc import Callable
+from typing import Protocol
+
+from trunkline.agents.graph import catalog
+from trunkline.agents.graph.catalog import EMBEDDING, LANGUAGE, LLAMA, OPENAI, ModelEntry
+from trunkline.agents.graph.engines import EmbeddingEngine, EngineError, LanguageEngine
+from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
+from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
+from trunkline.agents.graph.weights import Weights
+from trunkline.base import paths
+from trunkline.base.regular import read_regular
+from trunkline.core.faults import ConfigError
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import Progress
+from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus
+
+logger = logging.getLogger(__name__)
+
+CATALOG = "models.json"
+MAX_CATALOG_BYTES = 4 * 1024 * 1024
+
+
+class Engine(Protocol):
+    """Anything that was loaded."""
+
+    async def close(self) -> None:
+        """Free what it holds."""
+
+
+class _Resident:
+    """A model that is loaded, or is being loaded."""
+
+    def __init__(self, loading: asyncio.Task[Engine]) -> None:
+        self.loading = loading
+        self.uses = 0
+        self.pinned = False
+
+
+class ModelPool:
+    """All models that there are.
+
+    Args:
+        cache_dir: where models of a `models.json` are fetched to when there is no `models_dir`. Built-in models are
+            always in the cache that all projects share.
+        models_dir: a folder with a `models.json`, or with GGUF files that are offered under their names; what is
+            fetched goes there.
+        places: conversations that one model goes on with at once; as many as suit the machine by default.
+        threads: for each model; all cores but one by default.
+
+    Raises:
+        ConfigError: the `models.json` cannot be used.
+    """
+
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        models_dir: str | None = None,
+        *,
+        places: int | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._folder = models_dir or os.path.join(cache_dir or paths.cache_dir(), "tryll-models")
+        self._weights = Weights(self._folder)
+        entries = {entry.name: entry for entry in catalog.built_in()}
+        if models_dir is not None:
+            entries = {entry.name: entry for entry in _loose(models_dir)} | entries
+            entries |= {entry.name: entry for entry in _listed(models_dir)}
+        self._entries = entries
+        self._places = places
+        self._threads = threads
+        self._residents: dict[str, _Resident] = {}
+        self._downloads: dict[str, asyncio.Task[None]] = {}
+        # Engines on their way out.
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def list(self) -> tuple[ModelInfo, ...]:
+        """Every model of the catalog, as it is now."""
+        return tuple(map(self._info, self._entries.values()))
+
+    def _info(self, entry: ModelEntry) -> ModelInfo:
+        path = self._weights.path(entry) if entry.engine != OPENAI else None
+        return ModelInfo(
+            name=entry.name,
+            status=self._status(entry),
+            huggingface_repo=entry.source,
+            size_bytes=self._weights.size(entry) if path else 0,
+            model_type=entry.kind,
+            engine=entry.engine,
+            audience=entry.audience,
+            tool_call_format=entry.tool_call_format,
+            context_size=entry.context_size,
+            files=entry.files,
+            local_path=os.path.dirname(path) if path else "",
+            default_sampling=entry.default_sampling,
+        )
+
+    def _status(self, entry: ModelEntry) -> int:
+        resident = self._residents.get(entry.name)
+        if resident is not None and resident.loading.done():
+            return ModelStatus.LOADED
+        if entry.name in self._downloads:
+            return ModelStatus.DOWNLOADING
+        return self._weights.status(entry)
+
+    # Engines.
+
+    async def language(self, name: str, engine: int) -> LanguageEngine:
+        """A language model, for one node. Its `release` ends the use.
+
+        Raises:
+            TryllError: 3003, it is not there, or cannot be used.
+        """
+        if engine == InferenceEngine.MOCK:
+            return MockLanguage(name)
+        entry = self._usable(name, engine, LANGUAGE, 3003)
+        resident, loaded = await self._use(entry, 3003)
+        return LanguageLease(loaded, self._ender(name, resident))  # type: ignore[arg-type]  # of that kind
+
+    async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
+        """An embedding model. The use ends when nobody holds it any more.
+
+        Raises:
+            TryllError: 8003, it is not there, or cannot be used.
+        """
+        if engine == InferenceEngine.MOCK:
+            return MockEmbedding(name)
+        entry = self._usable(name, engine, EMBEDDING, 8003)
+        resident, loaded = await self._use(entry, 8003)
+        lease = EmbeddingLease(loaded)  # type: ignore[arg-type]  # of that kind
+        loop = asyncio.get_running_loop()
+        end = self._ender(name, resident)
+        weakref.finalize(lease, _in_loop, loop, end).atexit = False
+        return lease
+
+    def _usable(self, name: str, engine: int, kind: str, code: int) -> ModelEntry:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise TryllError(code, f"There is no model `{name}` in the catalog.")
+        if entry.kind != kind:
+            raise TryllError(code, f"The model `{name}` is of the kind {entry.kind}, and {kind} is needed.")
+        if engine != InferenceEngine.LLAMA_CPP or not entry.runs_here:
+            raise TryllError(6002, f"There is nothing here that runs the model `{name}` on the engine asked for.")
+        return entry
+
+    async def _use(self, entry: ModelEntry, code: int) -> tuple[_Resident, Engine]:
+        """Count one use more of a model, and wait until it is loaded."""
+        resident = self._residents.get(entry.name)
+        if resident is None:
+            path = self._weights.path(entry) if entry.engine != OPENAI else ""
+            if path is None:
+                raise TryllError(code, f"The model `{entry.name}` is not on this machine: download it first.")
+            resident = _Resident(asyncio.create_task(self._load(entry, path)))
+            self._residents[entry.name] = resident
+        resident.uses += 1
+        try:
+            return resident, await asyncio.shield(resident.loading)
+        except EngineError as error:
+            self._end(entry.name, resident)
+            raise TryllError(code, f"The model `{entry.name}`: {error}") from None
+        except BaseException:
+            self._end(entry.name, resident)
+            raise
+
+    async def _load(self, entry: ModelEntry, path: str) -> Engine:
+        if entry.engine == OPENAI:
+            from trunkline.agents.graph.openai_engine import OpenAiEmbedding, OpenAiLanguage
+
+            return OpenAiLanguage(entry) if entry.kind == LANGUAGE else await OpenAiEmbedding.load(entry)
+        if entry.engine == LLAMA and entry.kind == LANGUAGE:
+            from trunkline.agents.graph.llama import LlamaLanguage
+
+            return await LlamaLanguage.load(entry, path, places=self._places, threads=self._threads)
+        if entry.engine == LLAMA:
+            from trunkline.agents.graph.llama_embedding import LlamaEmbedding
+
+            return await LlamaEmbedding.load(entry, path, threads=self._threads)
+        if entry.kind == EMBEDDING:
+            from trunkline.agents.graph.minilm import MiniLm
+
+            return await MiniLm.load(entry, path, threads=self._threads)
+        raise EngineError(f"nothing here runs {entry.engine} models of this kind.")
+
+    def _ender(self, name: str, resident: _Resident) -> Callable[[], None]:
+        return lambda: self._end(name, resident)
+
+    def _end(self, name: str, resident: _Resident) -> None:
+        """One use less. The last one takes the model along, unless it is pinned."""
+        resident.uses -= 1
+        self._evict(name, resident)
+
+    def _evict(self, name: str, resident: _Resident) -> None:
+        if resident.uses > 0 or self._residents.get(name) is not resident:
+            return
+        loading = resident.loading
+        if not loading.done():
+            # Whoever wanted it is gone; it is looked at again when it is there.
+            loading.add_done_callback(lambda _: self._evict(name, resident))
+            return
+        if loading.cancelled() or loading.exception() is not None:
+            del self._residents[name]
+        elif not resident.pinned:
+            del self._residents[name]
+            closing = asyncio.create_task(loading.result().close())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    # What clients ask for by name.
+
+    def _known(self, name: str) -> ModelEntry:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise TryllError(6002, f"There is no model `{name}` in the catalog.")
+        return entry
+
+    async def download(self, name: str, progress: Progress | None = None) -> None:
+        """Fetch a model. It goes on when the caller is cancelled: it is for all sessions.
+
+        Raises:
+            TryllError: 6002, not in the catalog, or nowhere to be had; 6004, it is being fetched; 6003; 6001.
+        """
+        entry = self._known(name)
+        if name in self._downloads:
+            raise TryllError(6004, f"The model `{name}` is being downloaded already.")
+        if entry.engine == OPENAI:
+            raise TryllError(6002, f"The model `{name}` runs on another machine: there is nothing to download.")
+
+        def report(done: int, total: int) -> None:
+            if progress is not None:
+                progress(name, done, total)
+
+        task = asyncio.create_task(self._weights.fetch(entry, report))
+        self._downloads[name] = task
+        task.add_done_callback(lambda _: self._downloaded(name, task))
+        await asyncio.shield(task)
+
+    def _downloaded(self, name: str, task: asyncio.Task[None]) -> None:
+        del self._downloads[name]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.info("a download failed: %s", error)
+
+    async def ensure(self, name: str, progress: Progress | None = None) -> None:
+        """Fetch a model that an agent or a storage needs, if it is not here; if it is coming, wait for it.
+
+        Raises:
+            TryllError: 6006, it cannot be had.
+        """
+        entry = self._entries.get(name)
+        if entry is None:
+            raise TryllError(6006, f"There is no model `{name}` in the catalog.")
+        if self._weights.status(entry) != ModelStatus.ABSENT or name in self._residents:
+            return
+        try:
+            if (running := self._downloads.get(name)) is not None:
+                await asyncio.shield(running)
+            else:
+                await self.download(name, progress)
+        except TryllError as error:
+            raise TryllError(6006, error.message) from None
+
+    async def load(self, name: str) -> None:
+        """Load a model, and keep it until it is unloaded.
+
+        Raises:
+            TryllError: 6002, not in the catalog, not here, or it cannot be loaded.
+        """
+        entry = self._known(name)
+        if not entry.runs_here:
+            raise TryllError(6002, f"There is nothing here that runs the model `{name}`.")
+        resident, _ = await self._use(entry, 6002)
+        resident.pinned = True
+        self._end(name, resident)
+
+    async def unload(self, name: str) -> None:
+        """Keep a model no longer: it goes when nobody uses it. Idempotent.
+
+        Raises:
+            TryllError: 6002, not in the catalog.
+        """
+        self._known(name)
+        if (resident := self._residents.get(name)) is not None:
+            resident.pinned = False
+            self._evict(name, resident)
+
+    async def delete(self, name: str) -> None:
+        """Remove what was downloaded.
+
+        Raises:
+            TryllError: 6002, not in the catalog, loaded, or not downloaded; 6004, it is being downloaded.
+        """
+        entry = self._known(name)
+        if name in self._residents:
+            raise TryllError(6002, f"The model `{name}` is loaded.")
+        if name in self._downloads:
+            raise TryllError(6004, f"The model `{name}` is being downloaded.")
+        await self._weights.delete(entry)
+
+    async def close(self) -> None:
+        """Stop downloads and unload everything. Idempotent."""
+        running = [*self._downloads.values(), *(resident.loading for resident in self._residents.values())]
+        for download in self._downloads.values():
+            download.cancel()
+        if running:
+            await asyncio.wait(running)
+        residents = list(self._residents.items())
+        for name, resident in residents:
+            resident.pinned = False
+            resident.uses = 0
+            self._evict(name, resident)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
+    """Have something done by the loop, whoever runs this: the garbage collector may, in any thread."""
+    try:
+        loop.call_soon_threadsafe(end)
+    except RuntimeError:  # the loop is closed, and the engine with it
+        pass
+
+
+def _listed(folder: str) -> tuple[ModelEntry, ...]:
+    """The entries of the folder's catalog, if it has one."""
+    path = os.path.join(folder, CATALOG)
+    try:
+        contents = read_regular(path, MAX_CATALOG_BYTES)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror or 'no file'}.") from None
+    if contents.cut:
+        raise ConfigError(f"`{path}` has more than {MAX_CATALOG_BYTES} bytes.")
+    return catalog.read_catalog(contents.data, path)
+
+
+def _loose(folder: str) -> list[ModelEntry]:
+    """A language model for each GGUF file that lies in the folder."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [ModelEntry(name[:-5], local_path=name, files=(name,)) for name in names if name.endswith(".gguf")]

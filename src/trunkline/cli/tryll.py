@@ -1,0 +1,175 @@
+"""`trunkline tryll`: graph agents on local models, over TCP.
+
+Exit codes of `serve`: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from trunkline.base import paths
+from trunkline.base.printable import printable
+from trunkline.base.redact import Redactor
+from trunkline.cli import serving
+from trunkline.core.faults import ConfigError, Fault
+
+if TYPE_CHECKING:
+    import ssl
+
+DEFAULT_LISTEN = "127.0.0.1:9100"
+_PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN."
+#: More clients than one process serves well.
+_MAX_FILES = 65536
+#: Commands of this group that have a module of their own in this folder, and what the list says of them.
+_ELSEWHERE = {"chat": ("tryll_chat", "Talk to a server in the terminal.")}
+
+
+class _Group(click.Group):
+    """Imports `chat` when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import one, if need be."""
+        if name not in _ELSEWHERE:
+            return super().get_command(ctx, name)
+        module, summary = _ELSEWHERE[name]
+        found: click.Command = import_module(f"trunkline.cli.{module}").command
+        found.short_help = summary
+        return found
+
+
+@click.group("tryll", cls=_Group)
+def command() -> None:
+    """Serve graph agents on local models over TCP, and talk to them.
+
+    \b
+    Examples:
+      trunkline tryll serve
+      trunkline tryll chat
+    """
+
+
+@command.command("serve", short_help="Serve graph agents until stopped.")
+@click.option(
+    "--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, show_default=True, help="Port 0 is any free one."
+)
+@click.option(
+    "--models-dir",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="A folder with a `models.json`, or with GGUF files. The built-in models are always offered.",
+)
+@click.option(
+    "--storage-root",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="The folder whose files clients may name. Without it they may name none.",
+)
+@click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
+@click.option(
+    "--tls-cert", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Speak TLS with this chain (PEM)."
+)
+@click.option(
+    "--tls-key", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Its key, if it is not in it."
+)
+def serve(
+    listen: str,
+    models_dir: str | None,
+    storage_root: str | None,
+    public: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
+) -> None:
+    """Serve until stopped. The server is ready when a connection gets its `SessionReady`.
+
+    \b
+    Environment:
+      TRUNKLINE_TRYLL_TOKEN   what clients must say to be served; an address that others reach needs one
+    """
+    try:
+        host, port = serving.address(listen, public=public, hint=_PUBLIC)
+        token = _token(os.environ, public)
+        tls = _tls(tls_cert, tls_key)
+    except (Fault, OSError) as error:
+        raise click.ClickException(printable(str(error))) from error
+    serving.serve(lambda stop: _serve(host, port, models_dir, storage_root, token, tls, stop))
+
+
+async def _serve(
+    host: str,
+    port: int,
+    models_dir: str | None,
+    storage_root: str | None,
+    token: str,
+    tls: ssl.SSLContext | None,
+    stop: asyncio.Event,
+) -> None:
+    from trunkline.agents.graph.hosting import LocalGraphHost
+    from trunkline.agents.graph.pool import ModelPool
+    from trunkline.agents.graph.vectors import VectorStore
+    from trunkline.cli.agent_options import log_to_stderr
+    from trunkline.wires.tryll.serve import Settings, TryllServer
+
+    log_to_stderr(Redactor([token] if token else []))
+    _allow_many_connections()
+    cache = paths.cache_dir()
+    pool = ModelPool(cache, models_dir)
+    graphs = LocalGraphHost(pool, storage_root, VectorStore(os.path.join(cache, "tryll-vectors")))
+    server = TryllServer(graphs, Settings(token=token))
+    try:
+        try:
+            real_host, real_port = await server.listen(host, port, tls)
+        except OSError as error:
+            raise ConfigError(
+                f"Cannot listen on `{host}:{port}`: {error.strerror}.",
+                hint="Choose another address with `--listen HOST:PORT`, or port 0 for any that is free.",
+            ) from None
+        shown = f"[{real_host}]" if ":" in real_host else real_host
+        serving.told(f"The Tryll server is ready: {shown}:{real_port} (Ctrl-C ends it.)")
+        await stop.wait()
+    finally:
+        await server.close()
+        await graphs.close()
+
+
+def _token(environ: Mapping[str, str], public: bool) -> str:
+    token = environ.get("TRUNKLINE_TRYLL_TOKEN", "")
+    if public and not token:
+        raise ConfigError(
+            "An address that others reach needs a token.", hint="Set TRUNKLINE_TRYLL_TOKEN, and tell it to clients."
+        )
+    return token
+
+
+def _tls(cert: str | None, key: str | None) -> ssl.SSLContext | None:
+    if cert is None:
+        if key is not None:
+            raise ConfigError("`--tls-key` goes with `--tls-cert`.")
+        return None
+    import ssl
+
+    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        made.load_cert_chain(cert, key)
+    except ssl.SSLError as error:
+        raise ConfigError(f"`{cert}` and its key cannot be used: {error.reason or 'no PEM'}.") from None
+    return made
+
+
+def _allow_many_connections() -> None:
+    """Let there be as many open files as we may have, within reason: each client is one."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

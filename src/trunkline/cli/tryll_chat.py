@@ -1,0 +1,184 @@
+"""`trunkline tryll chat`: talk to a Tryll server in the terminal, or ask it one thing from a script.
+
+Standard output has the answers, and nothing else if it is no terminal. Exit codes: 0, 1 when the server cannot be
+reached or an answer failed, 130 after Ctrl-C at the prompt. Ctrl-C during an answer stops the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from trunkline.agents.external.tryll import TryllAgent, is_missing, pick, plain
+from trunkline.base.printable import printable
+from trunkline.cli.tryll import DEFAULT_LISTEN
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.wires.tryll.drive_sync import SyncAgent, SyncTryll
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import DownloadProgress, InferenceEngine, NodeEvent
+
+if TYPE_CHECKING:
+    import ssl
+
+TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its value
+EXIT_FAILED = 1
+EXIT_STOPPED = 130
+
+_ENGINES = {"mock": InferenceEngine.MOCK, "llama-cpp": InferenceEngine.LLAMA_CPP}
+#: Lines about a download: one for each so many hundredths.
+_STEP = 10
+_PROMPT = "> "
+_NO_SERVER = 1001
+
+
+@click.command("chat")
+@click.argument("address", default=DEFAULT_LISTEN, metavar="[HOST:PORT]")
+@click.option("-p", "--print", "text", metavar="TEXT", help="Ask this, print the answer, and end.")
+@click.option(
+    "--model", default="", metavar="NAME", help="The model that answers; one that the server has, by default."
+)
+@click.option("--graph", "file", type=click.Path(exists=True, dir_okay=False), help="Talk to this graph (YAML).")
+@click.option("--system-prompt", metavar="TEXT", help="Instructions for the model, where no graph has them.")
+@click.option("--engine", type=click.Choice(list(_ENGINES)), help="What runs the models; the real one, by default.")
+@click.option(
+    "--tls-ca",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The server speaks TLS, and shows a certificate that this one (PEM) vouches for.",
+)
+def command(
+    address: str,
+    text: str | None,
+    model: str,
+    file: str | None,
+    system_prompt: str | None,
+    engine: str | None,
+    tls_ca: str | None,
+) -> None:
+    """Talk to the Tryll server at HOST:PORT, or to a graph of yours that runs there.
+
+    A model that the server has not got yet is fetched first. A server with a token wants it in TRUNKLINE_TRYLL_TOKEN.
+
+    \b
+    Examples:
+      trunkline tryll chat
+      trunkline tryll chat -p "Who are you?"
+      trunkline tryll chat 127.0.0.1:9100 --graph npc.yaml
+    """
+    try:
+        found = TryllAgent.parse(address)
+        number = _ENGINES[engine] if engine is not None else None
+        config = TryllAgent(engine=number, token=os.environ.get(TOKEN_VARIABLE, "")).config(model)
+        with SyncTryll(found.host, found.port, config=config, ssl=_tls(tls_ca)) as tryll:
+            agent = _made(tryll, model, file, system_prompt)
+            sys.exit(_ask(agent, text) if text is not None else _converse(agent))
+    except (Fault, TryllError) as error:
+        hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
+        raise click.ClickException(printable(str(error)) + hint) from error
+    except KeyboardInterrupt:
+        sys.exit(EXIT_STOPPED)
+
+
+def _tls(ca: str | None) -> ssl.SSLContext | None:
+    if ca is None:
+        return None
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except ssl.SSLError:
+        raise ConfigError(f"`{ca}` holds no certificate in PEM.") from None
+
+
+def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str | None) -> SyncAgent:
+    """The agent to talk to, with all that its graph needs."""
+    from trunkline.agents.graph import yaml_graph
+
+    graph = yaml_graph.load(file) if file is not None else yaml_graph.GraphFile(plain(system_prompt))
+    models = {each.name: each for each in tryll.list_models()}
+    chosen = model or graph.default_model or pick(models.values())
+    for name in dict.fromkeys([chosen, *(each.embedding_model for each in graph.knowledge)]):
+        if name in models and is_missing(models[name]):
+            tryll.ensure_model(name, _Lines(), load=False)
+    for storage in graph.storages:
+        tryll.create_storage(storage.name, storage.strings, kind=storage.kind, keys=storage.keys)
+    for knowledge in graph.knowledge:
+        tryll.create_embedded_storage(
+            knowledge.name, knowledge.strings, embedding_model=knowledge.embedding_model, progress=_Lines()
+        )
+    agent = tryll.create_agent(
+        graph.graph,
+        default_model=chosen,
+        diagnostics=graph.diagnostics,
+        max_steps=graph.max_steps,
+        progress=_Lines(),
+    )
+    agent.on_node_event(_show)
+    return agent
+
+
+def _converse(agent: SyncAgent) -> int:
+    """Until there is no more to say. Gives the exit code: of what was piped in, that of the last answer."""
+    code = 0
+    for line in _lines():
+        if line.strip():
+            code = _ask(agent, line)
+            if sys.stdin.isatty():
+                code = 0
+            elif code == EXIT_STOPPED:
+                break
+    return code
+
+
+def _lines() -> Iterator[str]:
+    """What is typed, or piped in: a message for each line."""
+    if not sys.stdin.isatty():
+        yield from (line.rstrip("\n") for line in sys.stdin)
+        return
+    while True:
+        try:
+            yield input(_PROMPT)
+        except EOFError:
+            click.echo()
+            return
+
+
+def _ask(agent: SyncAgent, text: str) -> int:
+    """One message, and its answer as it comes. Gives the exit code."""
+    reply = agent.stream(text)
+    try:
+        with reply:
+            for piece in reply:
+                click.echo(printable(piece), nl=False)
+    except TryllError as error:
+        click.echo()
+        click.echo(f"Error: {printable(str(error))}", err=True)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        click.echo()
+        click.echo("Stopped.", err=True)
+        return EXIT_STOPPED
+    click.echo()
+    return 0
+
+
+def _show(event: NodeEvent) -> None:
+    pairs = ", ".join(f"{pair.key}={pair.value}" for pair in event.kv_pairs)
+    click.echo(printable(f"[{event.node_name}: {event.event_type}] {pairs}"), err=True)
+
+
+class _Lines:
+    """Progress: a line for each tenth of the way."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, int] | None = None
+
+    def __call__(self, progress: DownloadProgress) -> None:
+        share = int(max(0.0, min(progress.percent, 100.0)))
+        step = (progress.model_name, share // _STEP)
+        if step != self._last:
+            self._last = step
+            click.echo(printable(f"{progress.model_name}: {share} %"), err=True)

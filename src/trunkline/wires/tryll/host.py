@@ -1,0 +1,167 @@
+"""What the server end of the wire needs from whoever has the agents: `GraphHost`.
+
+The wire knows frames, sessions and their order; graphs, storages and models are the host's. Every failure that a client
+is to hear of is a `TryllError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol
+
+from trunkline.base.values import Value
+from trunkline.wires.tryll.messages import (
+    ConfigureSessionRequest,
+    CreateAgentRequest,
+    CreateEmbeddedStringStorageRequest,
+    CreateStringStorageRequest,
+    ModelInfo,
+    NodeParams,
+    TurnStatus,
+)
+
+#: Told how far something is: the name of what is fetched or made, how much of it is there, and how much it will be (0
+#: while that is not known).
+Progress = Callable[[str, int, int], None]
+
+
+class Ending(Value, hot=True):
+    """How a turn ended; see `messages.TurnComplete`."""
+
+    status: int = TurnStatus.SUCCESS
+    debug_info: str = ""
+    tokens_generated: int = 0
+    tokens_prompt: int = 0
+    tokens_cached: int = 0
+
+
+class Listener(Protocol):
+    """Hears a turn."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the client is behind: then wait for `room` before going on."""
+
+    async def room(self) -> None:
+        """Wait until the client has caught up, or the turn is cancelled."""
+
+    def delta(self, text: str) -> None:
+        """A piece of the answer."""
+
+    def whole(self, text: str, final: bool) -> None:
+        """All of a node's answer at once. `final`: nothing follows in this turn."""
+
+    def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
+        """What a node wants to be known."""
+
+
+class HostedAgent(Protocol):
+    """One agent, which is open."""
+
+    def turn(self, text: str, listener: Listener) -> Coroutine[Any, Any, Ending]:
+        """Begin a turn; it goes on as what is returned is awaited. That raises nothing but its own cancellation.
+
+        Raises:
+            TryllError: 3004, there is one, or a change.
+        """
+
+    def cancel(self) -> None:
+        """End the turn, if there is one, as cancelled."""
+
+    def close(self) -> None:
+        """Let go of everything. Idempotent."""
+
+    async def change(self, node_name: str, params: NodeParams) -> None:
+        """Give a node other parameters.
+
+        Raises:
+            TryllError: 3004 to 3007, 3009 to 3011.
+        """
+
+    def history(self) -> list[tuple[str, str]]:
+        """What was said and answered."""
+
+    def restore(self, exchanges: Iterable[tuple[str, str]]) -> None:
+        """Go on from another conversation.
+
+        Raises:
+            TryllError: 3004, a turn is under way.
+        """
+
+
+class HostSession(Protocol):
+    """What one session owns, apart from its agents."""
+
+    def configure(self, request: ConfigureSessionRequest) -> None:
+        """From now on, use these engines and this folder. What is there already stays as it is.
+
+        Raises:
+            TryllError: 3009, the folder cannot be used.
+        """
+
+    async def create_agent(self, request: CreateAgentRequest, progress: Progress) -> HostedAgent:
+        """Make an agent and get all that it needs.
+
+        Raises:
+            TryllError: 3003, 3007 to 3011, or 6xxx.
+        """
+
+    async def create_strings(self, request: CreateStringStorageRequest) -> None:
+        """Make a string storage.
+
+        Raises:
+            TryllError: 3009 or 7xxx.
+        """
+
+    def destroy_strings(self, name: str) -> None:
+        """Forget one.
+
+        Raises:
+            TryllError: 7001, there is none.
+        """
+
+    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> tuple[int, int]:
+        """Make an embedded storage; gives its number of records, and of dimensions.
+
+        Raises:
+            TryllError: 3009, 6xxx, 7004 or 8xxx.
+        """
+
+    def destroy_embedded(self, name: str) -> None:
+        """Forget one.
+
+        Raises:
+            TryllError: 8001, there is none.
+        """
+
+    def close(self) -> None:
+        """The session is over, and its agents are closed."""
+
+
+class GraphHost(Protocol):
+    """What all sessions share: above all the models. Names that are not in the catalog are 6xxx for all of these."""
+
+    def open_session(self) -> HostSession:
+        """Begin a session."""
+
+    def list_models(self) -> tuple[ModelInfo, ...]:
+        """The catalog, with where each model is."""
+
+    async def download(self, name: str, progress: Progress) -> None:
+        """Fetch a model. Goes on when nobody waits for it any longer.
+
+        Raises:
+            TryllError: 6001 to 6004.
+        """
+
+    async def load(self, name: str) -> None:
+        """Load a model, and keep it."""
+
+    async def unload(self, name: str) -> None:
+        """Keep it no longer."""
+
+    async def delete(self, name: str) -> None:
+        """Remove what a download has brought."""
+
+    async def close(self) -> None:
+        """Let go of everything. All sessions are closed."""

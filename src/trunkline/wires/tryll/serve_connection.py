@@ -1,0 +1,264 @@
+"""One connection of a Tryll server: bytes in, frames out, and when to stop.
+
+What is sent in one round of the event loop goes out in one write. A client that does not read is not read either: when
+it is behind, its frames wait, its turns wait, and nobody else's do. One that stays behind is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trunkline.wires.tryll.codec import FrameError, Framer, FrameTooLarge, decode
+from trunkline.wires.tryll.fitting import frames
+from trunkline.wires.tryll.messages import PROTOCOL_VERSION, ErrorResponse, Message, SessionReady
+from trunkline.wires.tryll.serve_session import Session
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll.serve import TryllServer
+
+#: What the server can do beyond the documented protocol.
+EXTENSIONS = ("cancel", "history", "health", "tokens")
+
+#: Unsent bytes at which a client is behind: as much as a long answer, so that hardly any model waits for a reader.
+HIGH_WATER = 256 * 1024
+#: And at which it is not any more.
+LOW_WATER = 64 * 1024
+#: Bytes that are written at once rather than kept for the end of the round.
+_WRITE = 64 * 1024
+#: Frames after which others have their turn, however many came at once.
+_SHARE = 128
+#: How long the end of a session may take, with what is still to be sent. Five seconds are promised.
+END_SECONDS = 4.0
+#: How long we wait for the client to close after us. Until then it can still read what we said.
+LINGER_SECONDS = 1.0
+
+#: To close like this tells the peer that something is missing.
+_RESET = struct.pack("ii", 1, 0)
+
+
+class Connection(asyncio.Protocol):
+    """Connects a transport and a session. `behind`: the client does not read what it is sent."""
+
+    __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_size", "_timer",
+                 "_too_large", "_waiters", "behind", "id", "server", "session", "transport")  # fmt: skip
+
+    transport: asyncio.Transport
+
+    def __init__(self, server: TryllServer) -> None:
+        self.server = server
+        self.id = 0
+        self.session: Session | None = None
+        self.behind = False
+        self._framer: Framer | None = None
+        self._backlog: list[bytes] | None = None
+        self._too_large: FrameTooLarge | None = None
+        self._waiters: list[asyncio.Future[None]] | None = None
+        self._out: list[bytes] = []
+        self._size = 0
+        self._closed = self._corked = self._ending = self._eof = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # The transport's side.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP has both ends
+        self.transport = transport
+        transport.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
+        self.id = self.server.entered(self)
+        self.say(SessionReady(PROTOCOL_VERSION, self.id, EXTENSIONS))
+        self.flush()
+        if self.server.stopping:
+            self.stop()
+
+    def data_received(self, data: bytes) -> None:
+        if self._ending:
+            return
+        if self._framer is None:
+            self._framer = Framer()
+        found: Sequence[bytes]
+        try:
+            found = self._framer.feed(data)
+        except FrameTooLarge as error:
+            found, self._too_large = error.frames, error
+        self.server.unfinished(self, self._framer.held > 0, bool(found))
+        if self._backlog is not None:
+            self._backlog += found
+        else:
+            self._take(found)
+
+    def eof_received(self) -> bool:
+        """The client will say nothing more: that ends the session, and what it is still owed is sent."""
+        self._eof = True
+        if self._closed:
+            # It was us who ended, and all is said.
+            self.transport.close()
+        self.end()
+        # Without TLS the other half stays open until everything is sent.
+        return self.transport.get_extra_info("sslcontext") is None
+
+    def pause_writing(self) -> None:
+        self.behind = True
+        if self._timer is None:
+            self._timer = self._later(self.server.settings.stall_seconds, self.cut)
+
+    def resume_writing(self) -> None:
+        self.behind = False
+        if not self._ending and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._wake()
+        self.go_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ending = self._closed = True
+        self.behind = False
+        self._backlog = None
+        self._out.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self.server.left(self)
+        if self.session is not None:
+            self.session.lost()
+        self._wake()
+
+    # Frames in.
+
+    def _take(self, found: Sequence[bytes]) -> None:
+        session = self.session
+        if session is None:
+            session = self.session = Session(self)
+        self._corked = True
+        taken = 0
+        for payload in found:
+            if self.behind or session.crowded or taken == _SHARE:
+                self._backlog = list(found[taken:])
+                self.transport.pause_reading()
+                if taken == _SHARE:
+                    self.server.loop.call_soon(self.go_on)
+                break
+            taken += 1
+            try:
+                message = decode(payload)
+            except FrameError as error:
+                self.say(ErrorResponse(error.request_id, error.code, str(error)))
+                continue
+            session.handle(message, len(payload))
+            if self._ending:
+                break
+        else:
+            if self._too_large is not None:
+                self.refuse(self._too_large.code, str(self._too_large))
+        self._corked = False
+        self.flush()
+
+    def go_on(self) -> None:
+        """Take up what waited, if nothing stands in its way."""
+        if self.behind or self._ending or (self.session is not None and self.session.crowded):
+            return
+        backlog, self._backlog = self._backlog, None
+        if backlog is not None:
+            self._take(backlog)
+        if self._backlog is None:
+            self.transport.resume_reading()
+
+    # Frames out.
+
+    def say(self, message: Message) -> None:
+        """Send a message, in as many frames as it takes."""
+        for each in frames(message):
+            self.send(each)
+
+    def send(self, data: bytes) -> None:
+        """Send a frame. It leaves with all others of this round."""
+        out = self._out
+        if not out and not self._corked:
+            self.server.flush_soon(self)
+        out.append(data)
+        self._size += len(data)
+        if self._size >= _WRITE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over to the transport what is there."""
+        out = self._out
+        if out:
+            data = out[0] if len(out) == 1 else b"".join(out)
+            out.clear()
+            self._size = 0
+            if not self._closed:
+                self.transport.write(data)
+
+    def waiter(self) -> asyncio.Future[None]:
+        """Is done when the client has caught up, or is gone."""
+        if self._waiters is None:
+            self._waiters = []
+        made: asyncio.Future[None] = self.server.loop.create_future()
+        self._waiters.append(made)
+        return made
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, None
+        for each in waiters or ():
+            if not each.done():
+                each.set_result(None)
+
+    # The end.
+
+    def refuse(self, code: int, message: str, request_id: int = 0) -> None:
+        """Say what is wrong, and end."""
+        if self._ending:
+            return
+        self.say(ErrorResponse(request_id, code, message))
+        self.end()
+
+    def stop(self) -> None:
+        """The server stops: what runs may come to its end, and then we end."""
+        if not self._ending and (self.session is None or self.session.idle):
+            self.refuse(2001, "The server is stopping.")
+
+    def end(self) -> None:
+        """End the session: its turns are cancelled and say so, then the connection is closed. Idempotent."""
+        if self._ending:
+            return
+        self._ending = True
+        self._backlog = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._later(END_SECONDS, self.cut)
+        if self.session is None:
+            self.finish()
+        else:
+            self.session.end()
+
+    def finish(self) -> None:
+        """Everything has been said. Close when it is sent."""
+        if self._closed:
+            return
+        self.flush()
+        self._closed = True
+        transport = self.transport
+        if self._eof or not transport.can_write_eof():
+            transport.close()
+            return
+        # Closed with bytes unread, the connection would be reset, and our last words lost.
+        try:
+            transport.write_eof()
+        except OSError:
+            # It is gone, which we would have heard next.
+            transport.abort()
+            return
+        transport.resume_reading()
+        self._later(LINGER_SECONDS, transport.close)
+
+    def cut(self) -> None:
+        """Close at once. A frame that is half sent ends in a reset, and never looks like the end of the stream."""
+        transport = self.transport
+        if transport.get_write_buffer_size():
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        transport.abort()
+
+    def _later(self, seconds: float, what: object) -> asyncio.TimerHandle:
+        return self.server.loop.call_later(seconds, what)  # type: ignore[arg-type]  # a bound method without arguments

@@ -1,0 +1,388 @@
+"""One session of a Tryll server: what each request does, and in which order the answers come.
+
+Configuring, storages and new agents are done one after the other, as they were asked for: whoever sends them in one go
+gets what it means. Turns and models go on beside all of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import Ending, HostSession
+from trunkline.wires.tryll.serve_history import entries_of, exchanges_of
+from trunkline.wires.tryll.serve_requests import REQUESTS, Reporter
+from trunkline.wires.tryll.serve_turns import Seat, Turn
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll.serve import TryllServer
+    from trunkline.wires.tryll.serve_connection import Connection
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+#: Agents of one session at a time.
+MAX_AGENTS = 4096
+#: An agent's id is the session's, followed by so many bits: no session has another one's, and who counts need not
+#: remember those that are gone.
+AGENT_BITS = 24
+#: Requests under way, turns aside, and the bytes of all: beyond that the client is not read.
+MAX_REQUESTS = 64
+MAX_REQUEST_BYTES = 16 * 1024 * 1024
+#: What the descriptions of all agents and storages of a session may take on the wire.
+MAX_KEPT_BYTES = 64 * 1024 * 1024
+
+_VERSIONS = (0, m.PROTOCOL_VERSION)
+_ENGINES = frozenset(m.InferenceEngine.names())
+
+
+class Session:
+    """What one client has here. `crowded`: it has asked for more than it gets at a time."""
+
+    __slots__ = ("_agents", "_bytes", "_count", "_ended", "_kept", "_lane", "_leaving", "_requests", "_size", "_tasks",
+                 "_turns", "connection", "crowded", "host", "storages")  # fmt: skip
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.host: HostSession | None = None
+        """None until the session is configured."""
+        self.crowded = False
+        self._agents: dict[int, Seat] = {}
+        self._count = 0
+        """How many agents there have been."""
+        self._leaving: dict[int, Seat] = {}
+        """Agents that are destroyed as soon as they are idle."""
+        self._turns = 0
+        """How many are under way."""
+        self.storages: dict[tuple[str, str], int] = {}
+        """The size of each on the wire, by the sort and the name."""
+        self._kept = 0
+        self._requests = self._bytes = self._size = 0
+        self._lane: deque[tuple[Callable[[Any], Awaitable[None]], Any, int]] | None = None
+        """What is to be done in order, while somebody is at it."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ended = False
+
+    @property
+    def server(self) -> TryllServer:
+        return self.connection.server
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._turns and not self._tasks
+
+    def handle(self, message: m.Message, size: int) -> None:
+        """Do what a message asks for. `size` is that of its frame."""
+        known = _HANDLERS.get(type(message))
+        self._size = size
+        try:
+            if known is None:
+                raise TryllError(5002, f"`{type(message).__name__}` is nothing that this server takes.")
+            known[0](self, message)
+        except Exception as error:
+            self._failed(message, error)
+
+    def _failed(self, request: m.Message, error: Exception) -> None:
+        if not isinstance(error, TryllError):
+            logger.error("a `%s` failed", type(request).__name__, exc_info=error)
+            known = _HANDLERS.get(type(request))
+            error = TryllError(known[1] if known else 5001, f"The server failed at this ({type(error).__name__}).")
+        request_id = getattr(request, "request_id", 0)
+        agent_id = 0 if request_id else getattr(request, "agent_id", 0)
+        self.say(m.ErrorResponse(request_id, error.code, error.message, agent_id))
+
+    # What may be under way at a time.
+
+    def _begin(self, size: int) -> None:
+        self._requests += 1
+        self._weigh(size)
+
+    def _done(self, size: int) -> None:
+        self._requests -= 1
+        self._weigh(-size)
+
+    def _weigh(self, size: int) -> None:
+        self._bytes += size
+        was, self.crowded = self.crowded, self._requests >= MAX_REQUESTS or self._bytes >= MAX_REQUEST_BYTES
+        if was and not self.crowded:
+            self.server.loop.call_soon(self.connection.go_on)
+
+    def _rest(self) -> None:
+        """Something is over. Perhaps everything is."""
+        if (self._ended or self.server.stopping) and self.idle:
+            if self._ended:
+                self._close()
+            else:
+                self.connection.stop()
+
+    def in_order(self, do: Callable[[Any], Awaitable[None]], request: m.Message) -> None:
+        """Do it when all is done that was to be done in order before."""
+        self._working()
+        self._begin(self._size)
+        if self._lane is None:
+            self._lane = deque()
+            self._spawn(self._walk_lane(self._lane))
+        self._lane.append((do, request, self._size))
+
+    async def _walk_lane(self, lane: deque[tuple[Callable[[Any], Awaitable[None]], Any, int]]) -> None:
+        while lane:
+            do, request, size = lane.popleft()
+            self._size = size
+            await self._attempt(do, request, size)
+        self._lane = None
+
+    def beside(self, do: Callable[[Any], Awaitable[None]], request: m.Message) -> None:
+        """Do it beside everything else."""
+        self._working()
+        self._begin(self._size)
+        self._spawn(self._attempt(do, request, self._size))
+
+    async def _attempt(self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int) -> None:
+        try:
+            await do(request)
+        except Exception as error:
+            self._failed(request, error)
+        finally:
+            self._done(size)
+
+    def _spawn(self, work: Any) -> None:
+        task = self.server.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._rest()
+
+    def _working(self) -> None:
+        if self.server.stopping:
+            raise TryllError(2001)
+
+    def say(self, message: m.Message) -> None:
+        """Send an answer."""
+        self.connection.say(message)
+
+    def configured(self) -> HostSession:
+        """What belongs to the session.
+
+        Raises:
+            TryllError: 2002, it is not configured.
+        """
+        if self.host is None:
+            raise TryllError(2002)
+        return self.host
+
+    def trusted(self) -> None:
+        """Nothing, if the client may ask for what no session owns.
+
+        Raises:
+            TryllError: 2003, it has not given the token.
+        """
+        if self.host is None and self.server.settings.token:
+            raise TryllError(2003)
+
+    async def keep(self, made: Callable[[], Awaitable[T]], code: int) -> tuple[T, int]:
+        """Make what is kept as long as it is not destroyed; gives its size, which is to be given back then.
+
+        Raises:
+            TryllError: `code`, there is no room for more.
+        """
+        size = self._size
+        if self._kept + size > MAX_KEPT_BYTES:
+            raise TryllError(code, f"A session keeps at most {MAX_KEPT_BYTES >> 20} MiB of agents and storages.")
+        self._kept += size
+        try:
+            return await made(), size
+        except BaseException:
+            self._kept -= size
+            raise
+
+    def forget(self, size: int) -> None:
+        """What was kept is gone."""
+        self._kept -= size
+
+    # The session.
+
+    def configure(self, request: m.ConfigureSessionRequest) -> None:
+        if self._lane is not None:
+            self.in_order(self._configure_later, request)
+        else:
+            self._working()
+            self._configure(request)
+
+    async def _configure_later(self, request: m.ConfigureSessionRequest) -> None:
+        self._configure(request)
+
+    def _configure(self, request: m.ConfigureSessionRequest) -> None:
+        request_id, version, token = request.request_id, request.protocol_version, self.server.settings.token
+        if version not in _VERSIONS:
+            problem = f"This server speaks version {m.PROTOCOL_VERSION} of the protocol, and the client {version}."
+            self.connection.refuse(5004, problem, request_id)
+            return
+        if token and not hmac.compare_digest(request.token.encode("utf-8", "replace"), token.encode()):
+            # No second guess on the same connection.
+            self.connection.refuse(2003, "The token is missing or wrong.", request_id)
+            return
+        for kind in ("inference_engine", "stt_engine", "tts_engine", "embedding_engine"):
+            if getattr(request, kind) not in _ENGINES:
+                raise TryllError(5001, f"`{kind}`: there is no engine {getattr(request, kind)}.")
+        host = self.host if self.host is not None else self.server.host.open_session()
+        host.configure(request)
+        self.host = host
+        self.say(m.ConfigureSessionResponse(request_id))
+
+    # Agents.
+
+    def create_agent(self, request: m.CreateAgentRequest) -> None:
+        self.in_order(self._create_agent, request)
+
+    async def _create_agent(self, request: m.CreateAgentRequest) -> None:
+        host = self.configured()
+        if request.graph is None:
+            raise TryllError(3003, "There is no graph.")
+        if len(self._agents) >= MAX_AGENTS or self._count >> AGENT_BITS:
+            raise TryllError(3003, f"A session has at most {MAX_AGENTS} agents.")
+        reporter = Reporter(self.connection, request.request_id)
+        agent, size = await self.keep(lambda: host.create_agent(request, reporter), 3003)
+        self._count += 1
+        agent_id = self.connection.id << AGENT_BITS | self._count
+        self._agents[agent_id] = Seat(agent_id, agent, size)
+        self.server.agents += 1
+        self.say(m.CreateAgentResponse(request.request_id, agent_id))
+
+    def _seat(self, agent_id: int) -> Seat:
+        found = self._agents.get(agent_id)
+        if found is None:
+            ours, number = agent_id >> AGENT_BITS == self.connection.id, agent_id & (1 << AGENT_BITS) - 1
+            raise TryllError(3002 if ours and 0 < number <= self._count else 3001)
+        return found
+
+    def send_message(self, request: m.SendMessageRequest) -> None:
+        seat = self._seat(request.agent_id)
+        server = self.server
+        if server.stopping:
+            raise TryllError(2001)
+        if seat.turn is not None or seat.changing:
+            raise TryllError(3004)
+        turn = Turn(self.connection, seat, request.request_id, self._size)
+        work = seat.agent.turn(request.text, turn)
+        seat.turn = turn
+        self._weigh(turn.size)
+        self._turns += 1
+        server.turns.add(turn)
+        turn.task = server.loop.create_task(turn.run(work, self._turn_over))
+
+    def _turn_over(self, turn: Turn, ending: Ending) -> None:
+        seat = turn.seat
+        turn.complete(ending)
+        seat.turn = None
+        self._turns -= 1
+        self.server.turns.discard(turn)
+        self._weigh(-turn.size)
+        if seat.then:
+            seat.settle()
+        if self._ended or self.server.stopping:
+            self._rest()
+
+    def cancel_turn(self, request: m.CancelTurnRequest) -> None:
+        seat = self._seat(request.agent_id)
+        if seat.turn is None:
+            self.say(m.Ack(request.request_id))
+        else:
+            seat.when_idle(lambda: self.say(m.Ack(request.request_id)))
+            seat.turn.cancel()
+
+    def destroy_agent(self, request: m.DestroyAgentRequest) -> None:
+        seat = self._seat(request.agent_id)
+        if seat.turn is not None:
+            seat.turn.cancel()
+        # From here on nobody finds it; what it still has to say comes before the `Ack`.
+        self._leaving[seat.id] = self._agents.pop(seat.id)
+        seat.when_idle(lambda: self._destroyed(seat, request.request_id))
+
+    def _destroyed(self, seat: Seat, request_id: int) -> None:
+        del self._leaving[seat.id]
+        self.server.agents -= 1
+        self.forget(seat.size)
+        seat.agent.close()
+        self.say(m.Ack(request_id))
+
+    def change(self, request: m.ChangeAgentParamRequest) -> None:
+        seat = self._seat(request.agent_id)
+        if seat.busy:
+            raise TryllError(3004)
+        params = request.params
+        if params is None:
+            raise TryllError(3007, f"The node `{request.node_name}` needs parameters.")
+        self.beside(lambda asked: self._change(seat, asked, params), request)
+        seat.changing = True
+
+    async def _change(self, seat: Seat, request: m.ChangeAgentParamRequest, params: m.NodeParams) -> None:
+        try:
+            await seat.agent.change(request.node_name, params)
+            self.say(m.Ack(request.request_id))
+        except Exception as error:
+            self._failed(request, error)
+        finally:
+            seat.changing = False
+            seat.settle()
+
+    def save_history(self, request: m.SaveHistoryRequest) -> None:
+        seat = self._seat(request.agent_id)
+        self.say(m.SaveHistoryResponse(request.request_id, seat.id, entries_of(seat.agent.history())))
+
+    def restore_history(self, request: m.RestoreHistoryRequest) -> None:
+        seat = self._seat(request.agent_id)
+        exchanges = exchanges_of(request.entries)
+        seat.agent.restore([*seat.agent.history(), *exchanges] if request.append else exchanges)
+        self.say(m.Ack(request.request_id))
+
+    # The end.
+
+    def end(self) -> None:
+        """Cancel everything; turns say that they were. The connection is finished when all of them have."""
+        self._ended = True
+        for seat in (*self._agents.values(), *self._leaving.values()):
+            if seat.turn is not None:
+                seat.turn.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        self._rest()
+
+    def lost(self) -> None:
+        """The client is gone."""
+        if not self._ended:
+            self.end()
+
+    def _close(self) -> None:
+        for seat in (*self._agents.values(), *self._leaving.values()):
+            self.server.agents -= 1
+            seat.agent.close()
+        self._agents.clear()
+        self._leaving.clear()
+        host, self.host = self.host, None
+        if host is not None:
+            host.close()
+        self.connection.finish()
+
+
+#: What is done for each kind of request, and the number for a failure that nobody foresaw.
+_HANDLERS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
+    m.SendMessageRequest: (Session.send_message, 3003),
+    m.ConfigureSessionRequest: (Session.configure, 2002),
+    m.CreateAgentRequest: (Session.create_agent, 3003),
+    m.DestroyAgentRequest: (Session.destroy_agent, 3003),
+    m.ChangeAgentParamRequest: (Session.change, 3007),
+    m.CancelTurnRequest: (Session.cancel_turn, 3003),
+    m.SaveHistoryRequest: (Session.save_history, 3003),
+    m.RestoreHistoryRequest: (Session.restore_history, 3007),
+    **REQUESTS,
+}

@@ -1,0 +1,136 @@
+"""A turn on its way to the client: exactly one final `AnswerText`, then exactly one `TurnComplete`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from trunkline.wires.tryll.codec import answer_frame, complete_frame
+from trunkline.wires.tryll.fitting import MOST_CHARACTERS
+from trunkline.wires.tryll.host import Ending, HostedAgent
+from trunkline.wires.tryll.messages import AnswerText, NodeEvent, NodeEventKeyValue, TurnComplete, TurnStatus
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll.serve_connection import Connection
+
+logger = logging.getLogger(__name__)
+
+_ERROR = Ending(TurnStatus.ERROR)
+_CANCELLED = Ending(TurnStatus.CANCELLED)
+
+
+class Seat:
+    """An agent in its session. `then` is to be done as soon as it is idle."""
+
+    __slots__ = ("agent", "changing", "id", "size", "then", "turn")
+
+    def __init__(self, id: int, agent: HostedAgent, size: int) -> None:
+        self.id = id
+        self.agent = agent
+        self.size = size
+        """What its description took on the wire."""
+        self.turn: Turn | None = None
+        self.changing = False
+        self.then: list[Callable[[], None]] = []
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is in a turn, or changes."""
+        return self.turn is not None or self.changing
+
+    def when_idle(self, then: Callable[[], None]) -> None:
+        """Do it now, or when it is idle."""
+        if self.busy:
+            self.then.append(then)
+        else:
+            then()
+
+    def settle(self) -> None:
+        """It is idle."""
+        waiting, self.then = self.then, []
+        for each in waiting:
+            each()
+
+
+class Turn:
+    """A `Listener` that sends what it hears."""
+
+    __slots__ = ("_cancelled", "_connection", "_final", "_waiter", "begun", "request_id", "seat", "size", "task")
+
+    def __init__(self, connection: Connection, seat: Seat, request_id: int, size: int) -> None:
+        self._connection = connection
+        self.seat = seat
+        self.request_id = request_id
+        self.size = size
+        """What its message took on the wire."""
+        self._final = self._cancelled = False
+        self.begun = False
+        """Whether it has said anything yet."""
+        self._waiter: asyncio.Future[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    async def run(self, work: Coroutine[Any, Any, Ending], over: Callable[[Turn, Ending], None]) -> None:
+        """Listen to the end, and tell how it went."""
+        ending = _ERROR
+        try:
+            ending = await work
+        except asyncio.CancelledError:
+            ending = _CANCELLED
+        except Exception:
+            logger.exception("a turn failed")
+        over(self, ending)
+
+    def cancel(self) -> None:
+        """End it soon, as cancelled."""
+        self._cancelled = True
+        self.seat.agent.cancel()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # As a listener.
+
+    @property
+    def full(self) -> bool:
+        return self._connection.behind and not self._cancelled
+
+    async def room(self) -> None:
+        while self.full:
+            self._waiter = self._connection.waiter()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def delta(self, text: str) -> None:
+        self.begun = True
+        if len(text) <= MOST_CHARACTERS:
+            self._connection.send(answer_frame(self.request_id, self.seat.id, text, True))
+        else:
+            self._connection.say(AnswerText(self.request_id, self.seat.id, text, True))
+
+    def whole(self, text: str, final: bool) -> None:
+        self._final = final
+        self.begun = True
+        if len(text) <= MOST_CHARACTERS:
+            self._connection.send(answer_frame(self.request_id, self.seat.id, text, False, final))
+        else:
+            self._connection.say(AnswerText(self.request_id, self.seat.id, text, False, final))
+
+    def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
+        said = tuple(NodeEventKeyValue(key, value) for key, value in pairs)
+        self._connection.say(NodeEvent(self.seat.id, node, type, said))
+
+    def complete(self, ending: Ending) -> None:
+        """Say the last words."""
+        request_id, agent_id = self.request_id, self.seat.id
+        counts = (ending.tokens_generated, ending.tokens_prompt, ending.tokens_cached)
+        last = b"" if self._final else answer_frame(request_id, agent_id, "", True, True)
+        if len(ending.debug_info) <= MOST_CHARACTERS:
+            last += complete_frame(request_id, agent_id, ending.status, ending.debug_info, *counts)
+            self._connection.send(last)
+            return
+        if last:
+            self._connection.send(last)
+        self._connection.say(TurnComplete(request_id, agent_id, ending.status, ending.debug_info, *counts))

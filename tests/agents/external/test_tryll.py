@@ -1,0 +1,160 @@
+"""A Tryll server as an agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.agents.helpers import MemoryJournal, play, request, text_of
+from tests.support.tryll_stub import HANG_UP, TryllStub, echo, held
+from trunkline.agents.external.tryll import TryllAgent, TryllConversation
+from trunkline.core.agent import AddHistory, SetOptions
+from trunkline.core.events import Extension, Failed, Notice, Progress, TurnEnded, UserMessage
+from trunkline.core.faults import ConfigError, Unsupported
+from trunkline.core.usage import Usage
+from trunkline.wires.tryll import messages as m
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[TryllStub]:
+    async with TryllStub() as server:
+        server.models["e"] = m.ModelInfo("e", m.ModelStatus.LOADED, model_type="embedding")
+        server.models["far"] = m.ModelInfo("far", model_type="language")
+        server.models["near"] = m.ModelInfo("near", m.ModelStatus.LOCAL, model_type="language")
+        yield server
+
+
+async def opened(stub: TryllStub, model: str = "", **changes: Any) -> TryllConversation:
+    return await TryllAgent("127.0.0.1", stub.port, model=model).open(request(**changes))
+
+
+async def test_the_most_ready_language_model_answers(stub: TryllStub) -> None:
+    conversation = await opened(stub, instructions="Be brief.")
+    events = await play(conversation, "one two")
+    assert text_of(events) == "one two "
+    assert events[-1] == TurnEnded("success", Usage(output_tokens=2))
+    await play(conversation, "three")
+    await conversation.close()
+    created = stub.asked(m.CreateAgentRequest)
+    assert [asked.default_model_name for asked in created] == ["near"]
+    assert created[0].graph is not None
+    assert created[0].graph.nodes[0].params == m.GenerateParams(system_prompt="Be brief.", stream=True)
+    assert stub.asked(m.ConfigureSessionRequest)[0].inference_engine == m.InferenceEngine.LLAMA_CPP
+    assert not stub.asked(m.DownloadModelRequest)
+
+
+async def test_a_model_that_is_not_there_is_fetched_with_progress(stub: TryllStub) -> None:
+    conversation = await opened(stub, "far")
+    events = await play(conversation)
+    await conversation.close()
+    assert Progress("far: 50 % fetched") in events
+    assert stub.asked(m.CreateAgentRequest)[0].default_model_name == "far"
+
+
+async def test_a_mock_model_runs_on_the_mock_engine_and_needs_no_catalog(stub: TryllStub) -> None:
+    conversation = await opened(stub, "mock-slow")
+    assert text_of(await play(conversation, "hi")) == "hi "
+    await conversation.close()
+    assert stub.asked(m.ConfigureSessionRequest)[0].inference_engine == m.InferenceEngine.MOCK
+
+
+async def test_what_nodes_tell_and_what_replaces_an_answer_comes_through(stub: TryllStub) -> None:
+    def turn(_: Any, asked: m.SendMessageRequest) -> list[m.Message]:
+        pairs = (m.NodeEventKeyValue("tool_name", "open"), m.NodeEventKeyValue("arguments_json", '{"a":"b"}'))
+        return [
+            m.NodeEvent(asked.agent_id, "tools", "tool_call", pairs),
+            m.NodeEvent(asked.agent_id, "odd", "mine", (m.NodeEventKeyValue("k", "v"),)),
+            m.AnswerText(asked.request_id, asked.agent_id, "Hm", True),
+            m.AnswerText(asked.request_id, asked.agent_id, "No.", False, True),
+            m.TurnComplete(asked.request_id, asked.agent_id),
+        ]
+
+    stub.answers[m.SendMessageRequest] = turn
+    conversation = await opened(stub)
+    events = await play(conversation)
+    await conversation.close()
+    assert [event for event in events if isinstance(event, Extension)] == [
+        Extension("tryll.tool_call", {"node": "tools", "name": "open", "arguments": {"a": "b"}}),
+        Extension("tryll.node_event", {"node": "odd", "type": "mine", "pairs": {"k": "v"}}),
+    ]
+    assert text_of(events) == "Hm\n\nNo."
+
+
+async def test_cancel_stops_the_turn_on_the_server(stub: TryllStub) -> None:
+    stub.answers[m.SendMessageRequest] = held
+    conversation = await opened(stub)
+    turn = conversation.turn(UserMessage("x"))
+    async with asyncio.timeout(5):
+        await anext(turn)
+        await conversation.cancel()
+        events = [event async for event in turn]
+    assert events[-1] == TurnEnded("cancelled")
+    await stub.until_asked(m.CancelTurnRequest)
+    del stub.answers[m.SendMessageRequest]
+    assert text_of(await play(conversation, "next")) == "next "
+    await conversation.close()
+
+
+async def test_a_failed_turn_and_a_lost_server_are_told_and_the_conversation_lives_on(stub: TryllStub) -> None:
+    conversation = await opened(stub)
+    stub.answers[m.SendMessageRequest] = lambda _, asked: [
+        m.TurnComplete(asked.request_id, asked.agent_id, m.TurnStatus.ERROR)
+    ]
+    assert [type(event) for event in await play(conversation)] == [Failed, TurnEnded]
+    stub.answers[m.SendMessageRequest] = lambda *_: [HANG_UP]
+    failed, ended = await play(conversation)
+    assert isinstance(failed, Failed)
+    assert (failed.kind, ended) == ("agent", TurnEnded("error"))
+    del stub.answers[m.SendMessageRequest]
+    assert text_of(await play(conversation, "still there?")) == "still there? "
+    await conversation.close()
+
+
+async def test_a_resumed_conversation_is_given_back_to_the_server(stub: TryllStub) -> None:
+    journal = MemoryJournal()
+    first = await opened(stub, journal=journal)
+    await play(first, "one")
+    await first.close()
+    again = await opened(stub, journal=journal, resumed=True)
+    await play(again, "two")
+    await again.close()
+    entries = stub.asked(m.RestoreHistoryRequest)[0].entries
+    assert [(entry.role, entry.text) for entry in entries] == [("user", "one"), ("assistant", "one ")]
+    stub.extensions = ()
+    forgetful = await opened(stub, journal=journal, resumed=True)
+    assert any(isinstance(event, Notice) for event in await play(forgetful, "three"))
+    await forgetful.close()
+
+
+async def test_history_goes_in_front_of_the_next_message_and_files_are_not_sent(stub: TryllStub) -> None:
+    stub.answers[m.SendMessageRequest] = lambda _, asked: echo(asked)
+    conversation = await opened(stub)
+    await conversation.configure(AddHistory("We met before."))
+    events = [event async for event in conversation.turn(UserMessage("hi", ("photo.png",)))]
+    assert any(isinstance(event, Notice) and "photo.png" in event.message for event in events)
+    with pytest.raises(Unsupported):
+        await conversation.configure(SetOptions({}))
+    await play(conversation, "bye")
+    await conversation.close()
+    assert [asked.text for asked in stub.asked(m.SendMessageRequest)] == ["We met before.\n\nhi", "bye"]
+
+
+async def test_without_a_server_there_is_no_conversation(stub: TryllStub) -> None:
+    await stub.stop()
+    with pytest.raises(ConfigError, match="trunkline tryll serve"):
+        await opened(stub)
+    await stub.start()
+    stub.greeted = (m.ErrorResponse(0, 5004, "Another version."),)
+    with pytest.raises(ConfigError, match=r"Another version\."):
+        await opened(stub)
+
+
+def test_an_address_may_name_a_model() -> None:
+    agent = TryllAgent.parse("[::1]:9100/smollm2-135m")
+    assert (agent.host, agent.port, agent.model) == ("::1", 9100, "smollm2-135m")
+    for wrong in ("", "host", "host:", ":9100", "host:0", "host:99999", "host:x/model"):
+        with pytest.raises(ConfigError):
+            TryllAgent.parse(wrong)

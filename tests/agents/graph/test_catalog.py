@@ -1,0 +1,114 @@
+"""The catalog of models: what is built in, and the dialects of `models.json`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from trunkline.agents.graph.catalog import ModelEntry, built_in, read_catalog
+from trunkline.core.faults import ConfigError
+from trunkline.wires.tryll.messages import SamplingParams
+
+
+def read(*models: Any) -> tuple[ModelEntry, ...]:
+    return read_catalog(json.dumps({"models": models}).encode())
+
+
+def one(**record: Any) -> ModelEntry:
+    (entry,) = read({"name": "m"} | record)
+    return entry
+
+
+def test_a_language_model_and_an_embedding_model_are_built_in() -> None:
+    kinds = {entry.name: entry.kind for entry in built_in()}
+    assert kinds["smollm2-135m"] == "language"
+    assert kinds["minilm-l6"] == "embedding"
+    assert all(entry.runs_here and entry.source for entry in built_in())
+
+
+def test_a_full_entry_is_read() -> None:
+    entry = one(
+        purpose="embedding",
+        audience="public",
+        tool_call_format="llama3",
+        default_sampling={"temperature": 0, "top_k": 40, "unheard_of": 1},
+        variants=[
+            {
+                "engine": "llama-cpp",
+                "huggingface_repo": "owner/repo",
+                "files": ["a.gguf", "sub/b.gguf"],
+                "context_size": 4096,
+                "sha256": ["A" * 64, "b" * 64],
+            }
+        ],
+    )
+    assert entry == ModelEntry(
+        "m",
+        kind="embedding",
+        audience="public",
+        tool_call_format="llama3",
+        default_sampling=SamplingParams(temperature=0.0, top_k=40),
+        context_size=4096,
+        files=("a.gguf", "sub/b.gguf"),
+        source="owner/repo",
+        sha256=("a" * 64, "b" * 64),
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "field", "value"),
+    [
+        ({"type": "Embedding"}, "kind", "embedding"),
+        ({}, "kind", "language"),
+        ({"purpose": "stt"}, "kind", "stt"),
+        ({"local_path": "/models/mine.gguf"}, "local_path", "/models/mine.gguf"),
+        ({"variants": [{"engine": "LlamaCpp", "path": "old.gguf"}]}, "path", "old.gguf"),
+        ({"variants": [{"source": "o/r", "file": "f.gguf"}]}, "files", ("f.gguf",)),
+        ({"variants": [{"source": "https://h/x/f.gguf?y=1"}]}, "files", ("f.gguf",)),
+        ({"variants": [{"engine": 1, "tool_call_format": "mistral"}]}, "tool_call_format", "mistral"),
+        ({"variants": [{"engine": "TensorRT-LLM", "path": "a"}, {"engine": "llama_cpp", "path": "b"}]}, "path", "b"),
+        ({"variants": [{"engine": "openai", "url": "http://h/v1/"}]}, "url", "http://h/v1"),
+    ],
+)
+def test_every_dialect_is_understood(record: dict[str, Any], field: str, value: object) -> None:
+    assert getattr(one(**record), field) == value
+
+
+def test_an_engine_that_is_not_here_is_listed_and_does_not_run() -> None:
+    entry = one(variants=[{"engine": "sherpa-onnx", "path": "x"}])
+    assert (entry.engine, entry.runs_here) == ("sherpa-onnx", False)
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"name": ""}, "no name"),
+        ({"name": 3}, "`name` is no text"),
+        ({"variants": "x"}, "`variants` is no list"),
+        ({"variants": [{"source": "no repository"}]}, "neither `owner/repository` nor an address"),
+        ({"variants": [{"huggingface_repo": "o/r"}]}, "which `files`"),
+        ({"files": ["../x"]}, "no name of a file"),
+        ({"files": ["/etc/passwd"]}, "no name of a file"),
+        ({"files": ["a"], "sha256": "short"}, "`sha256`"),
+        ({"context_size": -1}, "`context_size` is no count"),
+        ({"default_sampling": {"temperature": "warm"}}, "`default_sampling.temperature`"),
+        ({"default_sampling": {"top_k": 0.5}}, "`default_sampling.top_k`"),
+        ({"variants": [{"engine": "openai"}]}, "needs an `url`"),
+    ],
+)
+def test_what_cannot_be_used_is_named(record: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        one(**record)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"3", b'{"models": {}}', b'{"models": [3]}', b"\xff"])
+def test_a_catalog_that_is_none_is_an_error(data: bytes) -> None:
+    with pytest.raises(ConfigError, match=r"models\.json"):
+        read_catalog(data)
+
+
+def test_two_models_of_one_name_are_an_error() -> None:
+    with pytest.raises(ConfigError, match="two models `m`"):
+        read({"name": "m"}, {"name": "m"})

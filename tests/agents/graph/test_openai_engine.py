@@ -1,0 +1,93 @@
+"""Models behind an address."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.graph.pools import REAL, refusal
+from trunkline.agents.graph.engines import ChatMessage, EngineError, Prompt
+from trunkline.agents.graph.pool import ModelPool
+from trunkline.wires.tryll.messages import SamplingParams
+
+
+class _Far(BaseHTTPRequestHandler):
+    """An OpenAI-compatible server in a few lines."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.headers["authorization"] != "Bearer secret" or body["model"] != "big":
+            self._send(b'{"error": {"message": "who are you"}}', 401)
+        elif self.path == "/v1/embeddings":
+            data = [{"index": at, "embedding": [3.0, 4.0 * at]} for at in range(len(body["input"]))]
+            self._send(json.dumps({"data": data[::-1]}).encode())
+        elif body.get("logprobs"):
+            top = [{"token": "B", "logprob": -0.1}, {"token": "A", "logprob": -3.0}]
+            self._send(json.dumps({"choices": [{"logprobs": {"content": [{"top_logprobs": top}]}}]}).encode())
+        else:
+            words = ("Hello", " ", body["messages"][-1]["content"])
+            said: list[dict[str, Any]] = [{"choices": [{"delta": {"content": word}}]} for word in words]
+            said.append({"choices": [], "usage": {"completion_tokens": 5, "prompt_tokens": 7}})
+            self._send(b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in said) + b"data: [DONE]\n\n")
+
+    def _send(self, body: bytes, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Iterator[ModelPool]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Far) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        variant = {"engine": "openai", "url": f"http://127.0.0.1:{server.server_port}/v1", "model": "big"}
+        models = [
+            {"name": "far", "variants": [variant | {"api_key_env": "FAR_KEY"}]},
+            {"name": "vectors", "purpose": "embedding", "variants": [variant | {"api_key_env": "FAR_KEY"}]},
+            {"name": "stranger", "variants": [variant]},
+        ]
+        (tmp_path / "models.json").write_text(json.dumps({"models": models}))
+        yield ModelPool(models_dir=str(tmp_path))
+        server.shutdown()
+        thread.join()
+
+
+async def test_a_model_behind_an_address_answers_scores_and_embeds(
+    far: ModelPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAR_KEY", "secret")
+    prompt = Prompt((ChatMessage("user", "world"),))
+    engine = await far.language("far", REAL)
+    streamed = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=True)]
+    assert streamed == ["Hello", " ", "world", ""]
+    assert sum(getattr(piece, "tokens", 1) for piece in streamed) == 5
+    whole = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=False)]
+    assert whole == ["Hello world"]
+    assert await engine.score(prompt, ["A", "B", "C"]) == [-3.0, -0.1, -4.0]
+    vectors = await far.embedding("vectors", REAL)
+    assert vectors.dimensions == 2
+    assert [list(map(float, vector)) for vector in await vectors.embed(["a", "b"])] == [
+        [1.0, 0.0],
+        [pytest.approx(0.6), pytest.approx(0.8)],
+    ]
+    assert (await refusal(far.download("far"))).code == 6002
+    await far.close()
+
+
+async def test_what_a_server_refuses_is_said(far: ModelPool) -> None:
+    engine = await far.language("stranger", REAL)
+    with pytest.raises(EngineError, match=r"`stranger` refused with HTTP status 401: who are you"):
+        async for _ in engine.generate(Prompt((ChatMessage("user", "hi"),)), SamplingParams(), stream=True):
+            pass
+    await far.close()

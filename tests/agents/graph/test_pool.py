@@ -1,0 +1,256 @@
+"""The models of a server: listed, fetched, loaded, pinned, let go and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.graph.helpers import end, graph, node_names, take
+from tests.agents.graph.pools import REAL, info, refusal
+from tests.support.local_model import MODEL, SHARED_CACHE, THREADS, TIMEOUT_SECONDS, model_path
+from trunkline.agents.graph.agent import GraphAgent
+from trunkline.agents.graph.engines import EngineError, LanguageEngine, Slot
+from trunkline.agents.graph.host import LocalHost
+from trunkline.agents.graph.llama import LlamaLanguage
+from trunkline.agents.graph.minilm import MiniLm
+from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
+from trunkline.agents.graph.pool import ModelPool
+from trunkline.agents.graph.turn import Event
+from trunkline.core.faults import ConfigError
+from trunkline.models import catalog
+from trunkline.wires.tryll.messages import (
+    ClassifyIntentLLMParams,
+    InferenceEngine,
+    ModelStatus,
+    SamplingOverrides,
+    ToolCallParams,
+    ToolDefinition,
+    ToolParamDefinition,
+    TurnStatus,
+)
+
+MOCK = InferenceEngine.MOCK
+
+
+class Loaded(MockLanguage):
+    """An engine that knows whether it was closed."""
+
+    made: list[Loaded]
+    broken = False
+    closed = False
+
+    @classmethod
+    def first_is_closed(cls) -> bool:
+        return cls.made[0].closed
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> type[Loaded]:
+    """Loading makes one of these instead of reading weights."""
+    Loaded.made, Loaded.broken = [], False
+
+    async def load(entry: Any, path: str, **options: Any) -> Loaded:
+        await asyncio.sleep(0)
+        if Loaded.broken:
+            raise EngineError("it is damaged.")
+        engine = Loaded(entry.name)
+        Loaded.made.append(engine)
+        return engine
+
+    monkeypatch.setattr(LlamaLanguage, "load", load)
+    monkeypatch.setattr(MiniLm, "load", load)
+    return Loaded
+
+
+@pytest.fixture
+async def pool(tmp_path: Path) -> AsyncIterator[ModelPool]:
+    """With a file of its own, `mine`."""
+    (tmp_path / "mine.gguf").write_bytes(b"GGUF")
+    pool = ModelPool(models_dir=str(tmp_path))
+    yield pool
+    await pool.close()
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+# What there is.
+
+
+def test_built_in_models_are_listed_and_absent_until_they_are_pulled() -> None:
+    listed = {each.name: each for each in ModelPool().list()}
+    assert listed["smollm2-135m"].model_type == "language"
+    assert listed["minilm-l6"].model_type == "embedding"
+    for each in listed.values():
+        assert (each.status, each.size_bytes, each.local_path) == (ModelStatus.ABSENT, 0, "")
+        assert each.huggingface_repo
+
+
+def test_a_catalog_that_cannot_be_used_is_an_error_at_once(tmp_path: Path) -> None:
+    (tmp_path / "models.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"models\.json"):
+        ModelPool(models_dir=str(tmp_path))
+
+
+async def test_a_file_in_the_folder_is_a_model_and_is_not_deleted(pool: ModelPool, tmp_path: Path) -> None:
+    mine = info(pool, "mine")
+    assert (mine.status, mine.size_bytes, mine.local_path) == (ModelStatus.LOCAL, 4, str(tmp_path))
+    assert (await refusal(pool.delete("mine"))).code == 6002
+    assert (tmp_path / "mine.gguf").exists()
+
+
+async def test_mock_engines_take_any_name(pool: ModelPool) -> None:
+    assert isinstance(await pool.language("never heard of", MOCK), MockLanguage)
+    assert isinstance(await pool.embedding("never heard of", MOCK), MockEmbedding)
+
+
+async def test_what_is_not_in_the_catalog_is_refused_by_its_name(pool: ModelPool) -> None:
+    for action in (pool.load, pool.unload, pool.delete, pool.download):
+        error = await refusal(action("nobody"))
+        assert error.code == 6002
+        assert "`nobody`" in error.message
+    for use, code in ((pool.language, 3003), (pool.embedding, 8003)):
+        assert (await refusal(use("nobody", REAL))).code == code
+    assert (await refusal(pool.ensure("nobody"))).code == 6006
+
+
+async def test_a_model_that_is_not_here_or_of_another_kind_cannot_be_used(pool: ModelPool) -> None:
+    absent = await refusal(pool.language("smollm2-135m", REAL))
+    assert (absent.code, "`smollm2-135m`" in absent.message) == (3003, True)
+    assert (await refusal(pool.load("smollm2-135m"))).code == 6002
+    assert (await refusal(pool.language("minilm-l6", REAL))).code == 3003
+    assert (await refusal(pool.embedding("mine", REAL))).code == 8003
+    assert (await refusal(pool.language("mine", InferenceEngine.WINDOWS_ML))).code == 6002
+
+
+# Loaded once, and let go.
+
+
+async def test_a_model_is_loaded_once_and_goes_with_its_last_user(pool: ModelPool, engines: type[Loaded]) -> None:
+    first, second = await asyncio.gather(pool.language("mine", REAL), pool.language("mine", REAL))
+    assert len(engines.made) == 1
+    assert info(pool, "mine").status == ModelStatus.LOADED
+    assert (await refusal(pool.delete("mine"))).code == 6002
+    slot = Slot("node")
+    first.release(slot)
+    first.release(slot)
+    await settled()
+    assert not engines.first_is_closed()
+    second.release(slot)
+    await settled()
+    assert engines.first_is_closed()
+    assert info(pool, "mine").status == ModelStatus.LOCAL
+
+
+async def test_a_pinned_model_stays_until_it_is_unloaded(pool: ModelPool, engines: type[Loaded]) -> None:
+    await pool.load("mine")
+    await pool.load("mine")
+    used = await pool.language("mine", REAL)
+    used.release(Slot("node"))
+    await settled()
+    assert not engines.first_is_closed()
+    used = await pool.language("mine", REAL)
+    await pool.unload("mine")
+    await pool.unload("mine")
+    await settled()
+    assert not engines.first_is_closed()
+    used.release(Slot("node"))
+    await settled()
+    assert engines.first_is_closed()
+    assert len(engines.made) == 1
+
+
+async def test_an_embedding_engine_goes_when_nobody_holds_it(
+    pool: ModelPool, engines: type[Loaded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Loaded, "dimensions", 3, raising=False)
+    monkeypatch.setattr(catalog, "installed", lambda name: __file__)
+    held = await pool.embedding("minilm-l6", REAL)
+    assert (held.name, held.dimensions) == ("minilm-l6", 3)
+    await settled()
+    assert not engines.first_is_closed()
+    del held
+    gc.collect()
+    await settled()
+    assert engines.first_is_closed()
+
+
+async def test_a_model_that_cannot_be_loaded_is_tried_again(pool: ModelPool, engines: type[Loaded]) -> None:
+    engines.broken = True
+    error = await refusal(pool.language("mine", REAL))
+    assert (error.code, error.message) == (3003, "The model `mine`: it is damaged.")
+    assert (await refusal(pool.load("mine"))).code == 6002
+    engines.broken = False
+    await pool.load("mine")
+    assert info(pool, "mine").status == ModelStatus.LOADED
+
+
+async def test_whoever_leaves_while_it_loads_leaves_nothing_behind(pool: ModelPool, engines: type[Loaded]) -> None:
+    waiting = asyncio.create_task(pool.language("mine", REAL))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    await settled()
+    assert engines.first_is_closed()
+    assert info(pool, "mine").status == ModelStatus.LOCAL
+
+
+# With the real small model.
+
+
+@pytest.fixture(scope="module")
+def gguf() -> str:
+    return model_path()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+async def test_a_graph_works_with_the_real_models(gguf: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
+    pool = ModelPool(places=2, threads=THREADS)
+    assert info(pool, MODEL).status == ModelStatus.DOWNLOADED
+    tool = ToolDefinition("open_door", "Open a door", (ToolParamDefinition("which", "string", "Which door"),))
+    described = graph(
+        choose=ClassifyIntentLLMParams(
+            intents_ids="buy,leave", threshold=0.0, margin=0.0, found_exit="call", not_found_exit="call"
+        ),
+        call=ToolCallParams(tools=(tool,), notify_client=True, sampling=SamplingOverrides(max_tokens=60)),
+    )
+    agents = [GraphAgent(described, PoolHost(pool), default_model=MODEL, diagnostics=True) for _ in range(2)]
+    for each in agents:
+        await each.open()
+    assert info(pool, MODEL).status == ModelStatus.LOADED
+    turns = await asyncio.gather(*(take(each, "Open the north door.") for each in agents))
+    for events in turns:
+        assert end(events).status == TurnStatus.SUCCESS
+        assert node_names(events) == ["choose", "call"]
+        for event in events:
+            if isinstance(event, Event):
+                assert dict(event.pairs)["tool_name"] == "open_door"
+                assert isinstance(json.loads(dict(event.pairs)["arguments_json"]), dict)
+    for each in agents:
+        each.close()
+    assert info(pool, MODEL).status == ModelStatus.DOWNLOADED
+    await pool.close()
+
+
+class PoolHost(LocalHost):
+    """A host whose engines are a pool's."""
+
+    def __init__(self, pool: ModelPool) -> None:
+        super().__init__()
+        self._pool = pool
+
+    async def language(self, model_name: str) -> LanguageEngine:
+        return await self._pool.language(model_name, REAL)

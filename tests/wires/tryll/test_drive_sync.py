@@ -1,0 +1,100 @@
+"""The Tryll client for code that waits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.support.tryll_stub import TryllStub, held
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.drive_sync import SyncTryll
+from trunkline.wires.tryll.errors import TryllError
+
+GRAPH = m.GraphDescription((m.NodeDescription("answer", m.GenerateParams()),), "answer")
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[TryllStub]:
+    async with TryllStub() as server:
+        yield server
+
+
+async def test_a_whole_session_without_an_event_loop(stub: TryllStub) -> None:
+    stub.models["small"] = m.ModelInfo("small")
+
+    def session() -> None:
+        heard: list[str] = []
+        with SyncTryll(port=stub.port) as tryll:
+            assert tryll.session_id
+            assert tryll.ensure_model("small", lambda progress: heard.append(progress.model_name)).name == "small"
+            tryll.create_storage("list", ["a"])
+            with tryll.create_agent(GRAPH, default_model="small") as agent:
+                assert agent.ask("one two").text == "one two "
+                reply = agent.stream("three four")
+                assert list(reply) == ["three ", "four "]
+                assert reply.turn.tokens_generated == 2
+                agent.change_some("answer", system_prompt="x")
+                assert len(agent.history()) == 2
+        assert heard == ["small"]
+        with pytest.raises(RuntimeError, match="closed"):
+            tryll.list_models()
+        tryll.close()
+
+    await asyncio.to_thread(session)
+    assert len(stub.asked(m.DestroyAgentRequest)) == 1
+    assert not [thread for thread in threading.enumerate() if thread.name == "tryll client"]
+
+
+async def test_leaving_a_loop_stops_the_turn(stub: TryllStub) -> None:
+    stub.answers[m.SendMessageRequest] = held
+
+    def session() -> None:
+        with SyncTryll(port=stub.port) as tryll:
+            agent = tryll.create_agent(GRAPH)
+            with agent.stream("x") as reply:
+                for piece in reply:
+                    assert piece == "Well "
+                    break
+            agent.destroy()
+
+    await asyncio.to_thread(session)
+    assert stub.asked(m.CancelTurnRequest)
+
+
+async def test_a_listener_that_calls_the_client_is_told_that_it_cannot(stub: TryllStub) -> None:
+    def turn(_: Any, asked: m.SendMessageRequest) -> list[m.Message]:
+        return [m.NodeEvent(asked.agent_id, "n", "e"), m.TurnComplete(asked.request_id, asked.agent_id)]
+
+    stub.answers[m.SendMessageRequest] = turn
+    told: list[str] = []
+
+    def session() -> None:
+        with SyncTryll(port=stub.port) as tryll:
+            agent = tryll.create_agent(GRAPH)
+
+            def listener(event: m.NodeEvent) -> None:
+                try:
+                    tryll.list_models()
+                except RuntimeError as error:
+                    told.append(str(error))
+
+            agent.on_node_event(listener)
+            agent.ask("x")
+
+    await asyncio.to_thread(session)
+    assert "listener" in told[0]
+
+
+async def test_a_failed_connection_leaves_no_thread(stub: TryllStub) -> None:
+    stub.greeted = (m.SessionReady(9, 1),)
+
+    def session() -> None:
+        with pytest.raises(TryllError, match="5004"):
+            SyncTryll(port=stub.port)
+
+    await asyncio.to_thread(session)
+    assert not [thread for thread in threading.enumerate() if thread.name == "tryll client"]

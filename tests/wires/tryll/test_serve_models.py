@@ -1,0 +1,187 @@
+"""A Tryll server and its models: what clients hear while one is fetched, and when the host fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.tryll_served import Peer, echo, served
+from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine, Slot
+from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll import serve_session
+from trunkline.wires.tryll.codec import encode, frame
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import Progress
+
+
+class Released(MockLanguage):
+    """Counts whom it is not used by any more."""
+
+    count_released = 0
+
+    def release(self, slot: Slot) -> None:
+        self.count_released += 1
+
+
+class Pool:
+    """Models that are fetched when the test says so."""
+
+    def __init__(self) -> None:
+        self.engine = Released()
+        self.here = asyncio.Event()
+        self.asked: list[str] = []
+
+    async def language(self, name: str, engine: int) -> LanguageEngine:
+        self.asked.append(f"language {name} {engine}")
+        return self.engine
+
+    async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
+        return MockEmbedding(name)
+
+    def list(self) -> tuple[m.ModelInfo, ...]:
+        return tuple(m.ModelInfo(f"model {number}", files=("x" * 1000,)) for number in range(2000))
+
+    async def download(self, name: str, progress: Progress) -> None:
+        if name == "bad":
+            raise TryllError(6001, "The model `bad` could not be downloaded.")
+        progress(name, 1, 4)
+        await self.here.wait()
+        progress(name, 4, 4)
+
+    async def ensure(self, name: str, progress: Progress) -> None:
+        try:
+            await self.download(name, progress)
+        except TryllError as error:
+            raise TryllError(6006, error.message) from None
+
+    async def load(self, name: str) -> None:
+        if name == "bad":
+            raise ValueError("nobody foresaw this")
+
+    async def unload(self, name: str) -> None:
+        self.asked.append(f"unload {name}")
+
+    async def delete(self, name: str) -> None:
+        self.asked.append(f"delete {name}")
+
+    async def close(self) -> None:
+        self.asked.append("close")
+
+
+@pytest.fixture
+async def pool() -> Pool:
+    return Pool()
+
+
+@pytest.fixture
+async def peer(tmp_path: Path, pool: Pool) -> AsyncIterator[Peer]:
+    async with served(tmp_path, pool) as server, server.peer() as made:
+        yield made
+    assert pool.asked[-1] == "close"
+
+
+async def test_a_download_is_told_step_by_step_while_everything_else_goes_on(peer: Peer, pool: Pool) -> None:
+    peer.say(m.DownloadModelRequest(3, "good"))
+    assert await peer.get(m.DownloadProgress) == m.DownloadProgress(3, "good", 1, 4, 25.0)
+    peer.say(m.SendMessageRequest(5, await peer.agent(), "meanwhile"))
+    assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+    pool.here.set()
+    assert await peer.get(m.DownloadProgress) == m.DownloadProgress(3, "good", 4, 4, 100.0)
+    assert await peer.get(m.DownloadComplete) == m.DownloadComplete(3, "good", True)
+    assert await peer.refused(m.DownloadModelRequest(4, "bad")) == 6001
+
+
+async def test_a_model_that_an_agent_needs_is_fetched_if_the_session_allows_it(peer: Peer, pool: Pool) -> None:
+    await peer.configure(inference_engine=m.InferenceEngine.LLAMA_CPP, allow_auto_model_downloading=True)
+    peer.say(m.CreateAgentRequest(3, echo(), "good"))
+    assert (await peer.get(m.DownloadProgress)).request_id == 3
+    pool.here.set()
+    assert (await peer.get(m.DownloadProgress)).percent == 100
+    assert (await peer.get(m.CreateAgentResponse)).request_id == 3
+    assert pool.asked == ["language good 1"]
+    error = await peer.ask(m.CreateAgentRequest(4, echo(), "bad"), m.ErrorResponse)
+    assert (error.code, "bad" in error.message) == (6006, True)
+
+
+async def test_a_client_that_goes_while_its_agent_is_made_leaves_nothing_behind(peer: Peer, pool: Pool) -> None:
+    await peer.configure(inference_engine=m.InferenceEngine.LLAMA_CPP, allow_auto_model_downloading=True)
+    peer.say(m.CreateAgentRequest(3, echo(), "good"), m.CreateStringStorageRequest(4, "after", ("x",)))
+    await peer.get(m.DownloadProgress)
+    peer.writer.write_eof()
+    async with asyncio.timeout(2):
+        assert await peer.hear() is None
+    assert pool.asked == []
+
+
+async def test_an_agent_that_is_gone_uses_its_model_no_longer(tmp_path: Path, pool: Pool) -> None:
+    async with served(tmp_path, pool) as server:
+        async with server.peer() as peer:
+            first, _ = await peer.agent(), await peer.agent()
+            await peer.ask(m.DestroyAgentRequest(3, first), m.Ack)
+            assert pool.engine.count_released == 1
+            peer.writer.write_eof()
+            assert await peer.hear() is None
+        assert pool.engine.count_released == 2
+
+
+async def test_a_client_that_is_not_read_is_not_blamed_for_half_a_frame(tmp_path: Path, pool: Pool) -> None:
+    async with served(tmp_path, pool, frame_seconds=0.1) as server, server.peer() as peer:
+        whole = frame(encode(m.HealthRequest(7)))
+        peer.say(*(m.DownloadModelRequest(3, "good") for _ in range(serve_session.MAX_REQUESTS)))
+        peer.writer.write(frame(encode(m.HealthRequest(6))) + whole[:9])
+        (connection,) = server.server.connections
+        for _ in range(serve_session.MAX_REQUESTS):
+            await peer.get(m.DownloadProgress)
+        assert not connection.transport.is_reading()
+        peer.writer.write(whole[9:])
+        await asyncio.sleep(0.3)
+        pool.here.set()
+        while not isinstance(heard := await peer.hear(), m.HealthResponse):
+            assert isinstance(heard, m.DownloadProgress | m.DownloadComplete)
+        while not isinstance(heard := await peer.hear(), m.HealthResponse):
+            assert isinstance(heard, m.DownloadProgress | m.DownloadComplete)
+        assert heard.request_id == 7
+
+
+async def test_models_are_loaded_unloaded_and_deleted_by_name(peer: Peer, pool: Pool) -> None:
+    assert await peer.ask(m.LoadModelRequest(3, "good"), m.LoadModelResponse) == m.LoadModelResponse(3, "good")
+    assert await peer.ask(m.UnloadModelRequest(4, "good"), m.Ack) == m.Ack(4)
+    assert await peer.ask(m.DeleteModelRequest(5, "good"), m.Ack) == m.Ack(5)
+    assert pool.asked == ["unload good", "delete good"]
+
+
+async def test_a_catalog_that_does_not_fit_into_a_frame_comes_in_several(peer: Peer) -> None:
+    peer.say(m.ListModelsRequest(3))
+    found: list[m.ListModelsResponse] = []
+    while not found or found[-1].more:
+        found.append(await peer.get(m.ListModelsResponse))
+    assert sum(len(part.models) for part in found) == 2000
+    assert len(found) > 1
+
+
+async def test_what_nobody_foresaw_fails_one_request_and_is_logged(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await peer.refused(m.LoadModelRequest(3, "bad")) == 6002
+    assert "a `LoadModelRequest` failed" in caplog.text
+    assert await peer.agent()
+
+
+async def test_a_session_keeps_no_more_than_its_share(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_session, "MAX_KEPT_BYTES", 3000)
+    lines = m.CreateStringStorageRequest(3, "lines", ("x" * 2000,))
+    await peer.ask(lines, m.CreateStringStorageResponse)
+    assert await peer.refused(lines.replace(name="more")) == 7003
+    assert await peer.refused(m.CreateAgentRequest(4, echo(system_prompt="x" * 2000), "any")) == 3003
+    # What failed, and what is gone, does not count.
+    await peer.ask(m.DestroyStringStorageRequest(5, "lines"), m.Ack)
+    await peer.ask(lines.replace(name="more"), m.CreateStringStorageResponse)
+    monkeypatch.setattr(serve_session, "MAX_AGENTS", 1)
+    first = await peer.agent()
+    assert await peer.refused(m.CreateAgentRequest(6, echo(), "any")) == 3003
+    await peer.ask(m.DestroyAgentRequest(7, first), m.Ack)
+    assert await peer.agent() != first
