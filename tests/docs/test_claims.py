@@ -163,7 +163,8 @@ def test_the_readme_calls_a_wire_done_exactly_if_it_is_in_the_ledger() -> None:
     status = {row[0].strip("`"): row[-1] for row in rows(readme) if len(row) == 3 and row[0].startswith("`")}
     assert status.keys() == {"jsonstream", "agentproc", "sns", "tryll"}
     assert {wire for wire, words in status.items() if words.startswith("done")} == set(ledger.WIRES)
-    assert {words for wire, words in status.items() if wire not in ledger.WIRES} == {"planned"}
+    unfinished = {words.partition(":")[0] for wire, words in status.items() if wire not in ledger.WIRES}
+    assert unfinished <= {"planned", "begun"}
 
 
 def test_every_agent_there_is_is_named_in_the_readme() -> None:
