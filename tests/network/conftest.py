@@ -12,7 +12,8 @@ from tests.support import postgres
 from trunkline.network.database import Database
 from trunkline.network.open_database import open_database
 
-DIALECTS = ("sqlite", "postgresql")
+#: `make check` looks at SQLite alone: a database of a server costs more than most tests.
+DIALECTS = ("sqlite", pytest.param("postgresql", marks=pytest.mark.slow))
 
 
 @pytest.fixture

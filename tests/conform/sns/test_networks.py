@@ -10,6 +10,8 @@ from tests.conform.sns.network import EXPIRED, Healthy
 from trunkline.conform.sns.catalogue import SUITE
 from trunkline.conform.sns.suite import NEEDS
 
+pytestmark = pytest.mark.slow
+
 #: Those that registered their habits by being imported.
 MODULES = (broken_rules, broken_writing)
 

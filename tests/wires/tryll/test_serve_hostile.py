@@ -18,6 +18,8 @@ from trunkline.wires.tryll.serve import TryllServer
 from trunkline.wires.tryll.serve_connection import HIGH_WATER, Connection
 from trunkline.wires.tryll.serve_session import AGENT_BITS
 
+pytestmark = pytest.mark.slow
+
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
 
