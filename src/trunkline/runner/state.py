@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 
-from trunkline.base import jsontext, paths
+from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.core.faults import AgentBusy, ConfigError
+from trunkline.core.faults import AgentBusy
 from trunkline.store import locks, names
 from trunkline.store.explaining import explained
-from trunkline.store.migrations import NewerDatabase, migrate
+from trunkline.store.private import open_private
 
 #: How long to wait for another process's transaction, which takes milliseconds. Less than a cycle that was told to end
 #: may take to do so.
@@ -58,6 +57,10 @@ class Kept(Value):
     at: float = 0.0
 
 
+#: What it is to people.
+_WHAT = "runner's database"
+
+
 class AgentState:
     """The memory of one agent. Its methods wait for the disk: call them in a thread. Close it when done."""
 
@@ -69,22 +72,7 @@ class AgentState:
         """
         self.path = os.path.join(home, "runner", "agents", f"{names.file_name(agent_id)}.db")
         self._one_at_a_time = threading.Lock()
-        with self._explained():
-            paths.ensure_dir(os.path.dirname(self.path))
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE))
-            self._connection = sqlite3.connect(
-                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = FULL")
-                migrate(self._connection, MIGRATIONS)
-            except NewerDatabase as error:
-                self._connection.close()
-                raise ConfigError(f"The runner's database `{self.path}` is of a newer version: {error}.") from None
-            except BaseException:
-                self._connection.close()
-                raise
+        self._connection = open_private(self.path, _WHAT, MIGRATIONS, busy_seconds=BUSY_SECONDS, any_thread=True)
 
     def close(self) -> None:
         """Let go of it, after what is under way. Idempotent."""
@@ -210,7 +198,7 @@ class AgentState:
         return [Kept(key, jsontext.loads(data), at) for key, data, at in self._rows(sql, *parameters)]
 
     def _explained(self) -> AbstractContextManager[None]:
-        return explained("runner's database", self.path)
+        return explained(_WHAT, self.path)
 
 
 def _blob(text: str) -> bytes:

@@ -22,9 +22,9 @@ from trunkline.base import jsontext, paths
 from trunkline.base.values import Value
 from trunkline.chat.platform import File, Inbound
 from trunkline.core.faults import ConfigError
-from trunkline.store import durable, locks
+from trunkline.store import locks
 from trunkline.store.explaining import explained
-from trunkline.store.migrations import NewerDatabase, migrate
+from trunkline.store.private import open_private
 
 #: For how long a message that is delivered again is recognised. Platforms deliver again what is a day or a few old.
 DEDUP_DAYS = 30
@@ -121,6 +121,10 @@ class Kept(Value):
     """Where the session works; empty: not known."""
 
 
+#: What it is to people.
+_WHAT = "chat database"
+
+
 class ChatStore:
     """The bridge's memory. Belongs to the thread that made it. Close it when done."""
 
@@ -135,10 +139,7 @@ class ChatStore:
         self._after: list[Callable[[], None]] | None = None
         self._since_pruned = 0
         self.path = os.path.abspath(path or os.path.join(paths.state_dir(), "chat.db"))
-        with self._explained():
-            paths.ensure_dir(os.path.dirname(self.path))
-            self._touch()
-            self.connection = self._connect()
+        self.connection = open_private(self.path, _WHAT, MIGRATIONS, busy_seconds=BUSY_SECONDS)
         self._prune()
 
     def note(self, platform: str, item: Inbound) -> Note | None:
@@ -307,37 +308,8 @@ class ChatStore:
             time.time() - DEDUP_DAYS * DAY_SECONDS, _WAITING, _RUNNING,
         )  # fmt: skip
 
-    def _touch(self) -> None:
-        """Make the file private from the beginning; SQLite gives its other files the same permissions."""
-        try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, locks.PRIVATE_FILE))
-        except FileExistsError:
-            return
-        durable.sync_directory(os.path.dirname(self.path))
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
-        try:
-            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-                raise ConfigError(
-                    f"The chat database `{self.path}` cannot have a write-ahead log.",
-                    hint="Put it on a local file system.",
-                )
-            connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection, MIGRATIONS)
-        except NewerDatabase as error:
-            connection.close()
-            raise ConfigError(
-                f"The chat database `{self.path}` was made by a newer version: {error}.",
-                hint="Upgrade Trunkline, or choose another state directory (`TRUNKLINE_HOME`).",
-            ) from None
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
     def _explained(self) -> AbstractContextManager[None]:
-        return explained("chat database", self.path)
+        return explained(_WHAT, self.path)
 
 
 def blob(text: str) -> bytes:

@@ -23,16 +23,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from trunkline.base import jsontext, paths
+from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.core.faults import ConfigError
 from trunkline.runner.chain.caps import DAY_MS, Spent
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import Plan
 from trunkline.runner.chain.wallet import Signed
-from trunkline.store import durable, locks
 from trunkline.store.explaining import explained
-from trunkline.store.migrations import NewerDatabase, migrate
+from trunkline.store.private import open_private
 
 #: How long to wait for other processes: each signs within the lock, which takes milliseconds.
 BUSY_SECONDS = 30.0
@@ -107,6 +105,10 @@ class Row(Value):
     created: int
 
 
+#: What it is to people.
+_WHAT = "wallet's ledger"
+
+
 class Ledger:
     """One wallet's book on one chain. May be used by several threads. Close it when done."""
 
@@ -119,10 +121,7 @@ class Ledger:
         self.path = os.path.abspath(path)
         self._now = now
         self._lock = threading.Lock()
-        with self._explained():
-            paths.ensure_dir(os.path.dirname(self.path))
-            self._touch()
-            self._connection = self._connect()
+        self._connection = open_private(self.path, _WHAT, MIGRATIONS, busy_seconds=BUSY_SECONDS, any_thread=True)
         with self._transaction():
             self._run("DELETE FROM transactions WHERE changed < ? AND told IS state", self.clock() - KEEP_MS)
 
@@ -337,33 +336,8 @@ class Ledger:
                     self._run("ROLLBACK")
                 raise
 
-    def _touch(self) -> None:
-        """Make the file private from the beginning; SQLite gives its other files the same permissions."""
-        try:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, locks.PRIVATE_FILE))
-        except FileExistsError:
-            return
-        durable.sync_directory(os.path.dirname(self.path))
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection, MIGRATIONS)
-        except NewerDatabase as error:
-            connection.close()
-            raise ConfigError(
-                f"The wallet's ledger `{self.path}` was made by a newer version: {error}.",
-                hint="Upgrade Trunkline, or choose another state directory (`TRUNKLINE_HOME`).",
-            ) from None
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
     def _explained(self) -> AbstractContextManager[None]:
-        return explained("wallet's ledger", self.path)
+        return explained(_WHAT, self.path)
 
 
 def _is_alive(pid: int) -> bool:
