@@ -14,6 +14,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -88,19 +89,24 @@ def pytest_sessionstart() -> None:
     # A run in the background, or under nohup, ignores these, and so would every program that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    handed_out_by = os.environ.get(_MARK, "")
     for name in list(os.environ):
         if name in _KEPT_NAMES:
             continue
         if name in _SCRUBBED_NAMES or name.startswith(_SCRUBBED_PREFIXES) or name.endswith(_SCRUBBED_SUFFIXES):
             del os.environ[name]
-    os.environ[_MARK] = uuid.uuid4().hex
+    # A worker's mark begins with that of the process that hands out the tests.
+    os.environ[_MARK] = f"{handed_out_by}{uuid.uuid4().hex}."
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     found = config.stash.setdefault(_leftovers_key, [])
-    if not _has_workers(config):
+    if _has_workers(config):
+        # A worker that crashed ended nothing of what it had started, and told nobody.
+        found += [f"{line}, whose worker crashed" for line in _leftovers(end=True)]
+    else:
         found += _wait_for_leftovers()
     if hasattr(config, "workeroutput"):  # a pytest-xdist worker: the controller tells the story
         config.workeroutput["leftovers"] = found
@@ -154,8 +160,11 @@ def _wait_for_leftovers() -> list[str]:
     return found
 
 
-def _leftovers() -> list[str]:
-    """Processes that carry this run's mark or are our children, on systems that have /proc; none elsewhere."""
+def _leftovers(end: bool = False) -> list[str]:
+    """Processes that carry this run's mark or are our children, on systems that have /proc; none elsewhere.
+
+    With `end` it is about those of workers, and ends them.
+    """
     mark = f"{_MARK}={os.environ[_MARK]}".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -169,10 +178,16 @@ def _leftovers() -> list[str]:
         is_child = int(parent) == os.getpid()
         # The watchdog of `trunkline.base.process` lives as long as the process it watches: us.
         is_our_watchdog = is_child and b"watchdog.py" in command
-        is_suspect = (is_child or mark in environment) and int(entry.name) != os.getpid()
+        if end:
+            is_suspect = any(value.startswith(mark) and value != mark for value in environment)
+        else:
+            is_suspect = (is_child or mark in environment) and int(entry.name) != os.getpid()
         if is_suspect and not is_our_watchdog and state != b"Z":
             test = next((v.removeprefix(_CURRENT_TEST) for v in environment if v.startswith(_CURRENT_TEST)), b"?")
             found.append(
                 f"{entry.name}: {command.decode(errors='replace')}(started by {test.decode(errors='replace')})"
             )
+            if end:
+                with suppress(OSError):
+                    os.kill(int(entry.name), signal.SIGKILL)
     return found

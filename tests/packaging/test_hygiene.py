@@ -73,6 +73,31 @@ def test_a_process_left_behind_fails_the_run_and_names_its_test(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found through /proc")
+def test_what_a_crashed_worker_left_behind_is_named_and_ended(inner: pytest.Pytester) -> None:
+    inner.makepyfile("""
+        import os, subprocess
+
+        def test_that_crashes():
+            child = subprocess.Popen(["sleep", "120"], start_new_session=True)
+            open("child", "w").write(str(child.pid))
+            os.abort()
+    """)
+    result = inner.runpytest_subprocess("-n", "1", "--max-worker-restart", "0")
+    result.stdout.fnmatch_lines(
+        ["*left running*", "*: sleep 120 (started by *test_that_crashes*), whose worker crashed"]
+    )
+    assert not _runs(int((inner.path / "child").read_text()))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return b") Z" not in Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+
+
 def test_secrets_and_settings_of_the_machine_are_out_of_sight(
     inner: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
