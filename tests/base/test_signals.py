@@ -1,10 +1,12 @@
-"""Which signals may be handled."""
+"""Which signals may be handled, and that a wait hears of them."""
 
 from __future__ import annotations
 
+import select
 import signal
+import threading
 
-from trunkline.base.signals import ENDING, handled
+from trunkline.base.signals import ENDING, handled, waking
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:
@@ -15,3 +17,19 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
         assert handled((signal.SIGHUP,)) == ()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_that_another_thread_got_ends_the_wait() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+    try:
+        with waking() as reader:
+            # The system hands a signal to any thread that does not block it. Only the main thread runs handlers.
+            thread = threading.Thread(target=lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+            thread.start()
+            assert select.select([reader], [], [], 10)[0] == [reader]
+            thread.join()
+        assert heard == [signal.SIGUSR1]
+        assert signal.set_wakeup_fd(-1) == -1
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -50,10 +50,13 @@ def pump(child: Child, data: bytes = b"", timeout: float | None = None) -> Gener
 class Pump:
     """The pipes of one child. Use it as a context manager: the pipes are closed at the end.
 
-    The input is closed behind `data`, unless it is `open_input`: then behind the last `send`, by `close_input`.
+    The input is closed behind `data`, unless it is `open_input`: then behind the last `send`, by `close_input`. When
+    there is something to read from `wake_up`, it is read, and a wait ends: see `signals.waking`.
     """
 
-    def __init__(self, child: Child, data: bytes = b"", *, open_input: bool = False) -> None:
+    def __init__(
+        self, child: Child, data: bytes = b"", *, open_input: bool = False, wake_up: int | None = None
+    ) -> None:
         self._child = child
         self._unwritten = memoryview(data)
         self._poller = select.poll()
@@ -67,6 +70,9 @@ class Pump:
         if self._waker is not None:
             os.set_blocking(self._waker[1], False)
             self._poller.register(self._waker[0], select.POLLIN)
+        self._wake_up = wake_up
+        if wake_up is not None:
+            self._poller.register(wake_up, select.POLLIN)
         self._watch(child.stdout, "stdout")
         self._watch(child.stderr, "stderr")
         # Also of one that has ended, which is then told at once.
@@ -137,6 +143,8 @@ class Pump:
         elif self._waker is not None and fd == self._waker[0]:
             os.read(fd, CHUNK_BYTES)
             self._write()
+        elif fd == self._wake_up:
+            os.read(fd, CHUNK_BYTES)
 
     def last_look(self) -> list[Chunk]:
         """What lies in the pipes when their time is over."""

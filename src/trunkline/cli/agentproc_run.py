@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
-from trunkline.base.signals import handled
+from trunkline.base.signals import handled, waking
 from trunkline.base.writing import Unread, write_all
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import profile_cache
@@ -75,7 +75,9 @@ def main(arguments: list[str]) -> NoReturn:
         sys.exit(EXIT_USAGE)
     for warning in (*profile.warnings, *_odd_session(profile, turn.session_id)):
         _complain(f"warning: {warning}")
-    sys.exit(_Command(profile, turn, as_json=options.json, verbose=options.verbose).run())
+    with waking() as wake_up:
+        code = _Command(profile, turn, as_json=options.json, verbose=options.verbose, wake_up=wake_up).run()
+    sys.exit(code)
 
 
 def _odd_session(profile: Profile, session_id: str) -> Iterator[str]:
@@ -91,10 +93,10 @@ class _Command:
     signal: when the agent is being ended, a reader that does not read is given up.
     """
 
-    def __init__(self, profile: Profile, turn: Turn, *, as_json: bool, verbose: bool) -> None:
+    def __init__(self, profile: Profile, turn: Turn, *, as_json: bool, verbose: bool, wake_up: int) -> None:
         self._profile = profile
         self._turn = turn
-        self._run = Run(profile, turn, hear=self._hear, log=self._log)
+        self._run = Run(profile, turn, hear=self._hear, log=self._log, wake_up=wake_up)
         self._as_json = as_json
         self._verbose = verbose
         self._is_terminal = sys.stdout.isatty()

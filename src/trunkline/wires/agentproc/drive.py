@@ -81,17 +81,19 @@ class Run:
         hear: Callable[[Said], None] = lambda said: None,
         log: Callable[[bytes], None] = lambda data: None,
         environ: Mapping[str, str] | None = None,
+        wake_up: int | None = None,
     ) -> None:
         """`hear` is told partials, session ids, the first error, permission requests and oddities.
 
         `environ` is what the agent's environment is made of; ours unless given.
 
-        `log` gets what the agent writes to its standard error, as it comes.
+        `log` gets what the agent writes to its standard error, as it comes. `wake_up` is for signals: see `Pump`.
         """
         self._profile = profile
         self._turn = turn
         self._hear = hear
         self._log = log
+        self._wake_up = wake_up
         self._environ = own_environ() if environ is None else environ
         self._reply = Reply(
             streaming=profile.streaming and turn.streaming,
@@ -130,7 +132,8 @@ class Run:
         except SpawnError as error:
             code = EXIT_NOT_FOUND if error.reason in ("not-found", "bad-interpreter") else EXIT_NOT_RUNNABLE
             return self._outcome(code, self._not_started(error))
-        with child, Pump(child, prepared.stdin or b"", open_input=prepared.interactive) as pump:
+        text = prepared.stdin or b""
+        with child, Pump(child, text, open_input=prepared.interactive, wake_up=self._wake_up) as pump:
             try:
                 self._begin(child, pump)
                 self._listen(pump)
