@@ -7,7 +7,8 @@
 BIN := .venv/bin
 WORKERS ?= auto
 # By file, so that what a file builds for its tests is built once.
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile
+# A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
 CODE := $(wildcard src tests bench scripts)
 # Quick enough to run before every commit: no building, no fuzzing, no browser, no processes whose lives are watched.
 QUICK := not slow and not process and not wheel and not fuzz and not browser
