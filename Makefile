@@ -9,7 +9,7 @@ WORKERS ?= auto
 # By file, so that what a file builds for its tests is built once.
 # A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
-CODE := $(wildcard src tests bench scripts)
+CODE := $(wildcard src tests bench scripts examples)
 # Quick enough to run before every commit: no building, no fuzzing, no browser, no processes whose lives are watched.
 QUICK := not slow and not process and not wheel and not fuzz and not browser
 BOOTSTRAP = python=$$(sh scripts/find-python) && "$$python" scripts/bootstrap.py
@@ -24,7 +24,7 @@ test: lint ## set up what the tests need, and run every check and test, with cov
 	@$(PYTEST) --cov --cov-report=term:skip-covered
 
 check: lint ## the quick part of `make test`, in less than 90 s
-	@$(PYTEST) -m "$(QUICK)"
+	@$(PYTEST) -m "$(QUICK)" --hypothesis-profile quick
 
 fmt: test-environment ## format the code and repair what ruff can repair
 	@$(BIN)/ruff check --fix $(CODE)
@@ -36,9 +36,10 @@ bench: test-environment ## measure every figure, each with its control
 	    env -u PYTHONUNBUFFERED -u PYTHONDONTWRITEBYTECODE $(BIN)/python "$$script" || exit 1; \
 	done
 
-fuzz: test-environment ## a million mutated inputs for each codec
+fuzz: test-environment ## a million mutated inputs for each codec, and a minute of attacks on a server
 	@$(BIN)/python -m tests.fuzz.jsonstream_codec --runs 1000000
 	@$(BIN)/python -m tests.fuzz.tryll_codec --runs 1000000
+	@$(BIN)/python -m tests.fuzz.tryll_server --seconds 60
 
 clean: ## remove all that the verbs made, .venv included
 	rm -rf .venv .venv.lock .cache .hypothesis .coverage .coverage.* build dist

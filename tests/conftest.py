@@ -24,6 +24,8 @@ from hypothesis import settings
 
 # No deadline per example: on a busy machine it measures the neighbours.
 settings.register_profile("trunkline", deadline=None, print_blob=True)
+# For `make check`.
+settings.register_profile("quick", settings.get_profile("trunkline"), max_examples=25)
 settings.load_profile("trunkline")
 
 # What could reach a real account or change what a program under test does.

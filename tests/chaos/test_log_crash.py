@@ -140,6 +140,7 @@ def _records(log: EventLog) -> list[Envelope]:
     return found
 
 
+@pytest.mark.slow
 def test_a_log_with_any_bit_flipped_gives_no_wrong_record(store: FileStore, tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "s.log"
     header = whole.index(b"\n") + 1
@@ -182,6 +183,7 @@ def _check_damaged(log: EventLog, originals: dict[int, Envelope]) -> None:
     assert log.restore().seq == len(seen)
 
 
+@pytest.mark.slow
 def test_a_log_with_damage_all_over_gives_no_wrong_record(store: FileStore, tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "s.log"
     header = whole.index(b"\n") + 1

@@ -300,6 +300,7 @@ def explore(make: Callable[[Policy], Turns], messages: int, depth: int | None = 
     return len(seen)
 
 
+@pytest.mark.slow
 def test_no_interleaving_of_one_message_breaks_a_promise_however_long() -> None:
     assert explore(Turns, messages=1) > 1_000
 

@@ -89,12 +89,14 @@ def feed(decoder: Decoder, events: list[dict[str, Any]]) -> None:
         assert complete
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(anthropic_events, max_size=6))
 def test_anthropic_s_decoder_takes_anything(events: list[dict[str, Any]]) -> None:
     feed(AnthropicDecoder(), events)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(openai_events, max_size=6))
 def test_openai_s_decoder_takes_anything(events: list[dict[str, Any]]) -> None:

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+# Each runs a pytest of its own.
+pytestmark = pytest.mark.process
+
 CONFTEST = (Path(__file__).parent.parent / "conftest.py").read_text(encoding="utf-8")
 NEEDS_A_THING = """
     from conftest import require
@@ -59,7 +62,6 @@ def test_a_present_component_lets_the_test_run(inner: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*could not be had*")
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found through /proc")
 @pytest.mark.parametrize("leaves", [LEAVES_A_CHILD, LEAVES_A_DAEMON], ids=["child", "daemon"])
 @pytest.mark.parametrize("options", [[], ["-n", "1"]], ids=["alone", "in-a-worker"])
@@ -73,7 +75,6 @@ def test_a_process_left_behind_fails_the_run_and_names_its_test(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found through /proc")
 def test_what_a_crashed_worker_left_behind_is_named_and_ended(inner: pytest.Pytester) -> None:
     inner.makepyfile("""
