@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from trunkline.base import jsontext
-from trunkline.cli import conform_agentproc, conform_run, conform_sns
+from trunkline.cli import conform_agentproc, conform_run, conform_sns, conform_tryll
 from trunkline.cli.conform_run import DEFAULT_JOBS
 
 #: Patience with a model that is asked to do something.
@@ -27,6 +27,7 @@ def command() -> None:
 
 command.add_command(conform_agentproc.command)
 command.add_command(conform_sns.command)
+command.add_command(conform_tryll.command)
 
 
 @command.command("jsonstream", short_help="Put a program that speaks the JSON stream to the test.")

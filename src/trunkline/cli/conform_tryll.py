@@ -1,0 +1,117 @@
+"""`trunkline conform tryll HOST:PORT ...`: put anybody's Tryll server to the test, as a client meets it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trunkline.cli import conform_run, serving
+from trunkline.core.faults import ConfigError
+
+if TYPE_CHECKING:
+    from trunkline.conform.kit import Check
+    from trunkline.conform.tryll.stage import Target
+
+#: How long a server may take for one answer, or for the next frame of it.
+DEFAULT_TIMEOUT = 10.0
+
+TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its value
+
+_EXAMPLE = "trunkline conform tryll 127.0.0.1:9100"
+_HOSTILE = "The kit opens about 190 connections to `{host}`, and many of them send what is broken or hostile."
+
+
+@click.command("tryll", short_help="Put a Tryll server to the test.")
+@click.argument("address", required=False, metavar="HOST:PORT")
+@click.option("--model", default="", metavar="NAME",
+              help="Play long turns with this model, which the server has, on its real engine.")  # fmt: skip
+@click.option("--no-mock", is_flag=True, help="Leave out what needs the documented Mock engine.")
+@click.option("--storage-root", type=click.Path(exists=True, file_okay=False), metavar="DIR",
+              help="The server's storage folder: the kit puts files there, and removes them again.")  # fmt: skip
+@click.option("--yes", is_flag=True, help="Do this to a server that is not on this machine.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Only checks whose id matches, such as `tryll.turn.*`.")
+@click.option("--list", "list_only", is_flag=True, help="List the checks; run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the conversations included.")
+@click.option("--report", "reports", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+              help="Also write a report; FILE ends in .json or .md.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Exit with 1 for a SHOULD that did not pass, too.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+              metavar="SECONDS", help="How long the server may take for one answer.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), default=conform_run.DEFAULT_JOBS, show_default=True, metavar="N",
+              help="Checks that run at the same time.")  # fmt: skip
+def command(
+    address: str | None,
+    model: str,
+    no_mock: bool,
+    storage_root: str | None,
+    yes: bool,
+    only: tuple[str, ...],
+    list_only: bool,
+    as_json: bool,
+    reports: tuple[Path, ...],
+    strict: bool,
+    timeout: float,
+    jobs: int,
+) -> None:
+    """Put a Tryll server to the test, as a client meets it.
+
+    Most checks need no model. Turns that take a while, and nodes that think, are played on the server's Mock engine;
+    a server that has none, or another one, gets --no-mock, and --model if it has a model to play with. --storage-root
+    adds the checks that need files. A server with a token wants it in TRUNKLINE_TRYLL_TOKEN.
+
+    \b
+    trunkline conform tryll 127.0.0.1:9100
+    trunkline conform tryll 127.0.0.1:9100 --no-mock --model smollm2-135m --only 'tryll.turn.*'
+    """
+    from trunkline.conform.tryll.catalogue import SUITE
+    from trunkline.conform.tryll.stage import Stage
+    from trunkline.wires.tryll.messages import PROTOCOL_VERSION
+
+    checks = SUITE.select(only)
+    if conform_run.is_list(checks, only, list_only, as_json):
+        return
+    writers = conform_run.writers(reports)
+    target = _target(address, model, no_mock, storage_root, timeout, yes)
+    chosen = _playable(checks, target)
+    about = conform_run.About("tryll", str(PROTOCOL_VERSION), (target.address,), {})
+    report = conform_run.run(SUITE, chosen, lambda name: Stage(target, name), jobs, about)
+    if target.token:
+        report.redactor.learn([target.token])
+    conform_run.finish(report, writers, as_json, strict)
+
+
+def _target(
+    address: str | None, model: str, no_mock: bool, storage_root: str | None, timeout: float, yes: bool
+) -> Target:
+    from trunkline.conform.tryll.stage import Target
+    from trunkline.wires.tryll.messages import InferenceEngine
+
+    if not address:
+        raise click.UsageError(f"Name the address of the server: {_EXAMPLE}")
+    try:
+        host, port = serving.address(address, public=True)
+    except ConfigError:
+        raise click.UsageError(f"The address of a server is `HOST:PORT`, not `{address}`.") from None
+    try:
+        serving.address(address, public=yes)
+    except ConfigError:
+        raise click.UsageError(f"{_HOSTILE.format(host=host)} Say `--yes` if that is all right there.") from None
+    engine = InferenceEngine.LLAMA_CPP if model else InferenceEngine.MOCK
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    return Target(host, port, timeout, token, model, engine, storage_root, not no_mock)
+
+
+def _playable(checks: Sequence[Check], target: Target) -> Sequence[Check]:
+    from trunkline.conform.tryll.suite import playable
+
+    chosen = playable(checks, target.has)
+    if not chosen:
+        raise click.UsageError(
+            "These checks need more than was given: the Mock engine (without `--no-mock`), a model (`--model`), or "
+            "the storage folder (`--storage-root`)."
+        )
+    return chosen

@@ -1,0 +1,1 @@
+"""Checks of anybody's Tryll server: frames, sessions, agents and their turns, storages, models."""

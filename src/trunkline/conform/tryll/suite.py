@@ -1,0 +1,121 @@
+"""The suite that the checks of Tryll servers register with, and the words that they judge in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trunkline.base import jsontext
+from trunkline.conform.kit import Broken, Check, Scene, Suite, Tier
+from trunkline.conform.tryll.link import Link, Turn
+from trunkline.conform.tryll.stage import Need, Stage
+from trunkline.wires.tryll import messages as m
+
+#: What a check needs besides a server, by its id.
+NEEDS: dict[str, frozenset[Need]] = {}
+
+#: An id that no server has given out.
+NOBODY = 2**62
+#: What the agents of the kit say, where they say the same each time.
+LINE = "A line of the kit."
+
+
+async def tour(stage: Stage) -> None:
+    """An ordinary session, and requests that are refused, for the judges."""
+    link = await stage.session()
+    agent = await link.agent(canned("say", LINE))
+    await link.say(agent, "hello")
+    await link.say(agent, "")
+    await link.refused(m.SendMessageRequest(0, agent + 1, "hello"), 3001, why="to nobody")
+    await link.ask(m.DestroyAgentRequest(0, agent), m.Ack)
+
+
+SUITE: Suite[Stage] = Suite(tour)
+SUITE.gate = "tryll.session.ready"
+
+
+def check(id: str, tier: Tier, section: str, *needs: Need) -> Callable[[Scene[Stage]], Scene[Stage]]:
+    """Decorator: an active check, and what it needs besides a server."""
+    NEEDS[id] = frozenset(needs)
+    return SUITE.check(id, tier, section)
+
+
+def playable(checks: Sequence[Check], has: frozenset[Need]) -> list[Check]:
+    """Those checks for which there is all that they need."""
+    return [check for check in checks if NEEDS.get(check.id, frozenset()) <= has]
+
+
+def canned(name: str, *lines: str, storage: str | None = None, exit: str | None = None) -> m.NodeDescription:
+    """A node that answers with its lines, one after the other. It needs no model."""
+    return m.NodeDescription(name, m.CannedResponseParams(storage, lines, default_exit=exit))
+
+
+def guard(name: str, pattern: str, triggered: str | None = None, passed: str | None = None) -> m.NodeDescription:
+    """A node that looks for a pattern."""
+    return m.NodeDescription(name, m.HumanMessageGuardrailParams(None, (pattern,), triggered, passed))
+
+
+def same(what: str, found: object, wanted: object) -> None:
+    """Two things are the same.
+
+    Raises:
+        Broken: they are not.
+    """
+    if found != wanted:
+        raise Broken(f"{what} is {_short(found)}, not {_short(wanted)}")
+
+
+def holds(condition: bool, problem: str) -> None:
+    """Something is so.
+
+    Raises:
+        Broken: it is not.
+    """
+    if not condition:
+        raise Broken(problem)
+
+
+def ended_well(turn: Turn, status: int = m.TurnStatus.SUCCESS) -> Turn:
+    """A turn has one final text, the last, and the status that it should have.
+
+    Raises:
+        Broken: it has not.
+    """
+    finals = [answer.is_final for answer in turn.answers]
+    if finals.count(True) != 1 or not finals[-1]:
+        raise Broken(f"of {len(finals)} frames of text {finals.count(True)} are final; one must be, the last")
+    same("the status of the turn", turn.complete.status, status)
+    return turn
+
+
+async def usable(link: Link, why: str) -> None:
+    """The session still answers: a message to nobody is refused, in whatever words.
+
+    Raises:
+        Broken: it does not.
+    """
+    request = m.SendMessageRequest(link.next_id(), NOBODY, "hello")
+    await link.send(request)
+    try:
+        await link.answer(request.request_id, "SendMessageRequest")
+    except Broken as problem:
+        raise Broken(f"after {why} the session is not usable any more: {problem}") from None
+
+
+def diagnosed(turn: Turn) -> dict[str, object]:
+    """The diagnostics of a turn.
+
+    Raises:
+        Broken: they are no JSON object.
+    """
+    try:
+        found = jsontext.loads(turn.complete.debug_info.encode())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Broken(f"`debug_info` is no JSON object: {turn.complete.debug_info[:160]!a}")
+    return found
+
+
+def _short(value: object) -> str:
+    text = f"{value!a}"
+    return text if len(text) <= 200 else f"{text[:160]}... ({len(text)} characters)"

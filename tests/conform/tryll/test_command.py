@@ -1,0 +1,140 @@
+"""`trunkline conform tryll` as people and programs call it, against a server on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.conform.tryll.place import serving
+from trunkline.cli.conform_tryll import command
+from trunkline.conform.tryll.catalogue import SUITE
+
+
+def conform(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments)
+
+
+@contextmanager
+def beside(folder: Path, **settings: Any) -> Iterator[str]:
+    """The address of a server in a thread of its own, for a command that has an event loop itself."""
+    places: list[str] = []
+    ready = threading.Event()
+    ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def work() -> None:
+        async with serving(folder, **settings) as server:
+            places.append(f"{server.host}:{server.port}")
+            end = asyncio.Event()
+            ends.append((asyncio.get_running_loop(), end))
+            ready.set()
+            await end.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    try:
+        assert ready.wait(20)
+        yield places[0]
+    finally:
+        for loop, end in ends:
+            loop.call_soon_threadsafe(end.set)
+        thread.join(20)
+
+
+def test_a_server_is_certified_and_told_of(tmp_path: Path) -> None:
+    report = tmp_path / "report.md"
+    with beside(tmp_path) as address:
+        done = conform(address, "--only", "tryll.agent.*", "--only", "tryll.wire.*", "--json", "--report", str(report))
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.stdout)
+    assert data["conforms"] is True
+    assert data["wire"] == "tryll"
+    assert data["protocol_version"] == "2"
+    assert data["target"]["argv"] == [address]
+    assert {each["result"] for each in data["results"]} == {"passed"}
+    lines = [line for each in data["conversations"] for line in each["lines"]]
+    assert {"client", "server"} <= {line["from"] for line in lines}
+    assert any(line["line"].startswith("SessionReady(") for line in lines)
+    assert "`>` is the client, `<` the server" in report.read_text()
+
+
+def test_a_token_is_used_and_never_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with beside(tmp_path, token="s3cret-of-theirs") as address:
+        assert conform(address, "--only", "tryll.session.configure").exit_code == 1
+        monkeypatch.setenv("TRUNKLINE_TRYLL_TOKEN", "s3cret-of-theirs")
+        done = conform(address, "--only", "tryll.session.*", "--only", "tryll.verify.older", "--json")
+    assert done.exit_code == 0, done.output
+    assert "s3cret" not in done.output
+
+
+def test_files_are_put_into_the_storage_folder_and_removed_again(tmp_path: Path) -> None:
+    with beside(tmp_path) as address:
+        done = conform(address, "--only", "tryll.storage.*", "--storage-root", str(tmp_path / "root"))
+    assert done.exit_code == 0, done.output
+    assert "tryll.storage.files" in done.stdout
+    assert list((tmp_path / "root").iterdir()) == []
+
+
+def test_without_the_mock_engine_its_checks_are_left_out(tmp_path: Path) -> None:
+    with beside(tmp_path) as address:
+        done = conform(address, "--no-mock", "--only", "tryll.turn.*")
+    assert done.exit_code == 0, done.output
+    assert "tryll.turn.canned" in done.stdout
+    assert "tryll.turn.busy" not in done.stdout
+    assert "conforms, as far as checked" in done.stdout
+
+
+def test_what_is_no_tryll_server_does_not_conform(tmp_path: Path) -> None:
+    """One that takes connections and says nothing of use: the first check fails, and no other is tried."""
+
+    async def work() -> tuple[int, str]:
+        async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(greet, "127.0.0.1", 0)
+        address = "{}:{}".format(*server.sockets[0].getsockname())
+        done = await asyncio.to_thread(conform, address, "--only", "tryll.agent.*")
+        server.close()
+        return done.exit_code, done.stdout
+
+    code, told = asyncio.run(work())
+    assert code == 1
+    assert "`tryll.session.ready` failed" in told
+
+
+def test_what_cannot_be_reached_is_wrong_usage(unused_tcp_port: int) -> None:
+    done = conform(f"127.0.0.1:{unused_tcp_port}", "--only", "tryll.session.ready")
+    assert done.exit_code == 2
+    told = " ".join(done.output.split())
+    assert "cannot be reached: Connection refused. Is a Tryll server running there?" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "Name the address of the server"),
+        (("localhost",), "The address of a server is `HOST:PORT`"),
+        (("127.0.0.1:99999",), "The address of a server is `HOST:PORT`"),
+        (("192.0.2.1:9100",), "Say `--yes`"),
+        (("127.0.0.1:1", "--no-mock", "--only", "tryll.node.tools"), "need more than was given"),
+        (("127.0.0.1:1", "--only", "tryll.storage.files"), "`--storage-root`"),
+        (("127.0.0.1:1", "--only", "no.*"), "No check matches"),
+    ],
+)
+def test_what_is_wrong_with_the_command_line_is_told(arguments: tuple[str, ...], told: str) -> None:
+    done = conform(*arguments)
+    assert done.exit_code == 2
+    assert told in " ".join(done.output.split())
+
+
+def test_the_checks_can_be_listed_without_a_server() -> None:
+    listed = json.loads(conform("--list", "--json").stdout)
+    assert [each["id"] for each in listed] == list(SUITE.checks)

@@ -1,0 +1,102 @@
+"""The kit against our server, and against servers with one bad habit each: the right checks notice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.conform.tryll import broken_nodes, broken_turns, broken_wire
+from tests.conform.tryll.bent import Habit, bent
+from tests.conform.tryll.habits import HABITS
+from tests.conform.tryll.place import serving
+from tests.support.tryll_process import tryll_process
+from tests.support.tryll_served import Served
+from trunkline.cli.conform_tryll import command
+from trunkline.conform.kit import Result
+from trunkline.conform.record import Record
+from trunkline.conform.tryll.catalogue import SUITE
+from trunkline.conform.tryll.stage import Stage, Target
+from trunkline.conform.tryll.suite import NEEDS, playable
+
+pytestmark = pytest.mark.slow
+
+#: Those that registered their habits by being imported.
+MODULES = (broken_nodes, broken_turns, broken_wire)
+#: Habits that are put to the test at the same time: they mostly wait.
+BESIDE = 6
+#: How long one of them may keep a check waiting.
+HABIT_SECONDS = 1.0
+
+
+async def run(target: Target, patterns: Sequence[str] = ()) -> tuple[list[Result], list[Record]]:
+    checks = playable(SUITE.select(patterns), target.has)
+    return await SUITE.run(checks, lambda name: Stage(target, name), jobs=8)
+
+
+def target_of(server: Served, folder: Path, timeout: float = 10.0) -> Target:
+    return Target(server.host, server.port, timeout, root=str(folder / "root"))
+
+
+async def test_our_server_passes_every_must_and_should(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        results, records = await run(target_of(server, tmp_path))
+    wrong = [each for each in results if each.verdict != "passed" and each.check.tier != "MAY"]
+    assert [(each.check.id, each.verdict, each.reason) for each in wrong] == []
+    assert [each.check.id for each in results] == list(SUITE.checks)
+    assert not any((tmp_path / "root").iterdir()), "the kit left files in the storage folder"
+    assert all(record.export()["lines"] for record in records)
+
+
+@pytest.mark.timeout(120)
+async def test_a_bad_habit_fails_its_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SUITE, "gate", None)
+    slots = asyncio.Semaphore(BESIDE)
+
+    async def problems(name: str, server: Served) -> list[str]:
+        habit = HABITS[name]()
+        async with slots, bent(habit, server.host, server.port) as (host, port):
+            target = Target(host, port, HABIT_SECONDS, root=str(tmp_path / "root"))
+            results, _ = await run(target, habit.fails)
+        missing = set(habit.fails) - {each.check.id for each in results}
+        spared = [each for each in results if each.verdict != "failed"]
+        return [f"{name}: {check} was not run" for check in missing] + [
+            f"{name}: {each.check.id} {each.verdict} {each.reason}" for each in spared
+        ]
+
+    async with serving(tmp_path) as server:
+        found = await asyncio.gather(*(problems(name, server) for name in HABITS))
+    assert [problem for each in found for problem in each] == []
+
+
+@pytest.mark.process
+def test_the_server_of_the_command_passes_on_its_real_socket(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    with tryll_process("--storage-root", str(root)) as server:
+        done = CliRunner().invoke(
+            command, (f"127.0.0.1:{server.port}", "--storage-root", str(root), "--strict", "--jobs", "8")
+        )
+        assert done.exit_code == 0, done.output
+        assert "· conforms ·" in done.output
+    assert "".join(server.said) == ""
+
+
+async def test_a_way_that_bends_nothing_changes_nothing(tmp_path: Path) -> None:
+    """The habits fail for what they do, and not for the way they come."""
+    async with serving(tmp_path) as server, bent(Habit(()), server.host, server.port) as (host, port):
+        results, _ = await run(Target(host, port, root=str(tmp_path / "root")))
+    wrong = [each for each in results if each.verdict != "passed" and each.check.tier != "MAY"]
+    assert [(each.check.id, each.verdict, each.reason) for each in wrong] == []
+
+
+def test_every_check_is_failed_by_some_habit() -> None:
+    failed = {check for make in HABITS.values() for check in make().fails}
+    assert sorted(set(SUITE.checks) - failed) == []
+
+
+def test_what_checks_need_is_told_of_checks_that_exist() -> None:
+    assert set(NEEDS) <= set(SUITE.checks)
