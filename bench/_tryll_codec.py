@@ -1,27 +1,17 @@
 """The frames of a Tryll turn: written, and read with every byte verified; against the code that `flatc` generates.
 
-    python bench/tryll_codec.py [--quick | --long] [--json]
-
 The control builds and reads each frame as its documentation shows, with the `flatbuffers` runtime. It verifies nothing:
-ours does, and is measured doing so. Frames are read as the other side's builder makes them. Exit codes: 0 when every
-goal is met by the median, 1 when one is missed, 2 for wrong usage. See bench/README.md.
+ours does, and is measured doing so. Frames are read as the other side's builder makes them.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-# Run as a script, Python looks for modules beside it, and not where `bench` is.
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from bench._command import Progress, run
 from bench._measure import Goal, Row, Taken, interleaved, rate_row
 
 from trunkline.wires.tryll.codec import decode, encode
@@ -58,26 +48,8 @@ EVENT = NodeEvent(
 TURN: tuple[Message, ...] = (SEND, *[ANSWER] * 16, LAST, EVENT, COMPLETE)
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How much is measured."""
-
-    frames: int
-    """Frames in one measurement."""
-    rounds: int
-    judged: bool = True
-
-
-SIZES = {
-    "normal": Sizes(2000, 31),
-    "quick": Sizes(1000, 11),
-    "long": Sizes(5000, 61),
-    "tiny": Sizes(40, 1, judged=False),
-}
-
-
-def measure(sizes: Sizes, progress: Progress) -> list[Row]:
-    """All rows."""
+def codec_rows(frames: int, rounds: int) -> list[Row]:
+    """All rows: so many frames in one measurement."""
     rows = []
     for name, messages, goal in (
         ("a turn", TURN, ENCODE_GOAL),
@@ -87,25 +59,23 @@ def measure(sizes: Sizes, progress: Progress) -> list[Row]:
         # Nearly all of it is text that has to be encoded piece by piece.
         ("NodeEvent", (EVENT,), None),
     ):
-        progress(f"{name}, written")
-        rows.append(row(f"encode {name}", messages, sizes, encode, theirs_build, goal))
-        progress(f"{name}, read")
         payloads = [theirs_build(message) for message in messages]
-        rows.append(row(f"verify and decode {name}", payloads, sizes, decode, theirs_read, DECODE_GOAL))
+        rows.append(_row(f"encode {name}", messages, frames, rounds, encode, theirs_build, goal))
+        rows.append(_row(f"verify and decode {name}", payloads, frames, rounds, decode, theirs_read, DECODE_GOAL))
     return rows
 
 
-def row(
+def _row(
     name: str,
     given: Sequence[Any],
-    sizes: Sizes,
+    frames: int,
+    rounds: int,
     ours: Callable[[Any], Any],
     theirs: Callable[[Any], Any],
     goal: Goal | None,
 ) -> Row:
-    """One figure."""
-    items = (list(given) * (sizes.frames // len(given) + 1))[: sizes.frames]
-    pairs = interleaved(sizes.rounds, partial(timed, ours, items), partial(timed, theirs, items))
+    items = (list(given) * (frames // len(given) + 1))[:frames]
+    pairs = interleaved(rounds, partial(timed, ours, items), partial(timed, theirs, items))
     return rate_row(name, len(items), pairs, CONTROL, goal=goal)
 
 
@@ -229,12 +199,3 @@ READERS: dict[int, tuple[Any, Callable[[Any], tuple[Any, ...]]]] = {
     8: (generated.TurnComplete, read_complete),
     26: (generated.NodeEvent, read_event),
 }
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Measure as the command line says."""
-    return run("The codec of the Tryll wire, against the code that `flatc` generates.", SIZES, measure, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The benchmark of the Tryll server runs, and every row has the control and the goal that it was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench._measure import clean_environment
+
+from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+CODEC = [
+    ("a turn", "CPU >= 40"),
+    ("SendMessageRequest", "CPU >= 40"),
+    ("AnswerText", "CPU >= 40"),
+    ("TurnComplete", "CPU >= 40"),
+    ("NodeEvent", None),
+]
+IDLE = "memory of an idle connection of 500"
+PROMISED = [
+    *(row for name, goal in CODEC for row in ((f"encode {name}", "generated code", goal),
+                                              (f"verify and decode {name}", "generated code", "CPU >= 6"))),
+    ("the wire alone", "asyncio echo", "CPU >= 0.3"),
+    *([("the wire alone", "C++ epoll echo", None)] if shutil.which("g++") or shutil.which("c++") else []),
+    ("whole turns on Mock", "the wire alone", "CPU >= 0.1"),
+    ("turns of 1,000 agents in one session", "of 512 in 16 sessions", None),
+    ("making agent 1,000 of a session", "agent 50", None),
+    (IDLE, "3 KiB", "wall <= 1"),
+    (IDLE, "asyncio echo", None),
+    (f"{IDLE}, configured", "asyncio echo", None),
+    ("first AnswerText", "xllamacpp", "wall >= 0.95"),
+    ("tokens", "xllamacpp", "wall >= 0.95"),
+    ("first AnswerText of turn 2, 30 words before it", "turn 1", "wall >= 10"),
+]  # fmt: skip
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+def test_every_row_is_measured_against_its_control(tmp_path: Path) -> None:
+    model_path()
+    shared = {"HOME": os.environ["HOME"], "XDG_CACHE_HOME": os.path.dirname(SHARED_CACHE)}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "tryll.py"), "--tiny", "--json"],
+        cwd=tmp_path, env=clean_environment(TMPDIR=str(tmp_path)) | shared,
+        capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    assert [(row["name"], row["control_name"], row["goal"]) for row in rows] == PROMISED
+    assert all(row["subject"]["median"] > 0 and row["control"]["median"] > 0 for row in rows)
