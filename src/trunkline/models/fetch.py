@@ -11,12 +11,13 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from trunkline.base import paths
+from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError
-from trunkline.models import catalog, fetch_http, fetch_index
-from trunkline.models.catalog import Entry, File, Part
+from trunkline.models import catalog, fetch_files, fetch_http, fetch_index
+from trunkline.models.catalog import Entry, File, Packaged, Part
 from trunkline.models.fetch_http import Broken
 from trunkline.models.fetch_index import Link, Places, shown
 
@@ -30,8 +31,6 @@ Report = Callable[[str, int, int], None]
 
 #: How often a pull looks whether another one of the same model is over.
 LOCK_POLL_SECONDS = 0.2
-#: What is copied or hashed at once.
-CHUNK_BYTES = 1024 * 1024
 #: Room on the disk beyond the model itself: a wheel that is being read, and some air.
 SPARE_BYTES = 256 * 1024 * 1024
 
@@ -52,6 +51,8 @@ async def pull(entry: Entry, report: Report | None = None, given: Sequence[str] 
         PullFailed: it cannot be had.
         OSError: it cannot be written.
     """
+    if entry.packaged is not None:
+        return await _in_thread(_checked, entry.name, entry.packaged)
     if (path := catalog.installed(entry.name)) is not None:
         return path
     paths.ensure_dir(catalog.models_dir())
@@ -67,14 +68,19 @@ async def remove(entry: Entry) -> bool:
     """Take a model from the cache, and what a broken pull left of it. Says whether there was anything.
 
     Raises:
-        PullFailed: it is being pulled.
+        PullFailed: it is being pulled, or came with a package.
         OSError: it cannot be removed.
     """
+    if entry.packaged is not None and entry.packaged.path() is not None:
+        package = entry.packaged.package
+        raise PullFailed(
+            f"`{entry.name}` is a part of the package `{package}`.", hint=f"`pip uninstall {package}` removes it."
+        )
     if not (_is_there(catalog.place(entry)) or partial(entry)):
         return False
     async with _held(entry, None):
-        await _in_thread(_remove, catalog.place(entry))
-        await _in_thread(_remove, _stage(entry))
+        await _in_thread(fetch_files.remove, catalog.place(entry))
+        await _in_thread(fetch_files.remove, _stage(entry))
     return True
 
 
@@ -97,8 +103,12 @@ class _Pull:
         self.stage = _stage(entry)
         self.places = fetch_index.places()
         self.client: httpx.AsyncClient | None = None
-        # Bytes of the wheels that are done with.
+        # Bytes of the wheels that are done with, and which those are.
         self.fetched = 0
+        self.counted: set[str] = set()
+        # Wheels that hold more than one part: their hashes, and where they are kept until all are taken.
+        self.shared = _shared(entry)
+        self.kept: dict[str, str] = {}
         # Why finished files that were given are not the ones.
         self.refused: list[str] = []
 
@@ -111,7 +121,9 @@ class _Pull:
         finally:
             if self.client is not None:
                 await self.client.aclose()
-        await _in_thread(_publish, self.stage, catalog.place(self.entry), [file.name for file in self.entry.files])
+        await _in_thread(
+            fetch_files.publish, self.stage, catalog.place(self.entry), [file.name for file in self.entry.files]
+        )
 
     def _see_to_room(self) -> None:
         import shutil
@@ -127,13 +139,13 @@ class _Pull:
 
     async def _build(self, file: File) -> None:
         path = os.path.join(self.stage, file.name)
-        if not await _in_thread(_take_whole, file, path, self.given, self.refused):
-            done = _parts_done(file, path)
-            self.fetched += sum(part.wheel_size for part in file.parts[:done])
+        if not await _in_thread(fetch_files.take_whole, file, path, self.given, self.refused):
+            done = fetch_files.parts_done(file, path)
+            self._count(file.parts[:done])
             for part in file.parts[done:]:
                 await self._add(part, path)
         self._say("checking")
-        digest = await _in_thread(_sha256, path)
+        digest = await _in_thread(fetch_files.sha256, path)
         if digest != file.sha256:
             os.remove(path)
             raise PullFailed(
@@ -142,12 +154,26 @@ class _Pull:
             )
 
     async def _add(self, part: Part, path: str) -> None:
-        wheel, is_ours = await self._wheel(part)
-        self.fetched += part.wheel_size
+        kept = self.kept.get(part.wheel_sha256)
+        wheel, is_ours = (kept, True) if kept is not None else await self._wheel(part)
+        self._count((part,))
         self._say("unpacking")
-        await _in_thread(_append, wheel, part, path)
-        if is_ours:
+        try:
+            await _in_thread(fetch_files.append, wheel, part, path)
+        except ValueError as error:
+            raise PullFailed(str(error)) from None
+        if is_ours and part.wheel_sha256 in self.shared:
+            # It goes with all else that is left when the model is whole.
+            self.kept[part.wheel_sha256] = wheel
+        elif is_ours:
             os.remove(wheel)
+
+    def _count(self, parts: Sequence[Part]) -> None:
+        """Take note that the wheels of some parts are done with."""
+        for part in parts:
+            if part.wheel_sha256 not in self.counted:
+                self.counted.add(part.wheel_sha256)
+                self.fetched += part.wheel_size
 
     def _say(self, what: str) -> None:
         self.report(what, min(self.fetched, self.entry.download), self.entry.download)
@@ -156,11 +182,11 @@ class _Pull:
         """The path of a wheel that has the pinned hash, and whether it is ours to remove."""
         tried = [*self.refused]
         folders = self.given or [place for place in self.places.find_links if "://" not in place]
-        for path in _candidates(part, folders):
-            digest = await _in_thread(_sha256, path)
+        for path in fetch_files.candidates(part, folders):
+            digest = await _in_thread(fetch_files.sha256, path)
             if digest == part.wheel_sha256:
                 return path, False
-            tried.append(_other(path, digest, part.wheel_sha256))
+            tried.append(fetch_files.other(path, digest, part.wheel_sha256))
         if not self.given:
             for place, is_index in _addresses(self.places):
                 url = fetch_index.page(place, part.package) if is_index else place
@@ -194,7 +220,7 @@ class _Pull:
             self.report(what, before + done, self.entry.download)
 
         await fetch_http.download(client, link.url, path, part.wheel_size, arrived)
-        digest = await _in_thread(_sha256, path)
+        digest = await _in_thread(fetch_files.sha256, path)
         if digest != part.wheel_sha256:
             os.remove(path)
         return digest
@@ -217,6 +243,30 @@ class _Pull:
             f"`{part.wheel}` some other way and run `trunkline models pull {name} --from FILE`.",
             retryable=True,
         )
+
+
+def _shared(entry: Entry) -> set[str]:
+    """The hashes of wheels that hold more than one part of a model."""
+    wheels = [part.wheel_sha256 for file in entry.files for part in file.parts]
+    return {wheel for wheel in wheels if wheels.count(wheel) > 1}
+
+
+def _checked(name: str, packaged: Packaged) -> str:
+    """The path of a model that came with a package, if it is what it should be."""
+    folder, path = packaged.folder(), packaged.path()
+    if folder is None or path is None:
+        raise PullFailed(
+            f"`{name}` is a part of the package `{packaged.package}`, which is not installed.",
+            hint=f"Get it with `{install_hint(packaged.extra)}`.",
+        )
+    for member, expected in packaged.pins:
+        digest = fetch_files.sha256(os.path.join(folder, member))
+        if digest != expected:
+            raise PullFailed(
+                f"`{name}`: {fetch_files.other(os.path.join(folder, member), digest, expected)}.",
+                hint=f"Install `{packaged.package}` again: `{install_hint(packaged.extra)}`.",
+            )
+    return path
 
 
 def _client(places: Places) -> httpx.AsyncClient:
@@ -247,103 +297,6 @@ def _choose(part: Part, body: bytes, content_type: str, url: str) -> Link:
     if named[0].sha256 is not None:
         raise Broken(f"`{part.wheel}` is listed with the SHA-256 {named[0].sha256}, not {part.wheel_sha256}")
     return named[0]
-
-
-def _candidates(part: Part, places: Sequence[str]) -> list[str]:
-    """Wheels on this machine that may be the one. A file that somebody named may have any name."""
-    folders = [place.removeprefix("file://") for place in places]
-    named = [place for place in folders if _may_be(place, part.wheel, part.wheel_size)]
-    inside = [os.path.join(place, part.wheel) for place in folders]
-    return named + [path for path in inside if os.path.isfile(path)]
-
-
-def _may_be(path: str, name: str, size: int) -> bool:
-    """Whether a path is a file that has the name or the size of the one that is looked for."""
-    return os.path.isfile(path) and (os.path.basename(path) == name or os.path.getsize(path) == size)
-
-
-def _other(path: str, digest: str, expected: str) -> str:
-    return f"`{path}`: its SHA-256 is {digest}, not {expected}"
-
-
-def _take_whole(file: File, path: str, given: Sequence[str], refused: list[str]) -> bool:
-    """Take a finished file from those that were given, if it is among them. What only seems to be it is `refused`."""
-    import shutil
-
-    inside = [os.path.join(place, file.name) for place in given]
-    for candidate in (*given, *inside):
-        if not _may_be(candidate, file.name, file.size):
-            continue
-        digest = _sha256(candidate)
-        if digest == file.sha256:
-            shutil.copyfile(candidate, path)
-            return True
-        refused.append(_other(candidate, digest, file.sha256))
-    return False
-
-
-def _parts_done(file: File, path: str) -> int:
-    """How many parts a file that was begun has in it. What is there of the next one is cut off."""
-    try:
-        size = os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
-    done = boundary = 0
-    for part in file.parts:
-        if boundary + part.size > size:
-            break
-        boundary += part.size
-        done += 1
-    os.truncate(path, boundary)
-    return done
-
-
-def _append(wheel: str, part: Part, path: str) -> None:
-    """Add the data of a wheel to a file, and see to it that it is on the disk before the wheel goes."""
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as source, open(path, "ab") as target:
-            _copy(source, target, part.size)
-            target.flush()
-            os.fsync(target.fileno())
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise PullFailed(f"`{part.wheel}` does not hold `{part.member}` as it should: {error}") from None
-
-
-def _copy(source: IO[bytes], target: IO[bytes], size: int) -> None:
-    while size >= 0 and (chunk := source.read(CHUNK_BYTES)):
-        size -= len(chunk)
-        target.write(chunk)
-    if size:
-        raise ValueError("it has another size")
-
-
-def _sha256(path: str) -> str:
-    from hashlib import sha256
-
-    digest = sha256()
-    with open(path, "rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _publish(stage: str, place: str, names: list[str]) -> None:
-    """Move what was put together to its place."""
-    for leftover in set(os.listdir(stage)) - set(names):
-        os.remove(os.path.join(stage, leftover))
-    _remove(place)
-    os.rename(stage, place)
-
-
-def _remove(folder: str) -> None:
-    import shutil
-
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        pass
 
 
 def _stage(entry: Entry) -> str:

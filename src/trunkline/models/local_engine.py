@@ -50,8 +50,11 @@ class Engine:
         params.api_keys = [os.urandom(32).hex()]
         params.ui = params.endpoint_slots = False
         params.n_threads_http = 1
+        params.endpoint_metrics = True
         try:
             self._server = xllamacpp.Server(params)
+            # A server whose loop has not begun yet never ends when it is taken down. This waits for the loop.
+            self._server.handle_metrics()
         except RuntimeError as error:
             raise ProviderError(
                 f"The model `{path}` cannot be loaded: {error}.",

@@ -1,0 +1,118 @@
+"""What hears and speaks for the sessions of a server.
+
+    voices = VoicePool(pool)
+    recognizer = await voices.recognizer("whisper-base", InferenceEngine.SHERPA_ONNX)
+    voice = await voices.voice("", InferenceEngine.SHERPA_ONNX)
+
+The models are the pool's: it loads each once, lists it as loaded, and closes it in the end. One that was used stays
+loaded until it is unloaded by its name, since to load it takes as long as a sentence; and it is in use as long as
+somebody holds what this gave.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from trunkline.agents.graph.catalog import HEARS, SPEAKS
+from trunkline.models.voice.detect import make_detector
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus
+
+if TYPE_CHECKING:
+    from trunkline.models.voice.engines import Detector, Recognizer, Voice
+
+T = TypeVar("T")
+
+#: What a client is told when there is no such model: one that hears, one that speaks.
+NO_RECOGNIZER, NO_VOICE = 4100, 4002
+
+
+class SpeechModels(Protocol):
+    """Where the models are; `pool.ModelPool` is one."""
+
+    def list(self) -> tuple[ModelInfo, ...]: ...
+
+    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]: ...
+
+
+class VoicePool:
+    """All that hears and speaks. `engine` is an `InferenceEngine`; `SHERPA_ONNX` means the real one, whatever it is."""
+
+    def __init__(self, models: SpeechModels) -> None:
+        self._models = models
+
+    async def recognizer(self, name: str, engine: int) -> Recognizer:
+        """A model that hears. For the real engine: the Mock one needs none.
+
+        Raises:
+            TryllError: 4100, there is none of that name, it is no model that hears, or it cannot be used.
+        """
+        if engine != InferenceEngine.SHERPA_ONNX:
+            raise TryllError(NO_RECOGNIZER, f"The engine asked for has no model `{name}` that hears.")
+        loaded, end = await self._models.speech(name, HEARS, NO_RECOGNIZER)
+        return _lent(_RecognizerLease(loaded), end)
+
+    async def voice(self, name: str, engine: int) -> Voice | None:
+        """A model that speaks; the first of the catalog that is here for no name, and None for the Mock engine.
+
+        Raises:
+            TryllError: 4002, there is none of that name, it is no model that speaks, or it cannot be used.
+        """
+        if engine == InferenceEngine.MOCK:
+            return None
+        if engine != InferenceEngine.SHERPA_ONNX:
+            raise TryllError(NO_VOICE, f"The engine asked for has no voice `{name}`.")
+        loaded, end = await self._models.speech(name or self.first_voice(), SPEAKS, NO_VOICE)
+        return _lent(_VoiceLease(loaded), end)
+
+    def first_voice(self) -> str:
+        """The name of the first voice of the catalog that is here, or of the first, if none is."""
+        voices = [model for model in self._models.list() if model.model_type == SPEAKS]
+        here = [model for model in voices if model.status not in (ModelStatus.ABSENT, ModelStatus.DOWNLOADING)]
+        return (here or voices)[0].name if voices else ""
+
+    def detector(self, threshold: float) -> Detector:
+        """A detector of speech for one stream of sound. May be called in any thread."""
+        return make_detector(threshold)
+
+
+def _lent(lease: T, end: Callable[[], None]) -> T:
+    weakref.finalize(lease, end).atexit = False
+    return lease
+
+
+class _RecognizerLease:
+    """A recognizer, lent for as long as somebody holds this."""
+
+    def __init__(self, engine: Recognizer) -> None:
+        self.name = engine.name
+        self._engine = engine
+
+    async def transcribe(self, pcm: bytes, *, hotwords: Sequence[str] = ()) -> str:
+        return await self._engine.transcribe(pcm, hotwords=hotwords)
+
+    async def close(self) -> None:
+        """It is not the borrower's to close."""
+
+
+class _VoiceLease:
+    """A voice, lent for as long as somebody holds this."""
+
+    def __init__(self, engine: Voice) -> None:
+        self.name = engine.name
+        self.sample_rate = engine.sample_rate
+        self._engine = engine
+
+    async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
+        # Through here, so that this is held as long as the sound is listened to.
+        sound = self._engine.speak(text, speaker=speaker, speed=speed)
+        try:
+            async for piece in sound:
+                yield piece
+        finally:
+            await sound.aclose()
+
+    async def close(self) -> None:
+        """It is not the borrower's to close."""

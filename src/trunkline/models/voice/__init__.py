@@ -1,0 +1,1 @@
+"""What hears and speaks: detectors of speech, recognizers and voices."""

@@ -1,0 +1,75 @@
+"""What all recognizers have in common: a thread of their own, a queue, and an ear for silence."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from trunkline.models.voice.detect import has_speech
+from trunkline.models.voice.engines import SpeechError
+from trunkline.models.voice.sound import pieces, samples
+
+if TYPE_CHECKING:
+    from trunkline.models.voice.sound import Samples
+
+
+class ThreadedRecognizer(ABC):
+    """A `Recognizer` that decodes in a thread, one sound after the other."""
+
+    #: What the model takes at once. Longer sound is cut at quiet places.
+    longest_seconds: float
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"hear-{name}")
+        self._closed = False
+
+    async def transcribe(self, pcm: bytes, *, hotwords: Sequence[str] = ()) -> str:
+        """The words in a piece of sound; see `Recognizer`."""
+        if self._closed:
+            raise SpeechError(f"The model `{self.name}` was unloaded.")
+        given_up = threading.Event()
+        work = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._transcribed, pcm, tuple(hotwords), given_up
+        )
+        try:
+            return await work
+        except asyncio.CancelledError:
+            given_up.set()
+            raise
+        except SpeechError:
+            raise
+        except Exception as error:  # each library has its own kinds
+            raise SpeechError(f"The model `{self.name}` failed ({type(error).__name__}).") from error
+
+    def _transcribed(self, pcm: bytes, hotwords: tuple[str, ...], given_up: threading.Event) -> str:
+        if not has_speech(pcm):
+            return ""
+        heard: list[str] = []
+        for piece in pieces(samples(pcm), self.longest_seconds):
+            if given_up.is_set():
+                break
+            heard.append(self.decode(piece, hotwords).strip())
+        return " ".join(filter(None, heard))
+
+    @abstractmethod
+    def decode(self, sound: Samples, hotwords: tuple[str, ...]) -> str:
+        """The words in a sound that is short enough. Blocks."""
+
+    @abstractmethod
+    def free(self) -> None:
+        """Let go of the memory. Blocks."""
+
+    async def close(self) -> None:
+        """Free the memory, after what is going on; what waits gets an error. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self.free)
+        finally:
+            self._thread.shutdown(wait=False)

@@ -1,0 +1,23 @@
+"""Piper's voices: neural, quicker than speech on one core. See `piper_process` for where Piper itself is."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from trunkline.base.extras import install_hint
+from trunkline.models.local_engine import default_threads
+from trunkline.models.voice.engines import SpeechError
+from trunkline.models.voice.process_voice import ProcessVoice
+
+MODULE = "trunkline.models.voice.piper_process"
+
+
+async def load(name: str, path: str, *, threads: int | None = None) -> ProcessVoice:
+    """The voice in an ONNX file, with its settings in a `.json` beside it.
+
+    Raises:
+        SpeechError: it cannot be loaded.
+    """
+    if find_spec("piper") is None:
+        raise SpeechError(f"Piper is not installed. Get it with `{install_hint('voice-gpl')}`.")
+    return await ProcessVoice.load(name, MODULE, [path, str(threads or default_threads())])

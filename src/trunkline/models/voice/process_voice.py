@@ -1,0 +1,206 @@
+"""A voice that is a process of its own: how its users here see it.
+
+The process is started by `load`, and again by whoever speaks next if it has died. It cannot outlive us, however we end:
+its input ends then, and the watchdog of `base.process` looks after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import sys
+from collections.abc import AsyncGenerator, Sequence
+
+from trunkline.base import jsontext
+from trunkline.base.process import SpawnError, StderrTail
+from trunkline.base.process_async import AsyncChild, spawn_async
+from trunkline.models.voice import frames
+from trunkline.models.voice.engines import SpeechError
+from trunkline.models.voice.speakable import pieces
+
+#: How long an engine may take to load, on a busy machine with a cold disk.
+START_SECONDS = 60.0
+#: How long it may take to say a piece of text: a few seconds at worst, on a machine that has nothing else to do.
+STALL_SECONDS = 60.0
+#: How much faster or slower than usual it can be asked to speak.
+MIN_SPEED, MAX_SPEED = 0.1, 3.0
+
+#: Modules in the current directory must not be taken for ours: `-P` leaves it out of the search.
+_PYTHON = (sys.executable, "-P", "-X", "utf8", "-m")
+
+
+class _Saying:
+    """One piece of text on its way to sound."""
+
+    def __init__(self, number: int, text: str, speaker: int, speed: float) -> None:
+        self.number = number
+        self.request = frames.record(frames.SAY, id=number, text=text, speaker=speaker, speed=speed)
+        # None is its end. Unbounded, as a piece of text is short: a client that listens slowly must not hold up others.
+        self.sound: asyncio.Queue[bytes | SpeechError | None] = asyncio.Queue()
+        self.over = asyncio.Event()
+        self.unwanted = False
+
+    def end(self, error: SpeechError | None = None) -> None:
+        """No more sound will come."""
+        if not self.over.is_set():
+            self.over.set()
+            self.sound.put_nowait(error)
+
+
+class ProcessVoice:
+    """A `Voice`. `load` makes one."""
+
+    def __init__(self, name: str, module: str, arguments: Sequence[str]) -> None:
+        self.name = name
+        self.sample_rate = 0
+        self._argv = (*_PYTHON, module, *arguments)
+        self._numbers = itertools.count(1)
+        self._turn = asyncio.Lock()
+        self._child: AsyncChild | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._saying: _Saying | None = None
+        self._sayings: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @classmethod
+    async def load(cls, name: str, module: str, arguments: Sequence[str] = ()) -> ProcessVoice:
+        """Start the process of a voice, and wait until it can speak.
+
+        Raises:
+            SpeechError: it cannot be started.
+        """
+        voice = cls(name, module, arguments)
+        try:
+            await voice._start()
+        except BaseException:
+            await voice.close()
+            raise
+        return voice
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the process; None while there is none."""
+        return self._child.pid if self._child is not None else None
+
+    async def idle(self) -> None:
+        """Wait until nothing is being said, heard or not."""
+        async with self._turn:
+            return
+
+    async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
+        """The sound of a text; see `Voice`."""
+        pace = min(max(speed, MIN_SPEED), MAX_SPEED) if math.isfinite(speed) else 1.0
+        for piece in pieces(text):
+            saying = _Saying(next(self._numbers), piece, speaker, pace)
+            task = asyncio.create_task(self._say(saying))
+            self._sayings.add(task)
+            task.add_done_callback(self._sayings.discard)
+            try:
+                while isinstance(sound := await saying.sound.get(), bytes):
+                    yield sound
+                if sound is not None:
+                    raise sound
+            finally:
+                self._let_go(saying)
+
+    def _let_go(self, saying: _Saying) -> None:
+        """Nobody listens any more. If it is not over, the engine is told; the next one waits for its answer."""
+        saying.unwanted = True
+        if self._saying is saying and self._child is not None and not saying.over.is_set():
+            self._child.write(frames.record(frames.STOP, id=saying.number))
+
+    async def _say(self, saying: _Saying) -> None:
+        """Have a piece of text said when its turn comes."""
+        async with self._turn:
+            if saying.unwanted:
+                return
+            try:
+                child = self._child or await self._start()
+                self._saying = saying
+                child.write(saying.request)
+                async with asyncio.timeout(STALL_SECONDS):
+                    await saying.over.wait()
+            except TimeoutError:
+                saying.end(SpeechError(f"The voice `{self.name}` got stuck."))
+                await self._end()
+            except SpeechError as error:
+                saying.end(error)
+            finally:
+                self._saying = None
+                # Also when this is cancelled: whoever listens must not wait for ever.
+                saying.end(SpeechError(f"The voice `{self.name}` was closed."))
+
+    async def _start(self) -> AsyncChild:
+        if self._closed:
+            raise SpeechError(f"The voice `{self.name}` was closed.")
+        try:
+            child = await spawn_async(self._argv, stdin="pipe")
+        except SpawnError as error:
+            raise SpeechError(f"The voice `{self.name}` cannot be started: {error}.") from None
+        self._child = child
+        ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._reading = asyncio.create_task(self._read(child, child.keep_stderr_tail(), ready))
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                self.sample_rate = await ready
+        except TimeoutError:
+            await self._end()
+            raise SpeechError(f"The voice `{self.name}` was not ready after {START_SECONDS:g} s.") from None
+        return child
+
+    async def _read(self, child: AsyncChild, complaints: StderrTail, ready: asyncio.Future[int]) -> None:
+        """Take what the process says, until it ends."""
+        incoming = frames.Frames()
+        try:
+            while data := await child.read_stdout():
+                for kind, body in incoming.feed(data):
+                    self._took(kind, body, ready)
+        except (ValueError, KeyError) as wrong:
+            complaints.feed(f"\nit does not keep to the protocol: {wrong}".encode())
+        finally:
+            if self._child is child:
+                self._child = None
+            await child.close()
+            error = SpeechError(f"The voice `{self.name}` ended: {_last_line(complaints.text())}")
+            if not ready.done():
+                ready.set_exception(error)
+                # If nobody waits for it any more, it is nobody's.
+                ready.exception()
+            if self._saying is not None:
+                self._saying.end(error)
+
+    def _took(self, kind: bytes, body: bytes, ready: asyncio.Future[int]) -> None:
+        if kind == frames.READY:
+            if not ready.done():
+                ready.set_result(int(jsontext.loads(body)["rate"]))
+        elif self._saying is None:
+            return
+        elif kind == frames.SOUND:
+            if body and not self._saying.unwanted:
+                self._saying.sound.put_nowait(body)
+        elif kind == frames.FAILED:
+            self._saying.end(SpeechError(f"The voice `{self.name}` failed: {jsontext.loads(body)['reason']}"))
+        elif kind == frames.DONE:
+            self._saying.end()
+
+    async def _end(self) -> None:
+        """End the process."""
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.cancel()
+            await asyncio.wait([reading])
+
+    async def close(self) -> None:
+        """End the process, and what is being said with it. Idempotent."""
+        self._closed = True
+        await self._end()
+        if self._sayings:
+            for task in self._sayings:
+                task.cancel()
+            await asyncio.wait(list(self._sayings))
+
+
+def _last_line(text: str) -> str:
+    """What a program complained about in the end."""
+    return text.rpartition("\n")[2].strip() or "it gave no reason."

@@ -1,0 +1,139 @@
+"""Whisper on CTranslate2: English, with hotwords.
+
+The model was made for half a minute at a time, and looks at half a minute of silence as long as at half a minute of
+words. It is shown the sound and some seconds of silence, no more: a short sentence is so understood in a third of the
+time, with the same words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from trunkline.base.extras import install_hint
+from trunkline.models.local_engine import default_threads
+from trunkline.models.voice import mel
+from trunkline.models.voice.decoding import ThreadedRecognizer
+from trunkline.models.voice.engines import HEARING_RATE, SpeechError
+
+if TYPE_CHECKING:
+    from trunkline.models.voice.sound import Samples
+
+TOKENIZER = "tokenizer.json"
+
+#: Columns of the picture: the model's most; the fewest that leave its words as they are; the silence that tells it that
+#: a sentence is over.
+MOST_COLUMNS, FEWEST_COLUMNS, SILENT_COLUMNS = 3000, 1000, 200
+#: What fits into the picture with the silence behind it.
+LONGEST_SECONDS = 28.0
+#: What the model can have in mind, prompt and answer together.
+MAX_TOKENS = 448
+#: Tokens that hotwords may take: half of that.
+MAX_HOTWORD_TOKENS = 223
+#: Nobody says more in a second. A model that runs in circles is stopped.
+TOKENS_PER_SECOND = 12
+SPARE_TOKENS = 16
+
+#: It says itself how sure it is that nobody spoke, and of the words it found (as the mean logarithm of their
+#: probabilities). Noise is put into words with a mean below -1.6, mumbled names have one of -0.6.
+NO_SPEECH, UNSURE, SENSELESS = 0.5, -1.0, -1.5
+#: When it runs in circles it is asked again, and may then use no sequence of so many tokens twice.
+DISTINCT_TOKENS = 4
+
+_WORD = re.compile(r"\w+")
+
+
+class Whisper(ThreadedRecognizer):
+    """A `Recognizer`. `load` makes one."""
+
+    longest_seconds = LONGEST_SECONDS
+
+    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+        super().__init__(name)
+        self._model = model
+        self._tokenizer = tokenizer
+        self._before = tokenizer.token_to_id("<|startofprev|>")
+        wanted = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>")
+        self._begin = [tokenizer.token_to_id(word) for word in wanted]
+
+    @classmethod
+    async def load(cls, name: str, path: str, *, threads: int | None = None) -> Whisper:
+        """Load a model from its file; the others are beside it.
+
+        Raises:
+            SpeechError: it cannot be loaded.
+        """
+        return cls(name, *await asyncio.to_thread(_load, path, threads or default_threads()))
+
+    def decode(self, sound: Samples, hotwords: tuple[str, ...]) -> str:
+        """The words in a sound."""
+        import ctranslate2  # type: ignore[import-untyped]  # it has no stubs
+        import numpy as np
+
+        length = len(sound) // mel.STEP
+        columns = min(max(length + SILENT_COLUMNS, FEWEST_COLUMNS), MOST_COLUMNS)
+        picture = mel.picture(sound, columns)
+        shown = self._model.encode(ctranslate2.StorageView.from_array(np.ascontiguousarray(picture[None])))
+        prompt = [*self._hotwords(hotwords), *self._begin]
+        most = min(SPARE_TOKENS + TOKENS_PER_SECOND * len(sound) // HEARING_RATE, MAX_TOKENS - len(prompt))
+        found = self._generate(shown, prompt, most)
+        if len(found.sequences_ids[0]) >= most:
+            found = self._generate(shown, prompt, most, no_repeat_ngram_size=DISTINCT_TOKENS)
+            if len(found.sequences_ids[0]) >= most:
+                return ""
+        text = str(self._tokenizer.decode(found.sequences_ids[0]))
+        sure = found.scores[0]
+        silent = found.no_speech_prob > NO_SPEECH
+        if sure < SENSELESS or (silent and (sure < UNSURE or _is_echo(text, hotwords))):
+            return ""
+        return text
+
+    def _generate(self, shown: Any, prompt: list[int], most: int, **options: Any) -> Any:
+        (found,) = self._model.generate(
+            shown,
+            [prompt],
+            beam_size=1,
+            max_length=len(prompt) + most,
+            return_scores=True,
+            return_no_speech_prob=True,
+            **options,
+        )
+        return found
+
+    def _hotwords(self, hotwords: tuple[str, ...]) -> list[int]:
+        """What makes the model expect some words: it is told that they were said just before."""
+        listed = ", ".join(filter(None, (word.strip() for word in hotwords)))
+        if not listed:
+            return []
+        # Lone surrogates are no text to the tokenizer; and what is written like a mark of the model's is none.
+        text = listed.encode("utf-8", "replace").decode().replace("<|", "< |")
+        tokens = self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
+        return [self._before, *tokens[:MAX_HOTWORD_TOKENS]]
+
+    def free(self) -> None:
+        """Let go of the model."""
+        self._model = None
+
+
+def _is_echo(text: str, hotwords: tuple[str, ...]) -> bool:
+    """Whether a text has nothing in it but hotwords: where nobody speaks, the model says what it was told."""
+    told = set(_WORD.findall(" ".join(hotwords).lower()))
+    return bool(told) and told.issuperset(_WORD.findall(text.lower()))
+
+
+def _load(path: str, threads: int) -> tuple[Any, Any]:
+    try:
+        import ctranslate2
+        from tokenizers import Tokenizer
+    except ImportError:
+        hint = install_hint("voice")
+        raise SpeechError(f"The engine that hears is not installed. Get it with `{hint}`.") from None
+    folder = os.path.dirname(path)
+    try:
+        tokenizer = Tokenizer.from_file(os.path.join(folder, TOKENIZER))
+        model = ctranslate2.models.Whisper(folder, device="cpu", compute_type="int8", intra_threads=threads)
+    except Exception as error:  # each library has its own kinds
+        raise SpeechError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None
+    return model, tokenizer

@@ -1,0 +1,113 @@
+"""The inside of a process that speaks, without the process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from trunkline.models.voice import frames
+from trunkline.models.voice.child import Talk
+
+
+class Scripted:
+    """Says its pieces; between two of them something may happen."""
+
+    sample_rate = 8000
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = [b"one", b"two"]
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.stops = 0
+        self.asked: list[tuple[str, int, float]] = []
+
+    def say(self, text: str, speaker: int, speed: float) -> Iterator[bytes]:
+        self.asked.append((text, speaker, speed))
+        return self._said()
+
+    def _said(self) -> Iterator[bytes]:
+        for piece in self.pieces:
+            if piece == b"!":
+                raise RuntimeError("broken")
+            yield piece
+            self.meanwhile()
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
+class Desk:
+    """A talk, and what it wrote."""
+
+    def __init__(self) -> None:
+        self.speaker = Scripted()
+        self.written = b""
+        self.talk = Talk(self.speaker, self._write)
+
+    def _write(self, data: bytes) -> None:
+        self.written += data
+
+    def say(self, number: int, text: str = "hello") -> None:
+        self._take(frames.record(frames.SAY, id=number, text=text, speaker=1, speed=2.0))
+
+    def stop(self, number: int) -> None:
+        self._take(frames.record(frames.STOP, id=number))
+
+    def _take(self, frame: bytes) -> None:
+        ((kind, body),) = frames.Frames().feed(frame)
+        self.talk.take(kind, body)
+
+    def said(self) -> list[tuple[bytes, bytes]]:
+        self.talk.say_next()
+        written, self.written = self.written, b""
+        return list(frames.Frames().feed(written))
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_text_is_said_and_then_it_is_done(desk: Desk) -> None:
+    desk.say(1)
+    *sounds, (kind, body) = desk.said()
+    assert sounds == [(frames.SOUND, b"one"), (frames.SOUND, b"two")]
+    assert (kind, json.loads(body)) == (frames.DONE, {"id": 1})
+    assert desk.speaker.asked == [("hello", 1, 2.0)]
+
+
+def test_what_was_stopped_before_it_began_is_not_begun(desk: Desk) -> None:
+    desk.say(1)
+    desk.stop(1)
+    assert [kind for kind, _ in desk.said()] == [frames.DONE]
+    assert desk.speaker.asked == []
+    desk.say(2)
+    assert len(desk.said()) == 3
+
+
+def test_what_is_stopped_in_the_middle_says_nothing_more_and_the_engine_is_told(desk: Desk) -> None:
+    desk.say(1)
+    desk.speaker.meanwhile = lambda: desk.stop(1)
+    assert [kind for kind, _ in desk.said()] == [frames.SOUND, frames.DONE]
+    assert desk.speaker.stops > 0
+
+
+def test_a_stop_that_comes_too_late_or_names_another_changes_nothing(desk: Desk) -> None:
+    desk.say(1)
+    desk.said()
+    desk.stop(1)
+    desk.say(2)
+    desk.speaker.meanwhile = lambda: desk.stop(3)
+    assert len(desk.said()) == 3
+    assert desk.speaker.stops == 0
+
+
+def test_a_failure_is_told_unless_it_comes_of_being_stopped(desk: Desk) -> None:
+    desk.speaker.pieces = [b"one", b"!"]
+    desk.say(1)
+    kind, body = desk.said()[-1]
+    assert (kind, json.loads(body)["reason"]) == (frames.FAILED, "RuntimeError: broken")
+    desk.say(2)
+    desk.speaker.meanwhile = lambda: desk.stop(2)
+    assert desk.said()[-1][0] == frames.DONE
