@@ -18,6 +18,7 @@ from trunkline.wires.tryll.messages import (
     Placement,
     RetrieveParams,
     SamplingOverrides,
+    StringStorageKind,
     ToolCallParams,
     ToolDefinition,
     ToolParamDefinition,
@@ -126,7 +127,7 @@ async def test_a_file_runs_with_what_it_brings_along(tmp_path: Path) -> None:
         ),
         ("start: a\nnodes:\n  a: {}", "npc.yaml, line 3: `nodes.a` needs the key `type`"),
         ("start: a\nnodes:\n  a: {type: Genrate}", "line 3: `nodes.a.type` must be one of .* Did you mean `Generate`?"),
-        ("start: a\nnodes:\n  a:\n    type: Speak", "line 4: `nodes.a.type` must be one of"),
+        ("start: a\nnodes:\n  a:\n    type: Shout", "line 4: `nodes.a.type` must be one of"),
         (
             "start: a\nnodes:\n  a:\n    type: Instruction\n    instructon: x",
             "line 5: `nodes.a` has no key `instructon`",
@@ -141,7 +142,7 @@ async def test_a_file_runs_with_what_it_brings_along(tmp_path: Path) -> None:
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Retrieve\n    embedded_string_storage: kb\n    top_k: 0",
-            "line 3: `nodes.a` does not work. `a.top_k` is 0",
+            "line 6: `nodes.a.top_k` is 0: it goes from 1 to 1000",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Retrieve\n    top_k: many",
@@ -189,3 +190,27 @@ def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "big.yaml").write_bytes(b"#" * (yaml_graph.MAX_BYTES + 1))
     with pytest.raises(ConfigError, match="larger than"):
         yaml_graph.load(str(tmp_path / "big.yaml"))
+
+
+def test_texts_may_be_in_files_beside_the_graph_and_nowhere_else(tmp_path: Path) -> None:
+    folder = tmp_path / "npc"
+    folder.mkdir()
+    (folder / "facts.txt").write_text("# no fact\nThe mill is old.\n")
+    (folder / "moods.json").write_text('[{"id": "b", "text": "two"}, {"id": "a", "text": "one"}]')
+    (tmp_path / "secret.txt").write_text("x\n")
+    text = "start: a\nstorages: {moods: moods.json, facts: FACTS}\nknowledge:\n"
+    text += "  lore: {embedding_model: m, strings: FACTS}\nnodes:\n  a: {type: Instruction}\n"
+    file = folder / "g.yaml"
+    file.write_text(text.replace("FACTS", "facts.txt"))
+    found = yaml_graph.load(str(file))
+    assert [(each.kind, each.keys, each.strings) for each in found.storages] == [
+        (StringStorageKind.MAP, ("a", "b"), ("one", "two")),
+        (StringStorageKind.LIST, (), ("The mill is old.",)),
+    ]
+    assert found.knowledge[0].strings == ("The mill is old.",)
+    for elsewhere in ("../secret.txt", str(tmp_path / "secret.txt"), "gone.txt", "g.yaml"):
+        file.write_text(text.replace("FACTS", elsewhere))
+        reading = yaml_graph.read(str(file))
+        assert [getattr(each, "line", 0) for each in reading.wrong] == [2, 4], elsewhere
+    with pytest.raises(ConfigError, match="names a file"):
+        yaml_graph.parse(file.read_bytes(), "g.yaml")

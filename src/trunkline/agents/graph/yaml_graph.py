@@ -12,19 +12,22 @@
       answer: {type: Generate, system_prompt: "You are a smith.", stream: true}
 
 The keys of a node are those of its parameters; an exit may also be called by its name alone. Where the wire has numbers
-for names, the names can be written, and where it has a text with commas or JSON in it, a list or an object.
+for names, the names can be written, and where it has a text with commas or JSON in it, a list or an object. A storage's
+texts may be in a file beside the graph.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, get_type_hints
 
 from trunkline.agents import script_source
+from trunkline.agents.graph import storages
 from trunkline.agents.graph.nodes.strings import Guardrail
-from trunkline.agents.graph.params import RULES
-from trunkline.agents.graph.plan import make_nodes
+from trunkline.agents.graph.params import RULES, out_of_range
+from trunkline.agents.graph.plan import MAX_NODES, make_node, make_nodes
+from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.script_source import Part, listed
 from trunkline.base import jsontext
 from trunkline.base.regular import read_regular
@@ -43,13 +46,24 @@ from trunkline.wires.tryll.messages import (
     StringStorageKind,
 )
 
+T = TypeVar("T")
+
 #: Larger than any graph that a person writes.
 MAX_BYTES = 1024 * 1024
+#: What is told of one file.
+MAX_COMPLAINTS = 100
 
 _KINDS: dict[str, type[NodeParams]] = {rules.type: params for params, rules in RULES.items()}
 _NAMES: dict[str, dict[str, int]] = {
     field: {name.lower(): number for number, name in enumeration.names().items()}
     for field, enumeration in (("placement", Placement), ("selection_strategy", CannedResponseSelectionStrategy))
+}
+#: Words of a node's complaint about itself, and the key that it is about.
+_ABOUT = {
+    "its template": "template",
+    "its system prompt": "system_prompt",
+    "pattern ": "inline_strings",
+    "tool": "tools",
 }
 _ROOT = ("start", "nodes", "default_model", "diagnostics", "max_steps", "storages", "knowledge")
 
@@ -65,11 +79,37 @@ class GraphFile(Value):
     knowledge: tuple[CreateEmbeddedStringStorageRequest, ...] = ()
 
 
+class Reading(Value):
+    """What was read, as far as it could be: `file` is None unless nothing is `wrong`. `root` is None for no YAML."""
+
+    root: Part | None
+    file: GraphFile | None
+    wrong: tuple[ConfigError, ...]
+
+
 def load(path: str) -> GraphFile:
     """Read and check a graph's file.
 
     Raises:
         ConfigError: it cannot be read, or no agent can be made of it. What only a host can know is not checked.
+    """
+    return _sound(read(path))
+
+
+def parse(data: bytes, name: str) -> GraphFile:
+    """The same, of a text, which can name no files. `name` is what errors call it; one that ends in `.json` is JSON.
+
+    Raises:
+        ConfigError: as `load`.
+    """
+    return _sound(_read(data, name, None))
+
+
+def read(path: str) -> Reading:
+    """Read a graph's file, and go on where something is wrong with it. The texts of storages may be in its folder.
+
+    Raises:
+        ConfigError: it cannot be read.
     """
     try:
         contents = read_regular(path, MAX_BYTES)
@@ -77,66 +117,164 @@ def load(path: str) -> GraphFile:
         raise ConfigError(f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.") from None
     if contents.cut:
         raise ConfigError(f"The graph `{path}` is larger than {MAX_BYTES} bytes.")
-    return parse(contents.data, path)
+    return _read(contents.data, path, os.path.dirname(os.path.abspath(path)))
 
 
-def parse(data: bytes, name: str) -> GraphFile:
-    """The same, of a text. `name` is what errors call it; one that ends in `.json` is JSON.
+def _sound(found: Reading) -> GraphFile:
+    if found.file is None:
+        raise found.wrong[0]
+    return found.file
 
-    Raises:
-        ConfigError: as `load`.
-    """
+
+def _read(data: bytes, name: str, folder: str | None) -> Reading:
     try:
-        return _read(script_source.parse(data, name))
+        root = script_source.parse(data, name, "the graph")
     except ConfigError as error:
-        # The parts are shared with scripts, which is what they call the whole.
-        raise ConfigError(error.message.replace(": the script ", ": the graph ", 1), hint=error.hint) from None
-
-
-def _read(root: Part) -> GraphFile:
-    members = root.members(_ROOT, ("start", "nodes"))
-    nodes = _all_members(members["nodes"])
-    described = tuple(_node(name, part, nodes) for name, part in nodes.items())
-    graph = GraphDescription(described, members["start"].text())
-    if graph.start_node not in nodes:
-        raise members["start"].wrong(f"is `{graph.start_node}`, which is none of the nodes {listed(nodes)}.")
-    default_model = members["default_model"].text() if "default_model" in members else ""
+        return Reading(None, None, (error,))
+    reader = _Reader(folder)
     try:
-        for node in make_nodes(graph, default_model).values():
-            if isinstance(node, Guardrail):
-                node.compile(node.params.inline_strings, 3003)
-    except TryllError as error:
-        about = next((part for name, part in nodes.items() if f"`{name}" in error.message), members["nodes"])
-        raise about.wrong(f"does not work. {error.message}") from None
-    return GraphFile(
-        graph,
-        default_model,
-        members["diagnostics"].flag() if "diagnostics" in members else False,
-        members["max_steps"].count() if "max_steps" in members else 0,
-        tuple(_storage(*each) for each in _all_members(members.get("storages")).items()),
-        tuple(_knowledge(*each) for each in _all_members(members.get("knowledge")).items()),
-    )
+        found = reader.tried(reader.file, root)
+    except _Enough:
+        found = None
+    return Reading(root, found if not reader.wrong else None, tuple(reader.wrong))
 
 
-def _all_members(part: Part | None) -> dict[str, Part]:
-    return part.members(tuple(part.object())) if part is not None else {}
+class _Enough(Exception):
+    """Nobody reads more complaints than these."""
 
 
-def _node(name: str, part: Part, nodes: Mapping[str, Part]) -> NodeDescription:
-    kind = _KINDS[part.members(tuple(part.object()), ("type",))["type"].choice(_KINDS)]
-    exits = RULES[kind].exits
-    members = part.members(("type", *kind.__fields__, *exits), ("type",))
-    hints = get_type_hints(kind)
-    found: dict[str, Any] = {}
-    for key, member in members.items():
-        field = f"{key}_exit" if key in exits else key
-        if field in found:
-            raise member.wrong("is there twice, with `_exit` and without.")
-        if field.endswith("_exit"):
-            found[field] = _exit(member, nodes)
-        elif field != "type":
-            found[field] = _value(field, hints[field], member)
-    return NodeDescription(name, kind(**found))
+class _Reader:
+    """Makes a graph of a file's parts. What is wrong is put aside in `wrong`, and the rest looked at all the same."""
+
+    def __init__(self, folder: str | None) -> None:
+        self.wrong: list[ConfigError] = []
+        self._folder = folder
+
+    def tried(self, read: Callable[..., T], *arguments: Any) -> T | None:
+        """What it gives; None if it complains."""
+        try:
+            return read(*arguments)
+        except ConfigError as error:
+            self._complain(error)
+            return None
+
+    def _complain(self, error: ConfigError) -> None:
+        self.wrong.append(error)
+        if len(self.wrong) >= MAX_COMPLAINTS:
+            raise _Enough
+
+    def _members(self, part: Part | None, known: Sequence[str], required: Sequence[str] = ()) -> dict[str, Part]:
+        if part is None:
+            return {}
+        for error in part.wrong_keys(known, required):
+            self._complain(error)
+        return {key: member for key, member in _all_members(part).items() if key in known}
+
+    def file(self, root: Part) -> GraphFile:
+        """All of it."""
+        members = self._members(root, _ROOT, ("start", "nodes"))
+        nodes = (self.tried(_all_members, members["nodes"]) or {}) if "nodes" in members else {}
+        if len(nodes) > MAX_NODES:
+            raise members["nodes"].wrong(f"has {len(nodes)} nodes, and may have {MAX_NODES}.")
+        described = [self.tried(self._node, name, part, nodes) for name, part in nodes.items()]
+        start = self.tried(members["start"].text) if "start" in members else None
+        if start is not None and start not in nodes:
+            told = f"which is none of the nodes {listed(nodes)}." if nodes else "and there are no nodes."
+            self._complain(members["start"].wrong(f"is `{start}`, {told}"))
+        default_model = (self.tried(members["default_model"].text) or "") if "default_model" in members else ""
+        for number, node in enumerate(described):
+            if node is not None:
+                self._check(number, node, nodes[node.name], default_model)
+        made = GraphFile(
+            GraphDescription(tuple(filter(None, described)), start or ""),
+            default_model,
+            bool("diagnostics" in members and self.tried(members["diagnostics"].flag)),
+            (self.tried(members["max_steps"].count) or 0) if "max_steps" in members else 0,
+            self._each(members.get("storages"), self._storage),
+            self._each(members.get("knowledge"), self._knowledge),
+        )
+        if not self.wrong:
+            try:
+                make_nodes(made.graph, default_model)
+            except TryllError as error:
+                self._complain(members["nodes"].wrong(f"does not work. {error.message}"))
+        return made
+
+    def _each(self, part: Part | None, read: Callable[[str, Part], T]) -> tuple[T, ...]:
+        members = (self.tried(_all_members, part) or {}) if part is not None else {}
+        return tuple(made for name, member in members.items() if (made := self.tried(read, name, member)) is not None)
+
+    def _node(self, name: str, part: Part, nodes: Mapping[str, Part]) -> NodeDescription | None:
+        """A node; None if some of it is wrong."""
+        kind = _KINDS[part.members(tuple(part.object()), ("type",))["type"].choice(_KINDS)]
+        exits = RULES[kind].exits
+        before = len(self.wrong)
+        members = self._members(part, ("type", *kind.__fields__, *exits), ("type",))
+        hints = get_type_hints(kind)
+        found: dict[str, Any] = {}
+        for key, member in members.items():
+            field = f"{key}_exit" if key in exits else key
+            if field in found:
+                self._complain(member.wrong("is there twice, with `_exit` and without."))
+            elif field.endswith("_exit"):
+                found[field] = self.tried(_exit, member, nodes)
+            elif field != "type":
+                found[field] = self.tried(_value, field, hints[field], member)
+        sound = len(self.wrong) == before
+        params = kind(**{field: value for field, value in found.items() if value is not None})
+        for field, problem in out_of_range(params):
+            about, _, inner = field.partition(".")
+            self._complain((_all_members(members[about])[inner] if inner else members[about]).wrong(problem))
+        return NodeDescription(name, params) if sound else None
+
+    def _check(self, number: int, node: NodeDescription, part: Part, default_model: str) -> None:
+        """Look at what can be wrong with one node before there is a host."""
+        members = _all_members(part)
+        told: set[str] = set()
+        # With any model at all, the rest of a node that has none can be looked at, too.
+        for model in (default_model, default_model or "any"):
+            try:
+                made = make_node(number, node, model)
+                made.check()
+                if isinstance(made, Guardrail):
+                    made.compile(made.params.inline_strings, 3003)
+            except TryllError as error:
+                named = [key for key in members if f"`{key}`" in error.message]
+                named += [key for words, key in _ABOUT.items() if words in error.message and key in members]
+                if error.message not in told:
+                    about = members[named[0]] if named else part
+                    self._complain(about.wrong(f"does not work. {error.message}"))
+                told.add(error.message)
+
+    def _storage(self, name: str, part: Part) -> CreateStringStorageRequest:
+        if isinstance(part.value, dict):
+            texts = {key: member.text() for key, member in _all_members(part).items()}
+            return CreateStringStorageRequest(
+                0, name, tuple(texts.values()), "", StringStorageKind.MAP, tuple(texts.keys())
+            )
+        if isinstance(part.value, str):
+            found = self._beside(part)
+            return CreateStringStorageRequest(0, name, found.lines, "", found.kind, found.keys)
+        return CreateStringStorageRequest(0, name, part.texts())
+
+    def _knowledge(self, name: str, part: Part) -> CreateEmbeddedStringStorageRequest:
+        members = part.members(("embedding_model", "strings"), ("embedding_model", "strings"))
+        strings = members["strings"]
+        texts = self._beside(strings).lines if isinstance(strings.value, str) else strings.texts()
+        return CreateEmbeddedStringStorageRequest(0, name, "", texts, members["embedding_model"].text())
+
+    def _beside(self, part: Part) -> StringStorage:
+        """What is in the file that a part names."""
+        if self._folder is None:
+            raise part.wrong("names a file, and this graph is not in a folder.")
+        try:
+            return storages.load(self._folder, part.text())
+        except TryllError as error:
+            raise part.wrong(f"does not work. {error.message}") from None
+
+
+def _all_members(part: Part) -> dict[str, Part]:
+    return part.members(tuple(part.object()))
 
 
 def _exit(part: Part, nodes: Mapping[str, Part]) -> str:
@@ -187,19 +325,3 @@ def _table(kind: type[Value], part: Part) -> Any:
     hints = get_type_hints(kind)
     members = part.members(kind.__fields__)
     return kind(**{field: _value(field, hints[field], member) for field, member in members.items()})
-
-
-def _storage(name: str, part: Part) -> CreateStringStorageRequest:
-    if isinstance(part.value, dict):
-        texts = {key: member.text() for key, member in _all_members(part).items()}
-        return CreateStringStorageRequest(
-            0, name, tuple(texts.values()), "", StringStorageKind.MAP, tuple(texts.keys())
-        )
-    return CreateStringStorageRequest(0, name, part.texts())
-
-
-def _knowledge(name: str, part: Part) -> CreateEmbeddedStringStorageRequest:
-    members = part.members(("embedding_model", "strings"), ("embedding_model", "strings"))
-    return CreateEmbeddedStringStorageRequest(
-        0, name, "", members["strings"].texts(), members["embedding_model"].text()
-    )

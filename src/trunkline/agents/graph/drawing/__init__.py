@@ -1,0 +1,1 @@
+"""Pictures of graphs, and of turns through them, made without any other program."""

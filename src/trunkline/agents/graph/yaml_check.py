@@ -1,0 +1,134 @@
+"""All that is wrong with a graph's file, and all that looks wrong, each with its place.
+
+Problems are what no agent can be made with. Warnings are what one can be made with, and is hardly meant: nodes that no
+turn comes to, turns that never end, storages that nobody uses or that the file does not bring along.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+
+from trunkline.agents.graph import confined, yaml_graph
+from trunkline.agents.graph.params import exits_of
+from trunkline.agents.graph.yaml_graph import GraphFile
+from trunkline.agents.script_source import Misplaced, Part, suggestion
+from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
+from trunkline.wires.tryll.messages import IntentToInstructionParams, StringStorageKind
+
+
+class Finding(Value):
+    """One thing that is wrong. `line` is 0 where it is not known; `node` and `key` are empty where it is about neither.
+
+    `key` is the path below the node, or below the file if it is about no node.
+    """
+
+    file: str
+    line: int
+    node: str
+    key: str
+    text: str
+    """Words that need the subject before them."""
+    told: str
+    """The whole sentence, with its place."""
+
+
+class Report(Value):
+    """What was found. `graph` is None if there are problems."""
+
+    graph: GraphFile | None
+    problems: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+
+
+def examine(path: str) -> Report:
+    """Read a file and look at all of it. Never raises: what cannot be read is a problem."""
+    try:
+        found = yaml_graph.read(path)
+    except ConfigError as error:
+        return Report(None, (_finding(error, path),))
+    if found.file is None or found.root is None:
+        return Report(None, _ordered(found.wrong, path))
+    folder = os.path.dirname(os.path.abspath(path))
+    problems = _ordered(_wrong_kinds(found.root, found.file), path)
+    odd = [*_paths(found.root, found.file), *_storages(found.root, found.file, folder)]
+    return Report(None if problems else found.file, problems, _ordered(odd, path))
+
+
+def _ordered(errors: Collection[ConfigError] | Iterator[ConfigError], path: str) -> tuple[Finding, ...]:
+    return tuple(sorted((_finding(error, path) for error in errors), key=lambda each: each.line))
+
+
+def _finding(error: ConfigError, path: str) -> Finding:
+    if not isinstance(error, Misplaced):
+        return Finding(path, 0, "", "", str(error), str(error))
+    inside = error.path[:1] == ("nodes",) and len(error.path) > 1
+    key = ".".join(map(str, error.path[2:] if inside else error.path))
+    return Finding(error.file, error.line or 0, str(error.path[1]) if inside else "", key, error.problem, str(error))
+
+
+# Ways through the graph.
+
+
+def _paths(root: Part, file: GraphFile) -> Iterator[Misplaced]:
+    exits = {node.name: exits_of(node.params) for node in file.graph.nodes if node.params is not None}
+    reached = _reached([file.graph.start_node], {name: set(to.values()) - {""} for name, to in exits.items()})
+    for name in exits:
+        if name not in reached:
+            yield root.at("nodes", name).wrong("is a node that no turn comes to.")
+    # Backwards, from the nodes that can end a turn.
+    before: dict[str, set[str]] = {name: set() for name in exits}
+    for name, to in exits.items():
+        for target in to.values():
+            if target:
+                before[target].add(name)
+    can_end = _reached([name for name, to in exits.items() if "" in to.values()], before)
+    for name in exits:
+        if name in reached and name not in can_end:
+            yield root.at("nodes", name).wrong("has no way to the end: a turn that comes here runs out of steps.")
+
+
+def _reached(starts: Collection[str], ways: Mapping[str, Collection[str]]) -> set[str]:
+    seen, waiting = set[str](), list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += ways[name]
+    return seen
+
+
+# Storages.
+
+
+def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[Misplaced]:
+    kinds = {storage.name: storage.kind for storage in file.storages}
+    for node in file.graph.nodes:
+        named = node.params.string_storage if isinstance(node.params, IntentToInstructionParams) else None
+        if named is not None and kinds.get(named, StringStorageKind.MAP) != StringStorageKind.MAP:
+            yield root.at("nodes", node.name, "string_storage").wrong(
+                f"is `{named}`, which is no Map: write it as an object of texts."
+            )
+
+
+def _storages(root: Part, file: GraphFile, folder: str) -> Iterator[Misplaced]:
+    for field, section, brought in (
+        ("string_storage", "storages", [each.name for each in file.storages]),
+        ("embedded_string_storage", "knowledge", [each.name for each in file.knowledge]),
+    ):
+        used: set[str] = set()
+        for node in file.graph.nodes:
+            name = getattr(node.params, field, None)
+            if not name:
+                continue
+            used.add(name)
+            if name not in brought and not confined.exists(folder, name):
+                hint = suggestion(name, brought)
+                yield root.at("nodes", node.name, field).wrong(
+                    f"is `{name}`, which is neither in `{section}` nor a file beside the graph: "
+                    f"whoever runs it has to bring it.{hint}"
+                )
+        for name in brought:
+            if name not in used:
+                yield root.at(section, name).wrong("is used by no node.")

@@ -1,0 +1,278 @@
+"""`trunkline graph run`: a conversation with a graph, in this process.
+
+Standard output has the answers, or with `--json` an object for each turn; standard error what nodes tell, and the way
+that the turn took. Exit codes: 0, 1 when the graph cannot run or an answer failed, 2 for wrong usage, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trunkline.base.printable import printable
+from trunkline.cli import talking
+from trunkline.core.faults import Fault
+
+if TYPE_CHECKING:
+    from trunkline.agents.graph.hosting import HostedGraphAgent, LocalGraphHost, SessionHost
+    from trunkline.agents.graph.yaml_graph import GraphFile
+
+EXIT_FAILED = 1
+EXIT_STOPPED = 130
+
+_ENGINES = ("mock", "local")
+#: Texts that are embedded before anybody could read how far it is. (A model has far more bytes.)
+_QUICK = 100
+#: Of one sample of sound.
+_SAMPLE_BYTES = 2
+
+
+@click.command("run", short_help="Talk to a graph, without a server.")
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("-m", "--message", metavar="TEXT", help="Say this, print the answer, and end.")
+@click.option(
+    "--engine",
+    type=click.Choice(_ENGINES),
+    default="mock",
+    show_default=True,
+    help="`mock` needs no model, and says back what it hears; `local` runs the real ones, fetched on first use.",
+)
+@click.option("--model", default="", metavar="NAME", help="The model of nodes that name none; the file's, by default.")
+@click.option(
+    "--record",
+    metavar="FILE.json",
+    type=click.Path(dir_okay=False),
+    help="Write down what happened in the last turn, for `graph draw --turn`.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each turn, at its end.")
+def command(file: str, message: str | None, engine: str, model: str, record: str | None, as_json: bool) -> None:
+    """Talk to a graph in this process: answers as they come, what nodes tell, and the way through the graph.
+
+    Files that the graph names are looked for beside it. Ctrl-C stops an answer, and a second one the program.
+
+    \b
+    Examples:
+      trunkline graph run npc.yaml
+      trunkline graph run npc.yaml -m "Who are you?" --record turn.json
+      trunkline graph run npc.yaml --engine local --model smollm2-135m
+    """
+    from trunkline.agents.graph import yaml_graph
+    from trunkline.wires.tryll.errors import TryllError
+
+    try:
+        graph = yaml_graph.load(file)
+        with asyncio.Runner() as runner:
+            talk = _Talk(graph, os.path.dirname(os.path.abspath(file)), record, as_json)
+            try:
+                runner.run(talk.open(engine, model))
+                if message is None and sys.stdin.isatty() and engine == "mock":
+                    click.echo("The mock engine says back what it hears. `--engine local` runs real models.", err=True)
+                code = _converse(runner, talk) if message is None else runner.run(talk.turn(message))
+            finally:
+                runner.run(talk.close())
+    except (Fault, TryllError) as error:
+        raise click.ClickException(printable(str(error))) from error
+    except KeyboardInterrupt:
+        code = EXIT_STOPPED
+    sys.exit(code)
+
+
+def _converse(runner: asyncio.Runner, talk: _Talk) -> int:
+    """Until there is no more to say. Gives the exit code: of what was piped in, that of the last answer."""
+    code = 0
+    for line in talking.messages():
+        if line.strip():
+            code = runner.run(talk.turn(line))
+            if sys.stdin.isatty():
+                code = 0
+            elif code == EXIT_STOPPED:
+                break
+    return code
+
+
+class _Talk:
+    """A conversation."""
+
+    _host: LocalGraphHost | None = None
+    _session: SessionHost | None = None
+    _agent: HostedGraphAgent
+
+    def __init__(self, graph: GraphFile, folder: str, record: str | None, as_json: bool) -> None:
+        self._graph = graph
+        self._folder = folder
+        self._record = record
+        self._as_json = as_json
+
+    async def open(self, engine: str, model: str) -> None:
+        """Get models and storages, and make the agent.
+
+        Raises:
+            TryllError, ConfigError: something is not there, or does not work.
+        """
+        from trunkline.agents.graph.hosting import LocalGraphHost
+        from trunkline.agents.graph.pool import ModelPool
+        from trunkline.agents.graph.vectors import VectorStore
+        from trunkline.base import paths
+        from trunkline.wires.tryll.messages import ConfigureSessionRequest, CreateAgentRequest, InferenceEngine
+
+        cache = paths.cache_dir()
+        vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
+        self._host = LocalGraphHost(ModelPool(cache), self._folder, vectors)
+        session = self._session = self._host.open_session()
+        mock = engine == "mock"
+        number = InferenceEngine.MOCK if mock else InferenceEngine.LLAMA_CPP
+        voice = InferenceEngine.MOCK if mock else InferenceEngine.SHERPA_ONNX
+        session.configure(
+            ConfigureSessionRequest(
+                inference_engine=number,
+                embedding_engine=number,
+                stt_engine=voice,
+                tts_engine=voice,
+                allow_auto_model_downloading=True,
+            )
+        )
+        graph, lines = self._graph, talking.ProgressLines()
+
+        def progress(name: str, done: int, total: int) -> None:
+            if total > _QUICK:
+                lines.show(name, 100 * done / total)
+
+        for strings in graph.storages:
+            await session.create_strings(strings)
+        for knowledge in graph.knowledge:
+            await session.create_embedded(knowledge, progress)
+        self._agent = await session.create_agent(
+            CreateAgentRequest(0, graph.graph, model or graph.default_model, True, graph.max_steps), progress
+        )
+
+    async def close(self) -> None:
+        """Let go of everything, as far as it was there."""
+        if self._session is not None:
+            self._session.close()
+        if self._host is not None:
+            await self._host.close()
+
+    async def turn(self, text: str) -> int:
+        """Say something, and show what comes of it. Gives the exit code.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C came twice.
+            ConfigError: the turn cannot be recorded.
+        """
+        from trunkline.base import jsontext
+
+        heard = _Heard(self._as_json)
+        stops = await self._run(text, heard)
+        found: dict[str, Any] = jsontext.loads(heard.debug_info.encode())
+        if self._record is not None:
+            _write(self._record, heard.debug_info)
+        if self._as_json:
+            click.echo(jsontext.dumps({"message": text, **heard.told(), **_summary(found)}).decode())
+        else:
+            click.echo()
+            _show(found, heard.sound_seconds, stopped=bool(stops))
+        return EXIT_STOPPED if stops else EXIT_FAILED if found["status"] == "Error" else 0
+
+    async def _run(self, text: str, heard: _Heard) -> int:
+        """A turn, which Ctrl-C ends; gives how often that was asked for."""
+        from trunkline.base.signals import handled
+
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        stops = 0
+
+        def stop() -> None:
+            nonlocal stops
+            stops += 1
+            if stops == 1:
+                self._agent.cancel()
+            elif task is not None:
+                task.cancel()
+
+        numbers = handled((signal.SIGINT,))
+        for number in numbers:
+            loop.add_signal_handler(number, stop)
+        try:
+            ending = await self._agent.turn(text, heard)
+        except asyncio.CancelledError:
+            if stops > 1:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+        heard.debug_info = ending.debug_info
+        return stops
+
+
+class _Heard:
+    """A `Listener` that shows what it hears as it comes; or keeps it, for a JSON object."""
+
+    full = False
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._pieces: list[str] = []
+        self._events: list[dict[str, Any]] = []
+        self.sound_seconds = 0.0
+        self.debug_info = ""
+
+    async def room(self) -> None:
+        """There always is."""
+
+    def delta(self, text: str) -> None:
+        self._pieces.append(text)
+        if not self._quiet:
+            click.echo(printable(text), nl=False)
+
+    def whole(self, text: str, final: bool) -> None:
+        self.delta(f"\n{text}" if self._pieces else text)
+
+    def audio(self, pcm: bytes, sample_rate: int) -> None:
+        # Nobody plays it here; that there is some is worth knowing.
+        self.sound_seconds += len(pcm) / _SAMPLE_BYTES / sample_rate
+
+    def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
+        self._events.append({"node": node, "type": type, **dict(pairs)})
+        if not self._quiet:
+            talking.show_event(node, type, pairs)
+
+    def told(self) -> dict[str, Any]:
+        """The answer and the events, and how long the answer is aloud."""
+        sound = {"sound_seconds": round(self.sound_seconds, 3)} if self.sound_seconds else {}
+        return {"answer": "".join(self._pieces), "events": self._events, **sound}
+
+
+def _summary(found: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: found.get(key) for key in ("status", "wall_ms", "ttft_ms", "tokens_generated", "error")}
+    return {
+        **kept,
+        "nodes": [{key: node.get(key) for key in ("name", "type", "exit", "ms")} for node in found["nodes"]],
+    }
+
+
+def _show(found: dict[str, Any], sound_seconds: float, *, stopped: bool) -> None:
+    """The way that a turn took, and what went wrong, on standard error."""
+    way = " > ".join(f"{node['name']} {node.get('exit', '')}".strip() for node in found["nodes"])
+    tokens = found["tokens_generated"]
+    sound = f", {sound_seconds:.1f} s of sound" if sound_seconds else ""
+    told = f"({way}; {found['wall_ms']:.0f} ms{f', {tokens} tokens' if tokens else ''}{sound})"
+    click.echo(click.style(printable(told), dim=True), err=True)
+    if stopped:
+        click.echo("Stopped.", err=True)
+    if (error := found["error"]) is not None:
+        click.echo(f"Error: {printable(error['message'])} [{error['code']}]", err=True)
+
+
+def _write(path: str, text: str) -> None:
+    from trunkline.core.faults import ConfigError
+
+    try:
+        with open(path, "w", encoding="utf-8", errors="surrogatepass") as opened:
+            opened.write(text + "\n")
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be written: {error.strerror}.") from None

@@ -1,0 +1,139 @@
+"""All that is wrong with a graph's file at once, and all that looks wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from trunkline.agents.graph.yaml_check import Report, examine
+from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS
+
+BROKEN = """start: nobody
+defualt_model: x
+max_steps: -1
+storages: {lines: 7}
+nodes:
+  guard:
+    type: HumanMessageGuardrail
+    inline_strings: ["(", fine]
+    triggered: refuze
+    not_triggered: 7
+  refuse: {type: CannedResponse, selection_strategy: best, inline_strings: 3}
+  lore:
+    type: Retrieve
+    top_k: 0
+    threshold: 2
+    colour: red
+  answer:
+    type: Generate
+    sampling: {temperature: 9, seed: -1}
+    template: "{{#a}}"
+"""
+
+
+def examined(tmp_path: Path, text: str) -> Report:
+    (tmp_path / "g.yaml").write_text(text)
+    return examine(str(tmp_path / "g.yaml"))
+
+
+def test_everything_that_is_wrong_is_told_at_once_with_its_line_node_and_key(tmp_path: Path) -> None:
+    report = examined(tmp_path, BROKEN)
+    assert report.graph is None
+    found = [(each.line, each.node, each.key) for each in report.problems]
+    assert found == [
+        (1, "", "start"),
+        (2, "", ""),
+        (3, "", "max_steps"),
+        (4, "", "storages.lines"),
+        (9, "guard", "triggered"),
+        (10, "guard", "not_triggered"),
+        (11, "refuse", "selection_strategy"),
+        (11, "refuse", "inline_strings"),
+        (14, "lore", "top_k"),
+        (15, "lore", "threshold"),
+        (16, "lore", ""),
+        (17, "answer", ""),
+        (19, "answer", "sampling.temperature"),
+        (19, "answer", "sampling.seed"),
+        (20, "answer", "template"),
+    ]
+    assert all(each.file.endswith("g.yaml") and each.text in each.told for each in report.problems)
+    assert "Did you mean `refuse`?" in report.problems[4].text
+
+
+@pytest.mark.parametrize(
+    ("node", "line", "key", "told"),
+    [
+        ("type: HumanMessageGuardrail\n    inline_strings: ['(']", 5, "inline_strings", "pattern 0"),
+        ("type: Generate\n    template: '{{#a}}'\n    model_name: m", 5, "template", "its template"),
+        ("type: Retrieve\n    top_k: 0\n    embedded_string_storage: kb", 5, "top_k", "from 1 to 1000"),
+        ("type: ToolCall\n    tool_call_format: xml\n    model_name: m", 5, "tool_call_format", "must be one of"),
+        ("type: IntentToInstruction\n    string_storage: lines", 5, "string_storage", "which is no Map"),
+    ],
+)
+def test_what_a_node_says_of_itself_is_told_of_its_key(
+    tmp_path: Path, node: str, line: int, key: str, told: str
+) -> None:
+    report = examined(tmp_path, f"start: a\nnodes:\n  a:\n    {node}\nstorages: {{lines: [x]}}\n")
+    (problem,) = report.problems
+    assert (problem.line, problem.node, problem.key) == (line, "a", key)
+    assert told in problem.told
+
+
+def test_a_file_that_cannot_be_read_or_is_no_yaml_is_one_problem(tmp_path: Path) -> None:
+    (problem,) = examine(str(tmp_path / "gone.yaml")).problems
+    assert (problem.line, "cannot be read" in problem.told) == (0, True)
+    (problem,) = examined(tmp_path, "start: a\nnodes: [").problems
+    assert (problem.line, "not YAML" in problem.told) == (2, True)
+    (problem,) = examined(tmp_path, "- a").problems
+    assert "the graph must be an object" in problem.told
+
+
+def test_a_file_that_is_wrong_all_over_is_not_looked_at_forever(tmp_path: Path) -> None:
+    name = "n" * 30
+    nodes = [f"  {name}{number}: {{type: Instruction, default: {name}x{number}, colour: red}}" for number in range(120)]
+    began = process_time()
+    assert len(examined(tmp_path, "\n".join(["start: a", "nodes:", *nodes])).problems) == MAX_COMPLAINTS
+    (problem,) = examined(
+        tmp_path, "\n".join(["start: a", "nodes:", *(f"  a{each}: 1" for each in range(2_000))])
+    ).problems
+    assert "and may have 256" in problem.told
+    keys = "\n".join(f"k{number}: 1" for number in range(2_000))
+    assert len(examined(tmp_path, keys).problems) == MAX_COMPLAINTS
+    assert process_time() - began < 10
+
+
+def test_what_no_turn_comes_to_and_what_never_ends_are_warnings(tmp_path: Path) -> None:
+    text = """start: a
+nodes:
+  a: {type: Instruction, default: b}
+  b: {type: Instruction, default: a}
+  c: {type: Instruction, default: d}
+  d: {type: Instruction}
+"""
+    report = examined(tmp_path, text)
+    assert report.graph is not None
+    assert [(each.node, each.line) for each in report.warnings] == [("a", 3), ("b", 4), ("c", 5), ("d", 6)]
+    assert ["no way to the end" in each.text for each in report.warnings] == [True, True, False, False]
+    assert ["no turn comes to" in each.text for each in report.warnings] == [False, False, True, True]
+
+
+def test_storages_that_are_not_there_or_not_used_are_warnings(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("x\n")
+    text = """start: a
+storages: {refusals: [No.], unused: [x]}
+nodes:
+  a: {type: CannedResponse, string_storage: refusal, default: b}
+  b: {type: CannedResponse, string_storage: lines.txt, default: c}
+  c: {type: CannedResponse, string_storage: refusals, default: d}
+  d: {type: Retrieve, embedded_string_storage: lore}
+"""
+    report = examined(tmp_path, text)
+    assert [(each.line, each.node, each.key) for each in report.warnings] == [
+        (2, "", "storages.unused"),
+        (4, "a", "string_storage"),
+        (7, "d", "embedded_string_storage"),
+    ]
+    assert "Did you mean `refusals`?" in report.warnings[1].text

@@ -1,0 +1,236 @@
+"""`trunkline graph run`: a conversation with a graph, in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trunkline.agents.graph import yaml_graph
+from trunkline.cli.graph_run import _Heard, _Talk, command
+
+GRAPH = """start: guard
+default_model: any
+storages: {refusals: refusals.txt}
+knowledge: {lore: {embedding_model: m, strings: [The mill is old.]}}
+nodes:
+  guard: {type: HumanMessageGuardrail, inline_strings: [bad], triggered: refuse, not_triggered: find}
+  refuse: {type: CannedResponse, string_storage: refusals}
+  find: {type: Retrieve, embedded_string_storage: lore, found: tools, not_found: tools}
+  tools: {type: ToolCall, notify_client: true, tools: [{name: open_gate}], no_tool_called: answer}
+  answer: {type: Generate, stream: true}
+"""
+
+
+SLOW = """start: answer
+default_model: mock-slow
+nodes:
+  answer: {type: Generate, stream: true}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "npc").mkdir()
+    (tmp_path / "npc/refusals.txt").write_text("No.\nNever.\n")
+    (tmp_path / "npc/npc.yaml").write_text(GRAPH)
+    return str(tmp_path / "npc/npc.yaml")
+
+
+def run(*arguments: str, typed: str | None = None) -> Result:
+    return CliRunner().invoke(command, list(arguments), input=typed)
+
+
+def test_one_message_is_answered_on_standard_output_and_its_way_told_beside_it(file: str) -> None:
+    result = run(file, "-m", "is the mill old?")
+    assert (result.stdout, result.exit_code) == ("You said: is the mill old?\n", 0)
+    assert "(guard not_triggered > find found > tools no_tool_called > answer default; " in result.stderr
+
+
+def test_events_and_canned_answers_are_shown(file: str) -> None:
+    result = run(file, "-m", "open_gate \x1b[31m")
+    assert "[tools: tool_call] tool_name=open_gate, arguments_json={}" in result.stderr
+    assert "\x1b[31m" not in result.output
+    assert run(file, "-m", "bad").stdout == "No.\n"
+
+
+def test_each_line_that_is_piped_in_is_a_message_of_one_conversation(file: str) -> None:
+    result = run(file, typed="bad\n\nbad\nhello\n")
+    assert (result.stdout, result.exit_code) == ("No.\nNever.\nYou said: hello\n", 0)
+
+
+def test_json_is_an_object_for_each_turn(file: str) -> None:
+    result = run(file, "--json", typed="hello\nopen_gate\n")
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert (first["message"], first["answer"], first["status"], first["events"]) == (
+        "hello",
+        "You said: hello",
+        "Success",
+        [],
+    )
+    assert [node["name"] for node in first["nodes"]] == ["guard", "find", "tools", "answer"]
+    assert second["events"] == [
+        {"node": "tools", "type": "tool_call", "tool_name": "open_gate", "arguments_json": "{}"}
+    ]
+
+
+def test_the_last_turn_is_recorded(file: str, tmp_path: Path) -> None:
+    turn = tmp_path / "turn.json"
+    run(file, "--record", str(turn), typed="bad\nthe mill\n")
+    found = json.loads(turn.read_text())
+    assert found["interaction"][0] == {"_type": "HumanMessage", "text": "the mill"}
+    assert found["find.result[000].text"] == "The mill is old."
+    result = run(file, "-m", "x", "--record", str(tmp_path / "no/turn.json"))
+    assert (result.exit_code, "cannot be written" in result.stderr) == (1, True)
+
+
+def test_a_graph_that_cannot_run_and_a_turn_that_fails_exit_with_1(file: str, tmp_path: Path) -> None:
+    endless = tmp_path / "endless.yaml"
+    endless.write_text("start: a\nnodes:\n  a: {type: Instruction, default: a}\n")
+    result = run(str(endless), "-m", "x")
+    assert (result.exit_code, "[4003]" in result.stderr) == (1, True)
+    endless.write_text("start: b\nnodes:\n  a: {type: Instruction, default: a}\n")
+    result = run(str(endless), "-m", "x")
+    assert (result.exit_code, "line 1" in result.stderr) == (1, True)
+    endless.write_text("start: a\nnodes:\n  a: {type: CannedResponse, string_storage: ../x.txt}\n")
+    assert run(str(endless), "-m", "x").exit_code == 1
+    Path(file).write_text(SLOW)
+    result = run(file, "-m", "x", "--engine", "local", "--model", "no-such-model")
+    assert (result.exit_code, "no-such-model" in result.stderr) == (1, True)
+
+
+def test_what_is_spoken_is_not_played_and_its_length_is_told() -> None:
+    heard = _Heard(quiet=True)
+    heard.delta("hello")
+    assert heard.told() == {"answer": "hello", "events": []}
+    heard.audio(bytes(3200), 16_000)
+    heard.audio(bytes(3200), 16_000)
+    assert heard.told() == {"answer": "hello", "events": [], "sound_seconds": 0.2}
+
+
+class Terminal:
+    """The program at a terminal, and all that it has shown so far."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "trunkline", "graph", "run", *arguments],
+            stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        )  # fmt: skip
+        os.close(slave)
+        self.shown = ""
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._master, 4096)
+            except OSError:
+                data = b""
+            with self._news:
+                self.shown += data.decode(errors="replace")
+                self._news.notify_all()
+            if not data:
+                return
+
+    def until(self, text: str, count: int = 1) -> None:
+        with self._news:
+            assert self._news.wait_for(lambda: self.shown.count(text) >= count, 20), self.shown
+
+    def type(self, text: str) -> None:
+        os.write(self._master, f"{text}\n".encode())
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def interrupted(self) -> int:
+        """The exit code after Ctrl-C at the prompt, pressed again by a person whom nobody seems to hear.
+
+        One that comes between the prompt and the wait for a line is heard with the next.
+        """
+        for _ in range(10):
+            self.interrupt()
+            with suppress(subprocess.TimeoutExpired):
+                return self.process.wait(1)
+        raise AssertionError(self.shown)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(5)
+        os.close(self._master)
+
+
+class Stubborn:
+    """An agent whose turn ends for nobody. The first thing that it does is to press Ctrl-C."""
+
+    def __init__(self) -> None:
+        self.cancelled = 0
+
+    async def turn(self, text: str, heard: _Heard) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_second_ctrl_c_ends_the_program_while_an_answer_does_not_end(file: str) -> None:
+    talk = _Talk(yaml_graph.load(file), str(Path(file).parent), None, as_json=False)
+    stubborn = Stubborn()
+    talk._agent = stubborn  # type: ignore[assignment]  # as much of one as is needed
+    with asyncio.Runner() as runner, pytest.raises(KeyboardInterrupt):
+        runner.run(talk.turn("hello"))
+    assert stubborn.cancelled == 1
+
+
+@pytest.mark.process
+def test_ctrl_c_ends_the_answer_and_at_the_prompt_the_program(file: str) -> None:
+    Path(file).write_text(SLOW)
+    terminal = Terminal(file)
+    try:
+        terminal.until("> ")
+        terminal.type("word " * 500)
+        terminal.until("You said: word word")
+        terminal.interrupt()
+        terminal.until("Stopped.")
+        terminal.type("once more")
+        terminal.until("You said: once more")
+        # The first prompt, one after each turn.
+        terminal.until("\n> ", 3)
+        assert terminal.interrupted() == 130
+        assert "Traceback" not in terminal.shown
+    finally:
+        terminal.close()
+
+
+@pytest.mark.process
+def test_ctrl_c_ends_the_only_answer_and_the_program_with_it(file: str) -> None:
+    Path(file).write_text(SLOW)
+    command_line = [sys.executable, "-m", "trunkline", "graph", "run", file, "-m", "word " * 500]
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.read(12) == b"You said: wo"
+            process.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            assert process.wait(10) == 130
+            assert time.monotonic() - began < 5
+            assert b"Stopped." in process.stderr.read()
+        finally:
+            process.kill()
