@@ -17,7 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.conftest import require
-from tests.support.tryll_served import Peer, served
+from tests.support.tryll_served import Peer, echo, served
+from trunkline.agents.graph.pool import ModelPool
 from trunkline.cli import tryll
 from trunkline.core.faults import ConfigError
 from trunkline.wires.tryll import messages as m
@@ -33,6 +34,9 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
         (["--storage-root", str(tmp_path / "none")], 2, "does not exist"),
         (["--tls-key", str(tmp_path / "models.json")], 1, "goes with"),
         (["--tls-cert", str(tmp_path / "models.json")], 1, "cannot be used"),
+        (["--agent", "nobody"], 1, "There is no agent `nobody`"),
+        (["--workspace", str(tmp_path / "none")], 1, "is not a directory"),
+        (["--mode", "anything"], 2, "is not one of"),
     )
     for arguments, code, said in wrong:
         environ = {"TRUNKLINE_CACHE": str(tmp_path / "cache"), "TRUNKLINE_TRYLL_TOKEN": ""}
@@ -47,12 +51,26 @@ def test_the_token_comes_from_the_environment() -> None:
         tryll._token({}, public=True)
 
 
+async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else(tmp_path: Path) -> None:
+    among = tryll._agents(["scripted:tour"], str(tmp_path), "auto_edit", "Bash,,Mine", "a-long-token-0123")
+    made = among(ModelPool(str(tmp_path)))
+    assert [model.name for model in made.list()][-2:] == ["agent:echo", "agent:scripted:tour"]
+    policy = made._policy()
+    told = [policy.verdict("Write", "edit"), policy.verdict("Bash", "exec"), policy.verdict("Other", "exec")]
+    assert told == ["allow", "allow", "deny"]
+    assert (
+        tryll._agents([], None, "default", "", "")(ModelPool(str(tmp_path)))._policy().verdict("Read", "info") == "deny"
+    )
+    assert "a-long-token-0123" not in made._secrets.text("it is a-long-token-0123")
+    await made.close()
+
+
 @pytest.mark.process
 def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root/lines.txt").write_text("one\n")
     command = [sys.executable, "-c", "from trunkline.cli.tryll import command; command()", "serve"]
-    command += ["--listen", "127.0.0.1:0", "--storage-root", str(tmp_path / "root")]
+    command += ["--listen", "127.0.0.1:0", "--storage-root", str(tmp_path / "root"), "--agent", "scripted:tour"]
     environ = os.environ | {"TRUNKLINE_HOME": str(tmp_path / "home"), "TRUNKLINE_CACHE": str(tmp_path / "cache")}
     with subprocess.Popen(
         command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
@@ -75,6 +93,11 @@ async def _talk(port: int, process: subprocess.Popen[bytes]) -> None:
     assert (await peer.get(m.SessionReady)).protocol_version == 2
     await peer.configure()
     await peer.ask(m.CreateStringStorageRequest(5, "lines", file_path="lines.txt"), m.CreateStringStorageResponse)
+    for name in ("echo", "scripted:tour"):
+        peer.say(m.SendMessageRequest(2, await peer.agent(f"agent:{name}"), "hello"))
+        answers, complete = await peer.turn()
+        assert (bool(answers[0].text), complete.status) == (True, m.TurnStatus.SUCCESS)
+    assert await peer.refused(m.CreateAgentRequest(2, echo(), "agent:coder")) == 3003
     agent = await peer.agent("mock-slow")
     peer.say(m.SendMessageRequest(3, agent, " ".join(["word"] * 2000)))
     await peer.get(m.AnswerText)

@@ -46,6 +46,12 @@ async def test_one_question_is_answered_on_standard_output_alone(stub: TryllStub
     assert stub.asked(m.CreateAgentRequest)[0].default_model_name == "small"
 
 
+async def test_what_plays_a_model_needs_none_to_be_fetched(stub: TryllStub) -> None:
+    result = await chat(stub, "--engine", "mock", "-p", "hello there")
+    assert (result.stdout, result.stderr, result.exit_code) == ("hello there \n", "", 0)
+    assert not stub.asked(m.DownloadModelRequest)
+
+
 async def test_each_line_that_is_piped_in_is_a_message(stub: TryllStub) -> None:
     result = await chat(stub, "--model", "mock", "--system-prompt", "Be brief.", typed="one\n\ntwo\n")
     assert result.stdout == "one \ntwo \n"

@@ -201,6 +201,29 @@ def test_services_are_run_listed_and_stopped(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
+def test_the_trial_of_a_service_names_the_program_that_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SelfEnding, "trial", "trunkline tryll chat")
+    monkeypatch.setattr(up, "services", lambda: (SelfEnding(),))
+    monkeypatch.setattr(up, "_program", lambda: "bin/trunkline")
+    assert "    try: bin/trunkline tryll chat\n" in CliRunner().invoke(up.command).output
+
+
+def test_what_it_advises_for_local_models_works_as_it_stands() -> None:
+    with subprocess.Popen(UP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            lines = lines_of(process)
+            assert any(line.startswith("tryll: reachable") for line in lines)
+            advice = next(lines).strip().removeprefix("try: ")
+            command = [*shlex.split(advice), "--engine", "mock", "-p", "Anybody?"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: Anybody?\n", "")
+    assert (process.returncode, errors) == (130, "")
+
+
 def test_packages_that_are_missing_are_named_and_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trunkline.exchange.service._NEEDED", ("no_such_package_of_ours",))
     done = CliRunner().invoke(up.command)

@@ -16,6 +16,7 @@ from trunkline.conform.agentproc.bridge.catalogue import SUITE as AGENTPROC_BRID
 from trunkline.conform.jsonstream.catalogue import SUITE as JSONSTREAM
 from trunkline.conform.kit import Check
 from trunkline.conform.sns.catalogue import SUITE as SNS
+from trunkline.conform.tryll.catalogue import SUITE as TRYLL
 
 ROOT = Path(__file__).parents[2]
 LEVELS = {"must": "MUST", "should": "SHOULD", "may": "MAY"}
@@ -30,6 +31,9 @@ WIRES: dict[str, Mapping[str, Check]] = {
         **AGENTPROC_BRIDGES.checks,
     },
     "sns": SNS.checks,
+    "tryll": TRYLL.checks,
+    # Its checks are among those above.
+    "tryll-voice": {},
 }
 
 
@@ -111,3 +115,11 @@ def test_every_section_of_agentproc_is_there() -> None:
     wanted = {"Profile", "Core", "Attachments", "stdin", "Output", "Session", "Partials", "Errors", "Exit codes",
               "Timeout", "Principles"}  # fmt: skip
     assert wanted | {"0.4", "Chat", "Trunkline"} == sections
+
+
+def test_every_section_of_tryll_is_there() -> None:
+    sections = {requirement["section"] for requirement in REQUIREMENTS["tryll"]}
+    wanted = {"Transport", "Framing", "Message types", "Session lifecycle", "Streaming answers", "Error responses",
+              "Voice input and transcripts", "String storage", "GraphDescription shape", "Versioning",
+              "Checklist"}  # fmt: skip
+    assert wanted | {"Details", "Mock engine", "Wire", "Graphs", "Models", "Additions"} == sections

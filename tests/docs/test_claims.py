@@ -13,6 +13,8 @@ from tests.docs.examples import ROOT
 from tests.docs.generated import tools
 from trunkline.agents import player, registry
 from trunkline.agents.coder import compaction, files, guards, instructions, words
+from trunkline.agents.graph import agent as graph_agent
+from trunkline.agents.graph import agent_engine, agent_models, llama, plan
 from trunkline.base import http, jsontext, stdio
 from trunkline.cli import chat_once
 from trunkline.core import approvals, performer, recorder, turns
@@ -36,6 +38,9 @@ from trunkline.tools.mcp import servers as mcp_servers
 from trunkline.wires import ledger
 from trunkline.wires.jsonstream import codec, drive
 from trunkline.wires.jsonstream import stdio as jsonstream_stdio
+from trunkline.wires.tryll import serve as tryll_serve
+from trunkline.wires.tryll import serve_desk as tryll_desk
+from trunkline.wires.tryll import serve_session as tryll_session
 
 pytestmark = pytest.mark.docs
 
@@ -72,6 +77,23 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("how-to/use-a-local-model.md", "at `127.0.0.1:11434`", discover_servers.OLLAMA_PORT, 11434),
     ("how-to/use-a-local-model.md", "at `127.0.0.1:8080`", discover_servers.LLAMA_SERVER_URL, "http://127.0.0.1:8080"),
     ("how-to/use-a-local-model.md", "(8,192 tokens is assumed)", limits.LOCAL_CONTEXT_WINDOW, 8192),
+    (
+        "how-to/serve-local-models-to-a-game.md",
+        "download of 93 MB",
+        round(catalog.find("smollm2-135m").download / 1e6),
+        93,
+    ),
+    ("how-to/serve-local-models-to-a-game.md", "(two to four, by", (llama.MIN_PLACES, llama.MAX_PLACES), (2, 4)),
+    ("how-to/serve-local-models-to-a-game.md", "end within 60 s", tryll_serve.Settings().frame_seconds, 60.0),
+    ("how-to/serve-local-models-to-a-game.md", "cut off after 30 s", tryll_serve.Settings().stall_seconds, 30.0),
+    ("how-to/serve-local-models-to-a-game.md", "turns get 2 s to come", tryll_serve.GRACE_SECONDS, 2.0),
+    ("how-to/serve-local-models-to-a-game.md", "agents of a session | 4,096", tryll_session.MAX_AGENTS, 4096),
+    ("how-to/serve-local-models-to-a-game.md", "session | 64 MiB in all", tryll_session.MAX_KEPT_BYTES, 64 * MIB),
+    ("how-to/serve-local-models-to-a-game.md", "under way | 64, and 16 MiB", tryll_desk.MAX_REQUESTS, 64),
+    ("how-to/serve-local-models-to-a-game.md", "under way | 64, and 16 MiB", tryll_desk.MAX_REQUEST_BYTES, 16 * MIB),
+    ("how-to/serve-local-models-to-a-game.md", "nodes of a graph | 256", plan.MAX_NODES, 256),
+    ("how-to/serve-local-models-to-a-game.md", "a turn runs 64 unless", graph_agent.MAX_STEPS, 64),
+    ("how-to/serve-local-models-to-a-game.md", "up to 10,000 |", graph_agent.MAX_MAX_STEPS, 10_000),
     ("how-to/use-mcp-servers.md", "a server has 30 s from its start", mcp_servers.STARTUP_SECONDS, 30.0),
     ("how-to/use-mcp-servers.md", "tried again after 0.5 s", mcp_server.FIRST_WAIT_SECONDS, 0.5),
     ("how-to/use-mcp-servers.md", "each time, up to 30 s", mcp_server.LONGEST_WAIT_SECONDS, 30.0),
@@ -114,6 +136,8 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/tools.md", "cut at 500 characters", grep.LONGEST_LINE, 500),
     ("reference/tools.md", "searches for 30 s at most", grep.GREP_SECONDS, 30.0),
     ("reference/tools.md", "Up to 5 sub-agents at once", spawn.MAX_TASKS, 5),
+    ("reference/graph-nodes.md", "at most 1,048,576 characters", agent_engine.MAX_ANSWER, MIB),
+    ("reference/graph-nodes.md", "in up to 256 conversations", agent_models.MAX_CONVERSATIONS, 256),
     ("explanation/figures.md", "at most 20x", coder_bench.FIRST_DELTA_GOAL.limit, 20),
     ("explanation/figures.md", "cost of turn 5 | at most 1.2x", coder_bench.FLAT_GOAL.limit, 1.2),
     ("explanation/figures.md", "cost of turn 5 |", coder_bench.EARLY, 5),

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trunkline.agents.graph.hosting import LocalGraphHost, Models
+from trunkline.agents.graph.hosting import LocalGraphHost, Models, Voices
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import Framer, decode, encode, frame
@@ -109,11 +109,13 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path, pool: Models | None = None, **settings: Any) -> AsyncIterator[Served]:
+async def served(
+    folder: Path, pool: Models | None = None, voices: Voices | None = None, **settings: Any
+) -> AsyncIterator[Served]:
     """Serve with a storage root, and an empty place for models."""
     pool = pool if pool is not None else ModelPool(str(folder / "cache"))
     (folder / "root").mkdir(exist_ok=True)
-    graphs = LocalGraphHost(pool, str(folder / "root"))
+    graphs = LocalGraphHost(pool, str(folder / "root"), voices=voices)
     server = TryllServer(graphs, Settings(**settings))
     host, port = await server.listen("127.0.0.1", 0)
     try:

@@ -10,7 +10,7 @@ YAML, and for JSON where its syntax is wrong.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ MAX_VALUES = 100_000
 
 #: What a name must share with a known one to be taken for a slip of the pen.
 _ALIKE = 0.6
+#: Longer names are not compared: that takes the square of their length.
+_LONGEST_NAME = 64
 
 Path = tuple[str | int, ...]
 
@@ -35,7 +37,9 @@ def suggestion(name: str, known: Collection[str]) -> str:
     """` Did you mean ...?` when `name` looks like one of the known names, else nothing."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, sorted(known), n=1, cutoff=_ALIKE)
+    if len(name) > _LONGEST_NAME:
+        return ""
+    close = get_close_matches(name, sorted(each for each in known if len(each) <= _LONGEST_NAME), n=1, cutoff=_ALIKE)
     return f" Did you mean `{close[0]}`?" if close else ""
 
 
@@ -56,8 +60,8 @@ def read(path: str) -> Part:
     return parse(data, path)
 
 
-def parse(data: bytes, name: str) -> Part:
-    """The parts of a script's text. `name` is what errors call it, and tells JSON from YAML.
+def parse(data: bytes, name: str, what: str = "the script") -> Part:
+    """The parts of a script's text. `name` is what errors call it, and tells JSON from YAML; `what` is the whole of it.
 
     Raises:
         ConfigError: it is not JSON or YAML, as the name says.
@@ -69,8 +73,21 @@ def parse(data: bytes, name: str) -> Part:
         except ValueError as error:
             raise ConfigError(f"{name} is not JSON: {error}.") from None
     else:
-        value = _parse_yaml(data, name, lines)
-    return Part(value, name, lines)
+        value = _parse_yaml(data, name, lines, what)
+    return Part(value, name, lines, what=what)
+
+
+class Misplaced(ConfigError):
+    """What is wrong at one place of a file: its line where that is known, and the keys that lead there."""
+
+    def __init__(self, file: str, line: int | None, path: Path, problem: str, what: str = "") -> None:
+        place = file if line is None else f"{file}, line {line}"
+        about = f"{_spelled(path) or what} " if path or what else ""
+        super().__init__(f"{place}: {about}{problem}")
+        self.file = file
+        self.line = line
+        self.path = path
+        self.problem = problem
 
 
 class Part:
@@ -79,28 +96,35 @@ class Part:
     All of them raise `ConfigError`, with file, line (where it is known) and key.
     """
 
-    def __init__(self, value: Any, file: str, lines: Mapping[Path, int], path: Path = ()) -> None:
+    def __init__(
+        self, value: Any, file: str, lines: Mapping[Path, int], path: Path = (), what: str = "the script"
+    ) -> None:
         self.value = value
         self._file = file
         self._lines = lines
         self._path = path
+        self._what = what
 
-    def wrong(self, problem: str, key: str | None = None) -> ConfigError:
+    def wrong(self, problem: str, key: str | None = None) -> Misplaced:
         """The error that says where this part (or the given key of it) stands and what is wrong with it."""
         line = self._lines.get(self._path if key is None else (*self._path, key))
-        place = self._file if line is None else f"{self._file}, line {line}"
-        return ConfigError(f"{place}: {_spelled(self._path)} {problem}")
+        return Misplaced(self._file, line, self._path, problem, self._what)
 
     def members(self, known: Sequence[str], required: Sequence[str] = ()) -> dict[str, Part]:
         """The members of an object whose keys are known; those that are `null` count as absent."""
+        for error in self.wrong_keys(known, required):
+            raise error
+        return {key: self._inner(key, member) for key, member in self.value.items() if member is not None}
+
+    def wrong_keys(self, known: Sequence[str], required: Sequence[str] = ()) -> Iterator[Misplaced]:
+        """What `members` has to complain of, all of it."""
         for key in self.object():
             if key not in known:
                 hint = suggestion(key, known) or f" The keys are {listed(known)}."
-                raise self.wrong(f"has no key `{key}`.{hint}", key)
+                yield self.wrong(f"has no key `{key}`.{hint}", key)
         for key in required:
             if self.value.get(key) is None:
-                raise self.wrong(f"needs the key `{key}`.")
-        return {key: self._inner(key, member) for key, member in self.value.items() if member is not None}
+                yield self.wrong(f"needs the key `{key}`.")
 
     def items(self) -> list[Part]:
         """The items of a list."""
@@ -151,8 +175,15 @@ class Part:
             raise self.wrong(f"must be an object, not {_kind(self.value)}.")
         return self.value
 
+    def at(self, *keys: str | int) -> Part:
+        """The part that some keys lead to; it must be there."""
+        part = self
+        for key in keys:
+            part = part._inner(key, part.value[key])
+        return part
+
     def _inner(self, key: str | int, value: Any) -> Part:
-        return Part(value, self._file, self._lines, (*self._path, key))
+        return Part(value, self._file, self._lines, (*self._path, key), self._what)
 
 
 def listed(names: Collection[str]) -> str:
@@ -163,7 +194,7 @@ def listed(names: Collection[str]) -> str:
 def _spelled(path: Path) -> str:
     """`turns[0].steps[2].tool`"""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
-    return f"`{text}`" if text else "the script"
+    return f"`{text}`" if text else ""
 
 
 def _kind(value: Any) -> str:
@@ -173,21 +204,20 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _parse_yaml(data: bytes, name: str, lines: dict[Path, int]) -> Any:
+def _parse_yaml(data: bytes, name: str, lines: dict[Path, int], what: str) -> Any:
     import yaml
 
     loader = None
     try:
         loader = yaml.SafeLoader(data)
         node = loader.get_single_node()
-        return _Plain(loader, name, lines).value_of(node, ()) if node is not None else None
+        return _Plain(loader, name, lines, what).value_of(node, ()) if node is not None else None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = name if mark is None else f"{name}, line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ConfigError(f"{place}: not YAML: {problem}.") from None
+        raise Misplaced(name, None if mark is None else mark.line + 1, (), f"not YAML: {problem}.") from None
     except RecursionError:
-        raise ConfigError(f"{name}: the script is nested deeper than {jsontext.MAX_DEPTH} levels.") from None
+        raise Misplaced(name, None, (), f"is nested deeper than {jsontext.MAX_DEPTH} levels.", what) from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -200,10 +230,11 @@ class _Plain:
     #: Texts to us: JSON has no dates and no bytes.
     _TEXTS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "timestamp", "value"))
 
-    def __init__(self, loader: yaml.SafeLoader, name: str, lines: dict[Path, int]) -> None:
+    def __init__(self, loader: yaml.SafeLoader, name: str, lines: dict[Path, int], what: str) -> None:
         self._loader = loader
         self._name = name
         self._lines = lines
+        self._what = what
         self._values = 0
 
     def value_of(self, node: yaml.Node, path: Path) -> Any:
@@ -246,5 +277,5 @@ class _Plain:
             found[key.value] = self.value_of(member, (*path, key.value))
         return found
 
-    def _wrong(self, line: int, problem: str, path: Path) -> ConfigError:
-        return ConfigError(f"{self._name}, line {line}: {_spelled(path)} {problem}")
+    def _wrong(self, line: int, problem: str, path: Path) -> Misplaced:
+        return Misplaced(self._name, line, path, problem, self._what)

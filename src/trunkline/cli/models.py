@@ -22,6 +22,7 @@ from trunkline.cli import table
 from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch, local
 from trunkline.models.catalog import Entry
+from trunkline.models.voice.loading import missing_extra
 
 R = TypeVar("R")
 
@@ -122,6 +123,8 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
     click.echo(jsontext.dumps({"name": name, "path": path}) if as_json else path)
     if entry.kind == "llm":
         click.echo(_next(entry), err=True)
+    elif (extra := missing_extra(entry.engine)) is not None:
+        click.echo(f"`{name}` is here. What runs it is not: get it with `{install_hint(extra)}`.", err=True)
 
 
 def _next(entry: Entry) -> str:

@@ -7,31 +7,41 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
+from trunkline.agents import registry
+from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
 from trunkline.base import paths
+from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.printable import printable
 from trunkline.base.redact import Redactor
-from trunkline.cli import serving
+from trunkline.cli import opening, serving
+from trunkline.core.approvals import MODES, Policy
+from trunkline.core.events import Mode
 from trunkline.core.faults import ConfigError, Fault
 
 if TYPE_CHECKING:
     import ssl
+
+    from trunkline.agents.graph.hosting import Models
 
 DEFAULT_LISTEN = "127.0.0.1:9100"
 _PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN."
 #: More clients than one process serves well.
 _MAX_FILES = 65536
 #: Commands of this group that have a module of their own in this folder, and what the list says of them.
-_ELSEWHERE = {"chat": ("tryll_chat", "Talk to a server in the terminal.")}
+_ELSEWHERE = {
+    "chat": ("tryll_chat", "Talk to a server in the terminal."),
+    "talk": ("tryll_talk", "Talk to a server aloud."),
+}
 
 
 class _Group(click.Group):
-    """Imports `chat` when it is asked for."""
+    """Imports those when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names."""
@@ -55,6 +65,7 @@ def command() -> None:
     Examples:
       trunkline tryll serve
       trunkline tryll chat
+      trunkline tryll talk
     """
 
 
@@ -74,6 +85,23 @@ def command() -> None:
     type=click.Path(exists=True, file_okay=False),
     help="The folder whose files clients may name. Without it they may name none.",
 )
+@click.option(
+    "--agent",
+    "agents",
+    metavar="NAME",
+    multiple=True,
+    help=f"An agent that clients may use as the model `agent:NAME`; can be given several times. One of "
+    f"{', '.join((*registry.names(), *registry.FORMS))}. `{HARMLESS}` is always offered, and no other.",
+)
+@click.option("--workspace", metavar="DIR", help="The directory that the agents work in (default: the current one).")
+@click.option(
+    "--mode",
+    type=click.Choice(list(MODES)),
+    default="default",
+    show_default=True,
+    help="What the agents may do unasked. Nobody can be asked: what it does not allow is denied.",
+)
+@click.option("--allow", metavar="TOOLS", default="", help="Tools that they may use in any mode, separated by commas.")
 @click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
 @click.option(
     "--tls-cert", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Speak TLS with this chain (PEM)."
@@ -85,11 +113,23 @@ def serve(
     listen: str,
     models_dir: str | None,
     storage_root: str | None,
+    agents: tuple[str, ...],
+    workspace: str | None,
+    mode: Mode,
+    allow: str,
     public: bool,
     tls_cert: str | None,
     tls_key: str | None,
 ) -> None:
     """Serve until stopped. The server is ready when a connection gets its `SessionReady`.
+
+    Whoever connects can use every agent that is offered, with all that `--mode` and `--allow` let it do.
+
+    \b
+    Examples:
+      trunkline tryll serve
+      trunkline tryll serve --models-dir ~/models --storage-root ~/game/lore
+      trunkline tryll serve --agent coder --workspace ~/project --allow Read,Grep,Glob
 
     \b
     Environment:
@@ -99,9 +139,10 @@ def serve(
         host, port = serving.address(listen, public=public, hint=_PUBLIC)
         token = _token(os.environ, public)
         tls = _tls(tls_cert, tls_key)
+        among = _agents(agents, workspace, mode, allow, token)
     except (Fault, OSError) as error:
         raise click.ClickException(printable(str(error))) from error
-    serving.serve(lambda stop: _serve(host, port, models_dir, storage_root, token, tls, stop))
+    serving.serve(lambda stop: _serve(host, port, models_dir, storage_root, among, token, tls, stop))
 
 
 async def _serve(
@@ -109,6 +150,7 @@ async def _serve(
     port: int,
     models_dir: str | None,
     storage_root: str | None,
+    among: Callable[[Models], AgentModels],
     token: str,
     tls: ssl.SSLContext | None,
     stop: asyncio.Event,
@@ -123,7 +165,7 @@ async def _serve(
     _allow_many_connections()
     cache = paths.cache_dir()
     pool = ModelPool(cache, models_dir)
-    graphs = LocalGraphHost(pool, storage_root, VectorStore(os.path.join(cache, "tryll-vectors")))
+    graphs = LocalGraphHost(among(pool), storage_root, VectorStore(os.path.join(cache, "tryll-vectors")))
     server = TryllServer(graphs, Settings(token=token))
     try:
         try:
@@ -139,6 +181,25 @@ async def _serve(
     finally:
         await server.close()
         await graphs.close()
+
+
+def _agents(
+    names: Sequence[str], workspace: str | None, mode: Mode, allow: str, token: str
+) -> Callable[[Models], AgentModels]:
+    """Puts the agents that are offered among the models. All of them are made here, so that a wrong name is told now.
+
+    Their own configuration says what they may do for whoever sits in front of them. Here that is somebody else, so it
+    does not count.
+    """
+    folder = opening.directory(workspace)
+    agents = offered(names, folder)
+    allowed = tuple(filter(None, allow.split(",")))
+    secrets = Redactor([*environment_secrets(os.environ), *([token] if token else [])])
+
+    def policy() -> Policy:
+        return Policy(mode, allow=allowed, interactive=False)
+
+    return lambda models: AgentModels(models, agents, policy=policy, workspace=folder, secrets=secrets)
 
 
 def _token(environ: Mapping[str, str], public: bool) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from trunkline.agents.external.tryll import TryllAgent, is_missing, pick, plain
 from trunkline.base.printable import printable
+from trunkline.cli import talking
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.drive_sync import SyncAgent, SyncTryll
@@ -29,9 +29,6 @@ EXIT_FAILED = 1
 EXIT_STOPPED = 130
 
 _ENGINES = {"mock": InferenceEngine.MOCK, "llama-cpp": InferenceEngine.LLAMA_CPP}
-#: Lines about a download: one for each so many hundredths.
-_STEP = 10
-_PROMPT = "> "
 _NO_SERVER = 1001
 
 
@@ -72,8 +69,8 @@ def command(
         found = TryllAgent.parse(address)
         number = _ENGINES[engine] if engine is not None else None
         config = TryllAgent(engine=number, token=os.environ.get(TOKEN_VARIABLE, "")).config(model)
-        with SyncTryll(found.host, found.port, config=config, ssl=_tls(tls_ca)) as tryll:
-            agent = _made(tryll, model, file, system_prompt)
+        with SyncTryll(found.host, found.port, config=config, ssl=tls_context(tls_ca)) as tryll:
+            agent = _made(tryll, model, file, system_prompt, fetch=config.inference_engine != InferenceEngine.MOCK)
             sys.exit(_ask(agent, text) if text is not None else _converse(agent))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
@@ -82,7 +79,12 @@ def command(
         sys.exit(EXIT_STOPPED)
 
 
-def _tls(ca: str | None) -> ssl.SSLContext | None:
+def tls_context(ca: str | None) -> ssl.SSLContext | None:
+    """What a client trusts; None without TLS.
+
+    Raises:
+        ConfigError: the file is no certificate.
+    """
     if ca is None:
         return None
     import ssl
@@ -93,15 +95,15 @@ def _tls(ca: str | None) -> ssl.SSLContext | None:
         raise ConfigError(f"`{ca}` holds no certificate in PEM.") from None
 
 
-def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str | None) -> SyncAgent:
-    """The agent to talk to, with all that its graph needs."""
+def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str | None, *, fetch: bool) -> SyncAgent:
+    """The agent to talk to, with all that its graph needs. `fetch`: also models that the server has not got yet."""
     from trunkline.agents.graph import yaml_graph
 
     graph = yaml_graph.load(file) if file is not None else yaml_graph.GraphFile(plain(system_prompt))
     models = {each.name: each for each in tryll.list_models()}
     chosen = model or graph.default_model or pick(models.values())
     for name in dict.fromkeys([chosen, *(each.embedding_model for each in graph.knowledge)]):
-        if name in models and is_missing(models[name]):
+        if fetch and name in models and is_missing(models[name]):
             tryll.ensure_model(name, _Lines(), load=False)
     for storage in graph.storages:
         tryll.create_storage(storage.name, storage.strings, kind=storage.kind, keys=storage.keys)
@@ -123,7 +125,7 @@ def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str | N
 def _converse(agent: SyncAgent) -> int:
     """Until there is no more to say. Gives the exit code: of what was piped in, that of the last answer."""
     code = 0
-    for line in _lines():
+    for line in talking.messages():
         if line.strip():
             code = _ask(agent, line)
             if sys.stdin.isatty():
@@ -131,19 +133,6 @@ def _converse(agent: SyncAgent) -> int:
             elif code == EXIT_STOPPED:
                 break
     return code
-
-
-def _lines() -> Iterator[str]:
-    """What is typed, or piped in: a message for each line."""
-    if not sys.stdin.isatty():
-        yield from (line.rstrip("\n") for line in sys.stdin)
-        return
-    while True:
-        try:
-            yield input(_PROMPT)
-        except EOFError:
-            click.echo()
-            return
 
 
 def _ask(agent: SyncAgent, text: str) -> int:
@@ -166,19 +155,11 @@ def _ask(agent: SyncAgent, text: str) -> int:
 
 
 def _show(event: NodeEvent) -> None:
-    pairs = ", ".join(f"{pair.key}={pair.value}" for pair in event.kv_pairs)
-    click.echo(printable(f"[{event.node_name}: {event.event_type}] {pairs}"), err=True)
+    talking.show_event(event.node_name, event.event_type, ((pair.key, pair.value) for pair in event.kv_pairs))
 
 
-class _Lines:
-    """Progress: a line for each tenth of the way."""
-
-    def __init__(self) -> None:
-        self._last: tuple[str, int] | None = None
+class _Lines(talking.ProgressLines):
+    """Progress of a download."""
 
     def __call__(self, progress: DownloadProgress) -> None:
-        share = int(max(0.0, min(progress.percent, 100.0)))
-        step = (progress.model_name, share // _STEP)
-        if step != self._last:
-            self._last = step
-            click.echo(printable(f"{progress.model_name}: {share} %"), err=True)
+        self.show(progress.model_name, progress.percent)

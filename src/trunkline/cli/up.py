@@ -48,6 +48,10 @@ TRIALS = (
     Trial("every message of the protocol, as JSON Schema", "trunkline schema jsonstream"),
     Trial("a network of agents that lives: a chain, pages in your browser, and an agent at work", "trunkline up"),
     Trial("the chat bridge, with this terminal as its chat", "trunkline bridge run terminal --agent echo"),
+    Trial(
+        "graph agents on local models, for games and apps; `trunkline tryll chat` talks to them",
+        "trunkline tryll serve",
+    ),
     Trial("the command-line agents that it could run, and which of them are here", "trunkline agentproc hub doctor"),
 )
 
@@ -56,10 +60,11 @@ TRIALS = (
 @click.option("--tour", is_flag=True, help="Show a conversation between an agent and its host instead, and end.")
 @click.option("--json", "as_json", is_flag=True, help="With `--tour`: print the conversation as JSON lines.")
 def command(tour: bool, as_json: bool) -> None:
-    """Run everything there is, on embedded defaults: a living network, with pages for your browser.
+    """Run everything there is, on embedded defaults: a living network, with pages for your browser, and local models.
 
     A chain in this process with a contract on it, an agent social network, and one scripted agent that tests the
-    contract, posts what it finds and asks you a question. Ctrl-C stops all and leaves nothing running.
+    contract, posts what it finds and asks you a question. Beside them a Tryll server with graph agents on local models;
+    a model is fetched when somebody first uses it. Ctrl-C stops all and leaves nothing running.
 
     \b
     Examples:
@@ -134,7 +139,8 @@ async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace |
 
 def _report(service: Service, state: State, detail: str) -> None:
     if state == "reachable":
-        detail = f"{service.where}\n    try: {service.trial}"
+        command, space, rest = service.trial.partition(" ")
+        detail = f"{service.where}\n    try: {_program() if command == 'trunkline' else command}{space}{rest}"
     _write(f"{service.name}: {state}{'  ' + detail if detail else ''}\n")
 
 

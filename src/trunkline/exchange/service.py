@@ -10,7 +10,9 @@ from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError
 
 #: The packages of the extra `up` that nothing runs without.
-_NEEDED = ("eth", "eth_abi", "eth_account", "jinja2", "json_repair", "starlette", "uvicorn")
+_NEEDED = (
+    "eth", "eth_abi", "eth_account", "jinja2", "json_repair", "numpy", "regex", "starlette", "uvicorn", "xllamacpp",
+)  # fmt: skip
 
 
 class Service(Protocol):
@@ -51,6 +53,7 @@ def services() -> tuple[Service, ...]:
         )
     from trunkline.exchange.demo.services import AgentService, ChainService, NetworkService
     from trunkline.exchange.demo.world import World
+    from trunkline.exchange.tryll_service import TryllService
 
     world = World()
-    return (ChainService(world), NetworkService(world), AgentService(world))
+    return (ChainService(world), NetworkService(world), AgentService(world), TryllService())

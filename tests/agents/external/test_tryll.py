@@ -46,6 +46,17 @@ async def test_the_most_ready_language_model_answers(stub: TryllStub) -> None:
     assert not stub.asked(m.DownloadModelRequest)
 
 
+async def test_an_agent_of_the_server_answers_only_whoever_asks_for_it(stub: TryllStub) -> None:
+    stub.models.clear()
+    stub.models["agent:echo"] = m.ModelInfo("agent:echo", m.ModelStatus.LOCAL, model_type="language", engine="agent")
+    stub.models["far"] = m.ModelInfo("far", model_type="language")
+    for wanted in ("", "agent:echo"):
+        conversation = await opened(stub, wanted)
+        await play(conversation)
+        await conversation.close()
+    assert [asked.default_model_name for asked in stub.asked(m.CreateAgentRequest)] == ["far", "agent:echo"]
+
+
 async def test_a_model_that_is_not_there_is_fetched_with_progress(stub: TryllStub) -> None:
     conversation = await opened(stub, "far")
     events = await play(conversation)

@@ -25,7 +25,12 @@ def test_a_language_model_and_an_embedding_model_are_built_in() -> None:
     kinds = {entry.name: entry.kind for entry in built_in()}
     assert kinds["smollm2-135m"] == "language"
     assert kinds["minilm-l6"] == "embedding"
-    assert all(entry.runs_here and entry.source for entry in built_in())
+    assert {kinds[name] for name in ("whisper-base", "moonshine-base")} == {"stt"}
+    assert {kinds[name] for name in ("piper-joe", "espeak")} == {"tts"}
+    assert kinds["silero-vad"] == "vad"
+    assert all(entry.runs_here for entry in built_in())
+    # What came with a package is nowhere to be downloaded from.
+    assert {entry.name for entry in built_in() if not entry.source} == {"espeak", "silero-vad"}
 
 
 def test_a_full_entry_is_read() -> None:

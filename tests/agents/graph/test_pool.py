@@ -92,6 +92,8 @@ def test_built_in_models_are_listed_and_absent_until_they_are_pulled() -> None:
     listed = {each.name: each for each in ModelPool().list()}
     assert listed["smollm2-135m"].model_type == "language"
     assert listed["minilm-l6"].model_type == "embedding"
+    packaged = [listed.pop(name) for name in ("espeak", "silero-vad")]
+    assert all(each.status == ModelStatus.LOCAL and each.size_bytes > 0 for each in packaged)
     for each in listed.values():
         assert (each.status, each.size_bytes, each.local_path) == (ModelStatus.ABSENT, 0, "")
         assert each.huggingface_repo

@@ -57,8 +57,15 @@ def guard(pattern: str) -> GraphDescription:
             3003,
             "257",
         ),
-        (graph(bad=SpeakParams()), 3003, "`bad` is a Speak node"),
-        (graph(bad=GenerateAndSpeakParams(model_name="m")), 3003, "`bad` is a GenerateAndSpeak node"),
+        (graph(bad=SpeakParams(speaker_id=-1)), 3007, "`bad.speaker_id` is -1"),
+        (graph(bad=SpeakParams(speed=0.05)), 3007, "`bad.speed` is 0.05"),
+        (graph(bad=SpeakParams(speed=float("nan"))), 3007, "`bad.speed`"),
+        (graph(bad=SpeakParams(min_sentence_chars=0)), 3007, "`bad.min_sentence_chars`"),
+        (graph(bad=GenerateAndSpeakParams("m", speed=3.1)), 3007, "`bad.speed`"),
+        (graph(bad=GenerateAndSpeakParams("m", placement=5)), 3007, "`bad.placement`"),
+        (graph(bad=GenerateAndSpeakParams("m", sampling=SamplingOverrides(top_p=2))), 3007, "`bad.sampling.top_p`"),
+        (graph(bad=GenerateAndSpeakParams("m", template="{{#open}}")), 3003, "`bad`: its template"),
+        (graph(bad=SpeakParams(default_exit="gone")), 3008, "`gone`"),
         (
             graph(one=InstructionParams(), bad=InstructionParams(default_exit="gone")),
             3008,
@@ -115,7 +122,7 @@ async def test_a_pattern_that_is_none_is_refused(pattern: str, before: int) -> N
 
 async def test_all_patterns_together_have_a_limit_and_literal_brackets_are_fine() -> None:
     lines = tuple(f"x{number}{{9000}}" for number in range(12))
-    with pytest.raises(TryllError, match=r"pattern 11 .* repetitions"):
+    with pytest.raises(TryllError, match=r"pattern 11 .* together are too much"):
         await agent(graph(bad=HumanMessageGuardrailParams(inline_strings=lines)))
     made = await agent(
         graph(g=HumanMessageGuardrailParams(inline_strings=(r"\(?R", "a{3}"), triggered_exit="c"), c=CANNED)
@@ -192,6 +199,8 @@ BEFORE: dict[str, Any] = {
     "tell": InstructionParams(default_exit="llm"),
     "llm": ClassifyIntentLLMParams("m", "a,b", "x,y", found_exit="map"),
     "map": IntentToInstructionParams(inline_keys=("a",), inline_strings=("b",)),
+    "say": SpeakParams("v"),
+    "talk": GenerateAndSpeakParams("m", "v"),
 }
 OTHER: dict[str, Any] = {"tools": (ToolDefinition("u"),), "inline_strings": ("z",), "inline_keys": ("z",)}
 
@@ -232,6 +241,8 @@ async def test_an_absent_text_and_an_empty_one_are_the_same(host: LocalHost) -> 
         ("canned", BEFORE["canned"].replace(string_storage="/x.txt"), 3009),
         ("map", BEFORE["map"].replace(string_storage="list.txt"), 3011),
         ("llm", BEFORE["llm"].replace(system_prompt="{{/x}}"), 3007),
+        ("say", BEFORE["say"].replace(speed=9.0), 3007),
+        ("talk", BEFORE["talk"].replace(template="{{/x}}"), 3007),
     ],
 )
 async def test_a_change_that_does_not_work_changes_nothing(host: LocalHost, name: str, params: Any, code: int) -> None:

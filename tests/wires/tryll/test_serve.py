@@ -81,8 +81,6 @@ async def test_requests_that_are_sent_in_one_go_are_done_in_their_order(server: 
 
 async def test_kinds_that_a_server_does_not_take_are_refused_and_the_session_goes_on(peer: Peer) -> None:
     for request in (
-        m.CreateVoiceInputRequest(5), m.DestroyVoiceInputRequest(5), m.BeginUtteranceRequest(5),
-        m.EndUtteranceRequest(5), m.CancelUtteranceRequest(5), m.AudioBufferFrame(5),
         m.SessionReady(), m.AnswerText(5, 1, "x"), m.Ack(5),
     ):  # fmt: skip
         assert await peer.refused(request) == 5002
@@ -156,7 +154,7 @@ async def test_agents_of_a_session_speak_at_the_same_time(peer: Peer) -> None:
     heard: list[m.Message | None] = []
     while not isinstance(heard[-1] if heard else None, m.TurnComplete):
         heard.append(await peer.hear())
-    assert heard[-1] == m.TurnComplete(4, quick, tokens_generated=3)
+    assert heard[-1] == m.TurnComplete(4, quick, tokens_generated=3, tokens_prompt=1)
 
 
 async def test_a_turn_that_fails_says_so_at_its_end_only(peer: Peer) -> None:
@@ -235,12 +233,19 @@ async def test_a_node_changes_between_turns(peer: Peer) -> None:
     assert await peer.refused(change.replace(node_name="other")) == 3005
     assert await peer.refused(change.replace(params=None)) == 3007
     assert await peer.refused(change.replace(params=m.GenerateParams(model_name="b"))) == 3006
-    # While it changes it is busy, from the very first moment.
-    peer.say(change, m.SendMessageRequest(6, agent, "x"))
-    assert [(await peer.get(m.ErrorResponse)).code, await peer.get(m.Ack)] == [3004, m.Ack(3)]
-    # Whoever destroys it while it changes hears of the change first.
-    peer.say(change, m.DestroyAgentRequest(5, agent))
-    assert [await peer.get(m.Ack), await peer.get(m.Ack)] == [m.Ack(3), m.Ack(5)]
+    # What is sent in one go is done in its order: changes, a message for the changed agent, and one too many.
+    whole = change.replace(request_id=7, params=m.GenerateParams(stream=False))
+    stream = change.replace(request_id=8, params=m.GenerateParams(stream=True))
+    peer.say(whole, stream, m.SendMessageRequest(6, agent, "x y"), m.SendMessageRequest(9, agent, "z"), whole)
+    assert [await peer.get(m.Ack), await peer.get(m.Ack)] == [m.Ack(7), m.Ack(8)]
+    busy = [await peer.get(m.ErrorResponse), await peer.get(m.ErrorResponse)]
+    assert [(error.request_id, error.code) for error in busy] == [(9, 3004), (7, 3004)]
+    assert [answer.text for answer in (await peer.turn())[0]] == ["You", " said:", " x", " y", ""]
+    # Whoever destroys it while it changes hears of the change first, and of what comes too late.
+    peer.say(change, m.SendMessageRequest(6, agent, "x"), m.DestroyAgentRequest(5, agent))
+    assert await peer.get(m.Ack) == m.Ack(3)
+    assert (await peer.get(m.ErrorResponse)).code == 3002
+    assert await peer.get(m.Ack) == m.Ack(5)
 
 
 async def test_a_conversation_goes_on_in_another_agent(peer: Peer) -> None:

@@ -16,6 +16,7 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode, frame
 from trunkline.wires.tryll.serve import TryllServer
 from trunkline.wires.tryll.serve_connection import HIGH_WATER, Connection
+from trunkline.wires.tryll.serve_desk import MAX_REQUESTS, Desk
 from trunkline.wires.tryll.serve_session import AGENT_BITS
 
 pytestmark = pytest.mark.slow
@@ -156,9 +157,8 @@ async def test_a_client_that_does_not_read_waits_for_itself_alone(tmp_path: Path
             connection = only(server.server)
             flood = frame(encode(m.ListModelsRequest(9))) * 2000
             sending = asyncio.create_task(_send_for_ever(deaf, flood))
-            await until(lambda: connection.behind)
+            await until(lambda: connection.behind and not connection.transport.is_reading())
             assert connection.transport.get_write_buffer_size() < HIGH_WATER + 100_000
-            assert not connection.transport.is_reading()
             await works(server)
             # And it is cut off in the end.
             await until(lambda: not server.server.connections)
@@ -199,25 +199,23 @@ async def test_a_turn_that_waits_for_its_reader_can_be_cancelled(server: Served)
         assert (await peer.turn())[1].status == m.TurnStatus.CANCELLED
 
 
-async def test_more_requests_than_are_done_at_once_wait_to_be_read(server: Served) -> None:
+async def test_more_requests_than_are_done_at_once_wait_to_be_read(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weigh = Desk.weigh
+    under_way: list[int] = []
+
+    def weighed(desk: Desk, size: int, requests: int = 0) -> None:
+        weigh(desk, size, requests)
+        under_way.append(desk._requests)
+
+    monkeypatch.setattr(Desk, "weigh", weighed)
     async with server.peer() as peer:
-        texts = tuple(f"{number} of many" for number in range(200))
-        requests = [
-            m.CreateEmbeddedStringStorageRequest(number, f"s{number}", strings=texts, embedding_model="any")
-            for number in range(1, 101)
-        ]
-        peer.say(*requests)
-        made: list[int] = []
-        session = only(server.server).session
-        assert session is not None
-        crowded = False
-        while len(made) < 100:
-            crowded |= session.crowded
-            heard = await peer.hear()
-            if isinstance(heard, m.CreateEmbeddedStringStorageResponse):
-                made.append(heard.request_id)
-        assert made == list(range(1, 101))
-        assert crowded
+        peer.say(*(m.CreateStringStorageRequest(number, f"s{number}", ("x",)) for number in range(1, 201)))
+        made = [(await peer.get(m.CreateStringStorageResponse)).request_id for _ in range(200)]
+        assert made == list(range(1, 201))
+    # They came in one piece.
+    assert max(under_way) == MAX_REQUESTS
 
 
 # Clients that go.
@@ -257,6 +255,21 @@ async def test_a_client_that_neither_reads_nor_speaks_any_more_is_gone_in_time(s
         # What it reads now does not look like the end of a stream.
         with pytest.raises(ConnectionResetError):
             await _read_to_the_end(deaf)
+
+
+async def test_a_client_that_is_not_read_any_more_can_still_end(server: Served) -> None:
+    with await _deaf(server) as deaf:
+        loop = asyncio.get_running_loop()
+        connection = only(server.server)
+        # More answers than fit, so that its last requests wait to be read. Nobody hears of its end through them.
+        request = frame(encode(m.ListModelsRequest(9)))
+        await loop.sock_sendall(deaf, _configured())
+        while connection.transport.is_reading():
+            await loop.sock_sendall(deaf, request * 50)
+            await asyncio.sleep(0)
+        deaf.shutdown(socket.SHUT_WR)
+        async with asyncio.timeout(5):
+            await until(lambda: not server.server.connections)
 
 
 async def test_a_vanished_client_takes_its_turns_along(server: Served) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine, Slot
 from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll import serve_session
+from trunkline.wires.tryll import serve_desk, serve_session
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Progress
@@ -41,6 +42,9 @@ class Pool:
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
         return MockEmbedding(name)
+
+    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]:
+        raise TryllError(code, f"There is no model `{name}`.")
 
     def list(self) -> tuple[m.ModelInfo, ...]:
         return tuple(m.ModelInfo(f"model {number}", files=("x" * 1000,)) for number in range(2000))
@@ -131,10 +135,10 @@ async def test_an_agent_that_is_gone_uses_its_model_no_longer(tmp_path: Path, po
 async def test_a_client_that_is_not_read_is_not_blamed_for_half_a_frame(tmp_path: Path, pool: Pool) -> None:
     async with served(tmp_path, pool, frame_seconds=0.1) as server, server.peer() as peer:
         whole = frame(encode(m.HealthRequest(7)))
-        peer.say(*(m.DownloadModelRequest(3, "good") for _ in range(serve_session.MAX_REQUESTS)))
+        peer.say(*(m.DownloadModelRequest(3, "good") for _ in range(serve_desk.MAX_REQUESTS)))
         peer.writer.write(frame(encode(m.HealthRequest(6))) + whole[:9])
         (connection,) = server.server.connections
-        for _ in range(serve_session.MAX_REQUESTS):
+        for _ in range(serve_desk.MAX_REQUESTS):
             await peer.get(m.DownloadProgress)
         assert not connection.transport.is_reading()
         peer.writer.write(whole[9:])

@@ -17,10 +17,10 @@ from typing import Any
 
 from trunkline.agents.telling import Telling
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest
-from trunkline.core.events import Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
+from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
 from trunkline.core.usage import Usage
-from trunkline.wires.tryll.drive import Anew, IntentClassified, RemoteAgent, ToolCall, Tryll, Turn
+from trunkline.wires.tryll.drive import Anew, IntentClassified, RemoteAgent, Sound, ToolCall, Tryll, Turn
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
@@ -42,6 +42,8 @@ CONNECT_SECONDS = 10.0
 
 #: Models of this name need no file, and run on the engine of the same name.
 _MOCK = "mock"
+#: What agents run on that a server lists among its models.
+_AGENT = "agent"
 #: The member of a record in our journal that holds a message and its answer.
 _JOURNAL_KEY = "tryll_exchange"
 #: Which model is taken if nobody names one: the more ready, the better.
@@ -101,8 +103,14 @@ class TryllAgent:
         engine = self._engine
         if engine is None:
             engine = InferenceEngine.MOCK if model.startswith(_MOCK) else InferenceEngine.LLAMA_CPP
+        # Only a graph of somebody's speaks, and it would not if it were not meant.
+        voice = InferenceEngine.SHERPA_ONNX if self.graph is not None else InferenceEngine.MOCK
         return ConfigureSessionRequest(
-            inference_engine=engine, embedding_engine=engine, allow_auto_model_downloading=True, token=self._token
+            inference_engine=engine,
+            embedding_engine=engine,
+            tts_engine=voice,
+            allow_auto_model_downloading=True,
+            token=self._token,
         )
 
     async def open(self, request: OpenRequest) -> TryllConversation:
@@ -195,6 +203,8 @@ class TryllConversation:
                 while (event := await reply.next_event()) is not None:
                     if isinstance(event, str):
                         await tell.say(TextDelta(f"\n\n{event}" if isinstance(event, Anew) else event))
+                    elif isinstance(event, Sound):
+                        await tell.say(Audio(event.pcm, event.sample_rate, event.channels))
                     else:
                         await tell.say(_extension(event))
             finally:
@@ -239,9 +249,12 @@ class TryllConversation:
 
 
 def pick(models: Iterable[ModelInfo]) -> str:
-    """The language model that answers if nobody names one: the one that is most ready; "" if there is none."""
+    """The language model that answers if nobody names one: the one that is most ready; "" if there is none.
+
+    Agents that a server offers as models are for those who ask for them, and always ready.
+    """
     found = [model for model in models if model.model_type == "language"]
-    return min(found, key=_readiness).name if found else ""
+    return min(found, key=lambda model: (model.engine == _AGENT, _readiness(model))).name if found else ""
 
 
 def is_missing(model: ModelInfo) -> bool:

@@ -3,7 +3,7 @@
     agent = GraphAgent(graph, host, default_model="smollm2-135m")
     await agent.open()
     async for event in agent.turn("hello"):
-        ...                                   # Delta, Whole, Event; Ended last
+        ...                                   # Delta, Whole, Sound, Event; Ended last
     agent.close()
 
 A turn begins at the start node and follows the exit that each node takes, until one leads nowhere. Whatever happens in
@@ -22,10 +22,11 @@ from trunkline.agents.graph.diagnostics import Diary
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes import Node
-from trunkline.agents.graph.nodes.generate import Generate
+from trunkline.agents.graph.nodes.patterns import PatternBook
+from trunkline.agents.graph.nodes.strings import Guardrail
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
-from trunkline.agents.graph.turn import Delta, Ended, Turn, TurnEvent, Whole
+from trunkline.agents.graph.turn import Delta, Ended, Sound, Turn, TurnEvent, Whole
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import GraphDescription, NodeParams, TurnStatus
 
@@ -86,6 +87,10 @@ class GraphAgent:
         self._diagnostics = diagnostics
         self._max_steps = min(max_steps, MAX_MAX_STEPS) or MAX_STEPS
         self._nodes: dict[str, Node[Any]] = make_nodes(graph, default_model)
+        patterns = PatternBook()
+        for node in self._nodes.values():
+            if isinstance(node, Guardrail):
+                node.book = patterns
         self._changing = False
         self._running: Turn | None = None
         self._cancelled = False
@@ -109,7 +114,7 @@ class GraphAgent:
         Raises:
             TryllError: 3009, 3010, 3011, 3003, 3007, or as the host says.
         """
-        for node in sorted(self._nodes.values(), key=lambda each: hasattr(each.params, "model_name")):
+        for node in sorted(self._nodes.values(), key=_needs_models):
             await node.open(self._host, self._default_model)
 
     def close(self) -> None:
@@ -148,7 +153,7 @@ class GraphAgent:
                 self.dialog.add(turn.text, answer)
 
     async def _run(self, turn: Turn) -> AsyncGenerator[TurnEvent, None]:
-        diary = Diary() if self._diagnostics else None
+        diary = Diary(turn) if self._diagnostics else None
         error: TryllError | None = None
         task: asyncio.Task[Any] | None = None
         cancelling = 0
@@ -162,8 +167,11 @@ class GraphAgent:
                     self._waiting = None
                     if event is None:
                         break
-                    if diary is not None and isinstance(event, Delta | Whole):
-                        diary.text()
+                    if diary is not None:
+                        if isinstance(event, Delta | Whole):
+                            diary.text()
+                        elif isinstance(event, Sound):
+                            diary.sound()
                     yield event
         except asyncio.CancelledError:
             # Ours, or that of whoever runs the task: theirs goes on.
@@ -194,10 +202,10 @@ class GraphAgent:
             node = self._nodes[name]
             if diary is not None:
                 turn.data = diary.node(name, node.type)
-            if isinstance(node, Generate) and node.params.stream:
-                async with aclosing(node.stream(turn, self.dialog)) as deltas:
-                    async for delta in deltas:
-                        yield delta
+            if node.streams:
+                async with aclosing(node.stream(turn, self.dialog)) as events:
+                    async for event in events:
+                        yield event
                 exit_name = "default"
             else:
                 exit_name = await node.run(turn, self.dialog)
@@ -250,3 +258,7 @@ class GraphAgent:
         if self.busy:
             raise TryllError(3004)
         self.dialog.restore(exchanges)
+
+
+def _needs_models(node: Node[Any]) -> int:
+    return hasattr(node.params, "model_name") + hasattr(node.params, "tts_model_name")

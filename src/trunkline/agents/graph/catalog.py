@@ -36,6 +36,9 @@ DEFAULT_CONTEXT = 8192
 
 LLAMA, ONNX, OPENAI = "llama-cpp", "onnx", "openai"
 LANGUAGE, EMBEDDING = "language", "embedding"
+#: What hears, speaks and tells speech from noise is listed under the engine that clients know for it.
+SPEECH = "sherpa-onnx"
+HEARS, SPEAKS, DETECTS = "stt", "tts", "vad"
 
 #: What is run here, by the names that catalogs have for it.
 _ENGINES = {
@@ -81,23 +84,26 @@ class ModelEntry(Value):
     @property
     def runs_here(self) -> bool:
         """Whether there is an engine for it."""
+        if self.engine == SPEECH:
+            return self.built_in is not None
         return self.engine in (LLAMA, ONNX, OPENAI) and self.kind in (LANGUAGE, EMBEDDING)
 
 
 def built_in() -> tuple[ModelEntry, ...]:
     """The models that `trunkline models pull` knows, as far as a graph can use them."""
-    kinds = {"llm": LANGUAGE, "embedding": EMBEDDING}
+    kinds = {"llm": LANGUAGE, "embedding": EMBEDDING, "stt": HEARS, "tts": SPEAKS, "vad": DETECTS}
+    engines = {"llm": LLAMA, "embedding": ONNX}
     return tuple(
         ModelEntry(
             name=entry.name,
             kind=kinds[entry.kind],
-            engine=LLAMA if entry.kind == "llm" else ONNX,
+            engine=engines.get(entry.kind, SPEECH),
             audience="public",
             tool_call_format="chatml" if entry.kind == "llm" else "",
             context_size=min(entry.context or 0, DEFAULT_CONTEXT),
             files=tuple(file.name for file in entry.files),
             # By the documents an empty source means that there is nothing to download.
-            source=f"index/{entry.files[0].parts[0].package}",
+            source=f"index/{entry.files[0].parts[0].package}" if entry.files else "",
             built_in=entry,
         )
         for entry in pulled.entries()

@@ -20,19 +20,27 @@ def resolve(root: str | None, relative: str) -> str:
     Raises:
         TryllError: 3009, it is absolute on some system or leads out of the root, by `..` or by a link.
     """
-    if relative.startswith(("/", "\\")) or _DRIVE.match(relative):
+    if relative.startswith("/") or is_foreign(relative):
         raise TryllError(3009, f"`{relative}` is not relative to the storage folder.")
+    # A path written for another system leads to the same place here, and is checked as such.
+    relative = relative.replace("\\", "/")
     if root is None:
+        # Where there is no folder a path can still lead out of it, and what it is refused for does not depend on that.
+        if os.path.normpath(relative).split("/", 1)[0] == "..":
+            raise TryllError(3009, f"`{relative}` leads out of the storage folder.")
         raise TryllError(3010, f"`{relative}` is not there: this session has no storage folder.")
     if "\0" in relative:
         raise TryllError(3010, "A path with a NUL character names no file.")
-    # A path written for another system leads to the same place here, and is checked as such.
-    relative = relative.replace("\\", "/")
     base = os.path.realpath(root)
     path = os.path.realpath(os.path.join(base, relative))
     if path != base and not path.startswith(base.rstrip("/") + "/"):
         raise TryllError(3009, f"`{relative}` leads out of the storage folder.")
     return path
+
+
+def is_foreign(path: str) -> bool:
+    """Whether a path is absolute, or on a drive, on another system."""
+    return path.startswith("\\") or _DRIVE.match(path) is not None
 
 
 def exists(root: str | None, name: str) -> bool:

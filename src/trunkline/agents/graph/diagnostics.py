@@ -2,11 +2,12 @@
 
     {"status": "Success", "wall_ms": 12.5, "ttft_ms": 3.1, "tokens_generated": 4, "error": null,
      "nodes": [{"name": "lore", "type": "Retrieve", "exit": "found", "ms": 1.2, "data": {"result_count": "1", ...}}],
+     "interaction": [{"_type": "HumanMessage", "text": "..."}, {"_type": "KnowledgeComponent", ...}],
      "lore.result_count": "1"}
 
 Every value of a node's `data` is a text. The same values stand at the top, as `NODE.KEY`, for readers that look for one
-of them; of a node that ran twice the last ones. What would not fit into a frame is cut, longest texts first, and
-`truncated` says so.
+of them; of a node that ran twice the last ones. `interaction` is the message and all that the nodes have added to it,
+in their order. What would not fit into a frame is cut, longest texts first, and `truncated` says so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
+from trunkline.agents.graph.interaction import Interaction
+from trunkline.agents.graph.turn import Turn
 from trunkline.base import jsontext
 from trunkline.wires.tryll.errors import CATALOGUE, TryllError
 from trunkline.wires.tryll.messages import TurnStatus
@@ -22,6 +25,8 @@ from trunkline.wires.tryll.messages import TurnStatus
 MAX_BYTES = 640 * 1024
 #: What is left of a long text when all of them together are too much: first this much, then less.
 _CUTS = (4000, 400, 40)
+#: Characters of all data that are kept while a turn runs: what comes after them is not written down.
+MAX_KEPT = 4 * 1024 * 1024
 
 _STATUS = {TurnStatus.SUCCESS: "Success", TurnStatus.ERROR: "Error", TurnStatus.CANCELLED: "Cancelled"}
 
@@ -29,9 +34,13 @@ _STATUS = {TurnStatus.SUCCESS: "Success", TurnStatus.ERROR: "Error", TurnStatus.
 class Diary:
     """What is written down about one turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn) -> None:
+        self._interaction = Interaction(turn)
+        self._kept = 0
+        self._full = False
         self._begun = perf_counter()
         self._first_text: float | None = None
+        self._heard = False
         self._nodes: list[dict[str, Any]] = []
         self._since = self._begun
 
@@ -46,14 +55,35 @@ class Diary:
         """The node is done."""
         self._nodes[-1]["exit"] = exit_name
         self._nodes[-1]["ms"] = _ms(perf_counter() - self._since)
+        self._settle()
+
+    def _settle(self) -> None:
+        """The last node has written all that it will."""
+        if not self._nodes:
+            return
+        self._interaction.update()
+        data = self._nodes[-1]["data"]
+        if self._full:
+            data.clear()
+            return
+        self._kept += sum(map(len, data.values()))
+        self._full = self._kept > MAX_KEPT
 
     def text(self) -> None:
         """Text went out."""
         if self._first_text is None:
             self._first_text = perf_counter()
 
+    def sound(self) -> None:
+        """Sound went out. The node that made the first of a turn says when, counted from the turn's beginning."""
+        if not self._heard:
+            self._heard = True
+            self._nodes[-1]["data"]["time_to_first_audio_ms"] = str(_ms(perf_counter() - self._begun))
+
     def finished(self, status: int, tokens: int, error: TryllError | None) -> str:
         """The JSON of it all."""
+        if self._nodes and not self._nodes[-1]["exit"]:
+            self._settle()
         whole: dict[str, Any] = {
             "status": _STATUS[status],
             "wall_ms": _ms(perf_counter() - self._begun),
@@ -61,12 +91,18 @@ class Diary:
             "tokens_generated": tokens,
             "error": None if error is None else _error(error),
             "nodes": self._nodes,
+            "interaction": [],
         }
+        if self._full:
+            whole["truncated"] = True
         for cut in (None, *_CUTS, 0):
             if cut is not None:
                 whole["truncated"] = True
                 for node in self._nodes:
                     node["data"] = {key: _cut(value, cut) for key, value in node["data"].items()} if cut else {}
+            whole["interaction"], complete = self._interaction.shown(*(() if cut is None else (cut,)))
+            if not complete:
+                whole["truncated"] = True
             # What is far too much is not even written.
             if self._chars() <= MAX_BYTES and len(text := _with_flat(whole)) <= MAX_BYTES:
                 return text.decode()
@@ -94,7 +130,7 @@ def _bare(whole: dict[str, Any]) -> str:
         if room < 0:
             break
         names.append(node["name"])
-    return jsontext.dumps({**whole, "nodes": [{"name": name} for name in names]}).decode()
+    return jsontext.dumps({**whole, "nodes": [{"name": name} for name in names], "interaction": []}).decode()
 
 
 def _error(error: TryllError) -> dict[str, Any]:

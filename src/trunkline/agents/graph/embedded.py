@@ -27,6 +27,9 @@ from trunkline.wires.tryll.errors import TryllError
 #: Records of one storage.
 MAX_RECORDS = 1_000_000
 VERSION = 1
+#: Numbers in all vectors of a storage that a client sends in one frame: 32 MB, or 20,833 records of 384 dimensions.
+#: A frame must not cost more than 64 MiB; what is in files is the host's own.
+MAX_INLINE_NUMBERS = 8_000_000
 #: Records that are quicker filtered than handed to a thread.
 _QUICK = 2000
 
@@ -114,14 +117,23 @@ async def load(
 
 
 async def build(
-    name: str, records: Records, engine_of: EngineOf, store: VectorStore, progress: Progress | None = None
+    name: str,
+    records: Records,
+    engine_of: EngineOf,
+    store: VectorStore,
+    progress: Progress | None = None,
+    *,
+    max_numbers: int | None = None,
 ) -> EmbeddedStorage:
-    """The storage of these records.
+    """The storage of these records. `max_numbers`: how many their vectors may have in all.
 
     Raises:
-        TryllError: 8003, they cannot be embedded; or as `engine_of` says.
+        TryllError: 8003, they are too many, or cannot be embedded; or as `engine_of` says.
     """
     engine = await engine_of(records.embedding_model)
+    if max_numbers is not None and len(records.ids) * engine.dimensions > max_numbers:
+        most = max_numbers // engine.dimensions
+        raise _wrong(name, f"at most {most} strings of `{records.embedding_model}` fit; more can be in a file")
     try:
         vectors = await store.get(engine, records.texts, progress)
     except EngineError as error:

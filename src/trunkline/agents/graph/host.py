@@ -10,6 +10,7 @@ from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
+from trunkline.models.voice.engines import Voice
 
 
 class Host(Protocol):
@@ -22,7 +23,14 @@ class Host(Protocol):
             TryllError: there is none (3003, 6002), or it could not be fetched (6006).
         """
 
-    def strings(self, reference: str) -> StringStorage:
+    async def voice(self, model_name: str) -> Voice | None:
+        """A model that speaks; the first that there is for no name. None where nothing is to be heard.
+
+        Raises:
+            TryllError: there is none (4002), or it could not be fetched (6006).
+        """
+
+    async def strings(self, reference: str) -> StringStorage:
         """A string storage by its name, or by the path of its file.
 
         Raises:
@@ -49,22 +57,27 @@ class LocalHost:
         *,
         language: Callable[[str], LanguageEngine] = MockLanguage,
         embedding: Callable[[str], EmbeddingEngine] = MockEmbedding,
+        voice: Callable[[str], Voice | None] = lambda _: None,
         defaults: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.shelf = shelf if shelf is not None else Shelf(None)
         self._language = language
         self._embedding = embedding
+        self._voice = voice
         self._defaults = defaults or {}
 
     async def language(self, model_name: str) -> LanguageEngine:
         return self._language(model_name)
 
+    async def voice(self, model_name: str) -> Voice | None:
+        return self._voice(model_name)
+
     async def embedding(self, model_name: str) -> EmbeddingEngine:
         """The engine of an embedding model: what a `Shelf` needs to make an embedded storage."""
         return self._embedding(model_name)
 
-    def strings(self, reference: str) -> StringStorage:
-        return self.shelf.strings(reference)
+    async def strings(self, reference: str) -> StringStorage:
+        return await self.shelf.strings(reference)
 
     async def embedded(self, reference: str) -> EmbeddedStorage:
         return await self.shelf.embedded(reference, self.embedding)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
+from trunkline.agents.graph import confined
 from trunkline.agents.graph.agent import GraphAgent, TurnEvents
+from trunkline.agents.graph.agent_engine import AgentLanguage
+from trunkline.agents.graph.agent_models import check_nodes
+from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
+from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
-from trunkline.agents.graph.turn import Delta, Ended, Event, Whole
+from trunkline.agents.graph.turn import Delta, Ended, Event, Sound, Whole
 from trunkline.agents.graph.vectors import VectorStore
+from trunkline.agents.graph.voices import VoicePool
+from trunkline.models.voice.engines import Voice
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending, Listener, Progress
 from trunkline.wires.tryll.messages import (
@@ -21,6 +29,7 @@ from trunkline.wires.tryll.messages import (
     CreateAgentRequest,
     CreateEmbeddedStringStorageRequest,
     CreateStringStorageRequest,
+    CreateVoiceInputRequest,
     InferenceEngine,
     ModelInfo,
     NodeParams,
@@ -37,6 +46,8 @@ class Models(Protocol):
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine: ...
 
+    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]: ...
+
     def list(self) -> tuple[ModelInfo, ...]: ...
 
     async def download(self, name: str, progress: Progress) -> None: ...
@@ -52,6 +63,14 @@ class Models(Protocol):
     async def close(self) -> None: ...
 
 
+class Voices(Hearing, Protocol):
+    """What hears and speaks; `voices.VoicePool` is one. `engine` is an `InferenceEngine`."""
+
+    async def voice(self, name: str, engine: int) -> Voice | None: ...
+
+    def first_voice(self) -> str: ...
+
+
 class HostedGraphAgent:
     """A `GraphAgent` that tells a listener what happens."""
 
@@ -63,17 +82,24 @@ class HostedGraphAgent:
     history: Callable[[], list[tuple[str, str]]]
     restore: Callable[[Iterable[tuple[str, str]]], None]
 
-    def __init__(self, agent: GraphAgent) -> None:
+    def __init__(self, agent: GraphAgent, conversations: Sequence[AgentLanguage] = ()) -> None:
         self._agent = agent
         self.cancel = agent.cancel
         self.close = agent.close
         self.change = agent.change
         self.history = agent.history
-        self.restore = agent.restore
+        self.restore = partial(_restored, agent, conversations) if conversations else agent.restore
 
     def turn(self, text: str, listener: Listener) -> Coroutine[Any, Any, Ending]:
         """Begin a turn; see `HostedAgent`."""
         return _told(self._agent.turn(text), listener)
+
+
+def _restored(agent: GraphAgent, conversations: Sequence[AgentLanguage], exchanges: Iterable[tuple[str, str]]) -> None:
+    """Restore a history, also for agents that remember by themselves: those begin anew, and are told."""
+    agent.restore(exchanges)
+    for each in conversations:
+        each.begin_anew()
 
 
 async def _told(events: TurnEvents, listener: Listener) -> Ending:
@@ -82,6 +108,8 @@ async def _told(events: TurnEvents, listener: Listener) -> Ending:
         async for event in events:
             if isinstance(event, Delta):
                 listener.delta(event.text)
+            elif isinstance(event, Sound):
+                listener.audio(event.pcm, event.sample_rate)
             elif isinstance(event, Whole):
                 listener.whole(event.text, event.final)
             elif isinstance(event, Event):
@@ -98,8 +126,11 @@ async def _told(events: TurnEvents, listener: Listener) -> Ending:
 class SessionHost:
     """A `HostSession`: a shelf of its own, and the engines that the client chose."""
 
-    def __init__(self, models: Models, storage_root: str | None, vectors: VectorStore) -> None:
+    def __init__(
+        self, models: Models, storage_root: str | None, vectors: VectorStore, voices: Voices | None = None
+    ) -> None:
         self._models = models
+        self._voices = voices if voices is not None else VoicePool(models)
         self._storage_root = storage_root
         self._shelf = Shelf(storage_root, vectors)
         self._settings = ConfigureSessionRequest()
@@ -113,19 +144,21 @@ class SessionHost:
         """Make an agent; see `HostSession`."""
         if request.graph is None:
             raise TryllError(3003, "There is no graph.")
+        host = _AgentHost(self._models, self._shelf, self._settings, progress, self._voices)
         agent = GraphAgent(
             request.graph,
-            _AgentHost(self._models, self._shelf, self._settings, progress),
+            host,
             default_model=request.default_model_name,
             diagnostics=request.enable_diagnostics,
             max_steps=request.max_steps_per_turn,
         )
+        check_nodes(request.graph, request.default_model_name)
         try:
             await agent.open()
         except BaseException:
             agent.close()
             raise
-        return HostedGraphAgent(agent)
+        return HostedGraphAgent(agent, host.conversations)
 
     async def create_strings(self, request: CreateStringStorageRequest) -> None:
         """Make a storage; see `HostSession`. A file is read in a thread."""
@@ -140,7 +173,7 @@ class SessionHost:
 
     async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> tuple[int, int]:
         """Make an embedded storage; see `HostSession`."""
-        host = _AgentHost(self._models, self._shelf, self._settings, progress)
+        host = _AgentHost(self._models, self._shelf, self._settings, progress, self._voices)
         made = await self._shelf.create_embedded(
             request, host.embedding, lambda done, total: progress(request.name, done, total)
         )
@@ -150,6 +183,13 @@ class SessionHost:
         """Forget an embedded storage; see `HostSession`."""
         self._shelf.destroy_embedded(name)
 
+    async def create_voice(self, request: CreateVoiceInputRequest, progress: Progress) -> VoiceInput:
+        """Make a voice input; see `HostSession`."""
+        host = _AgentHost(self._models, self._shelf, self._settings, progress, self._voices)
+        return await open_voice(
+            request, self._settings.stt_engine, strings=self._shelf.strings, fetched=host.hears, hearing=self._voices
+        )
+
     def close(self) -> None:
         """Forget all storages."""
         self._shelf = Shelf(None)
@@ -158,21 +198,47 @@ class SessionHost:
 class _AgentHost:
     """A `Host` with the engines that the session had when the agent was made."""
 
-    def __init__(self, models: Models, shelf: Shelf, settings: ConfigureSessionRequest, progress: Progress) -> None:
+    def __init__(
+        self, models: Models, shelf: Shelf, settings: ConfigureSessionRequest, progress: Progress, voices: Voices
+    ) -> None:
         self._models = models
+        self._voices = voices
         self._shelf = shelf
         self._settings = settings
         self._progress = progress
+        self.conversations: list[AgentLanguage] = []
+        """Agents in the place of models."""
 
     async def language(self, model_name: str) -> LanguageEngine:
         engine = self._settings.inference_engine
         await self._fetched(model_name, engine)
-        return await self._models.language(model_name, engine)
+        lent = await self._models.language(model_name, engine)
+        if isinstance(lent, AgentLanguage):
+            self.conversations.append(lent)
+        return lent
 
     async def embedding(self, model_name: str) -> EmbeddingEngine:
         engine = self._settings.embedding_engine
         await self._fetched(model_name, engine)
         return await self._models.embedding(model_name, engine)
+
+    async def hears(self, name: str) -> None:
+        """Under auto download, see to it that a model that hears is here. Whether there is one is not our business."""
+        await self._fetched_of(HEARS, name, self._settings.stt_engine)
+
+    async def voice(self, model_name: str) -> Voice | None:
+        engine = self._settings.tts_engine
+        if engine == InferenceEngine.MOCK:
+            return None
+        name = model_name or self._voices.first_voice()
+        await self._fetched_of(SPEAKS, name, engine)
+        return await self._voices.voice(name, engine)
+
+    async def _fetched_of(self, kind: str, name: str, engine: int) -> None:
+        if self._settings.allow_auto_model_downloading and any(
+            model.name == name and model.model_type == kind for model in self._models.list()
+        ):
+            await self._fetched(name, engine)
 
     async def _fetched(self, name: str, engine: int) -> None:
         """Under auto download, see to it that a model is here."""
@@ -180,8 +246,8 @@ class _AgentHost:
             return
         await self._models.ensure(name, self._progress)
 
-    def strings(self, reference: str) -> StringStorage:
-        return self._shelf.strings(reference)
+    async def strings(self, reference: str) -> StringStorage:
+        return await self._shelf.strings(reference)
 
     async def embedded(self, reference: str) -> EmbeddedStorage:
         return await self._shelf.embedded(reference, self.embedding)
@@ -193,14 +259,21 @@ class _AgentHost:
 class LocalGraphHost:
     """A `GraphHost` over a pool. `storage_root` is the folder that clients may name files of; None for no files."""
 
-    def __init__(self, pool: Models, storage_root: str | None = None, vectors: VectorStore | None = None) -> None:
+    def __init__(
+        self,
+        pool: Models,
+        storage_root: str | None = None,
+        vectors: VectorStore | None = None,
+        voices: Voices | None = None,
+    ) -> None:
         self._models = pool
+        self._voices = voices
         self._storage_root = storage_root
         self._vectors = vectors if vectors is not None else VectorStore()
 
     def open_session(self) -> SessionHost:
         """Begin a session, with a shelf of its own."""
-        return SessionHost(self._models, self._storage_root, self._vectors)
+        return SessionHost(self._models, self._storage_root, self._vectors, self._voices)
 
     def list_models(self) -> tuple[ModelInfo, ...]:
         """The catalog."""
@@ -233,6 +306,8 @@ def _folder(root: str | None, wanted: str) -> str | None:
         return root
     if root is None or "\0" in wanted:
         raise TryllError(3009, f"`{wanted}` cannot be the storage folder on this server.")
+    if confined.is_foreign(wanted):
+        raise TryllError(3009, f"`{wanted}` is a path of another system.")
     base = os.path.realpath(root)
     path = os.path.realpath(os.path.join(base, wanted))
     if path != base and not path.startswith(base.rstrip("/") + "/"):

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from trunkline.agents.graph.engines import DEFAULT_SAMPLING, Prompt, Slot, Vector
+from trunkline.agents.graph.engines import DEFAULT_SAMPLING, Piece, Prompt, Slot, Vector
 from trunkline.agents.graph.tool_calls import Call, write_calls
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ CONTEXT_SIZE = 1 << 20
 
 #: Tokens after which others have their turn.
 _SHARE = 256
+#: Characters of an answer that is said at once, if nobody wants to hear its tokens.
+_AT_ONCE = 1024
 
 #: As many as the embedding model of the built-in catalog has.
 DIMENSIONS = 384
@@ -68,11 +70,16 @@ class MockLanguage:
         grammar: str | None = None,
         slot: Slot | None = None,
     ) -> AsyncGenerator[str, None]:
-        """Say it, token by token, whether that is asked for or not."""
-        for number, token in enumerate(_tokens(_answer(prompt), sampling.max_tokens), 1):
+        """Say it: token by token, or at once if nobody wants to hear the tokens and they take no time."""
+        text = _answer(prompt)
+        if not stream and not self._seconds and len(text) <= _AT_ONCE and sampling is DEFAULT_SAMPLING:
+            yield Piece(text, len(_TOKEN.findall(text)), _cost(prompt))
+            return
+        for number, token in enumerate(_tokens(text, sampling.max_tokens), 1):
             if self._seconds or not number % _SHARE:
                 await asyncio.sleep(self._seconds)
-            yield token
+            # The first one brings what the prompt has cost.
+            yield token if number > 1 else Piece(token, 1, _cost(prompt))
 
     async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
         """One more for each word that the user's message shares with the line that describes the continuation."""
@@ -114,6 +121,11 @@ def _answer(prompt: Prompt) -> str:
     said = prompt.last_user_text
     calls = [Call(tool.name, _arguments(tool, said)) for tool in prompt.tools if tool.name in said]
     return write_calls(calls, prompt.tool_format) if calls else f"You said: {said}"
+
+
+def _cost(prompt: Prompt) -> int:
+    """The words of a prompt."""
+    return sum(len(message.text.split()) for message in prompt.messages)
 
 
 def _arguments(tool: messages.ToolDefinition, said: str) -> dict[str, Any]:

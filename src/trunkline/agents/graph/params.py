@@ -5,7 +5,7 @@ The rules are the schema's attributes (`structural`, `graph_exit`, `min`, `max`)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +29,8 @@ class Rules(Value):
 
 _UNIT = (0.0, 1.0)
 _PLACEMENTS = (0, 4)
+_MAX_INT = (1 << 31) - 1
+_MANNER = {"speaker_id": (0, _MAX_INT), "speed": (0.1, 3.0), "min_sentence_chars": (1, _MAX_INT)}
 
 RULES: dict[type[NodeParams], Rules] = {
     messages.GenerateParams: Rules(
@@ -67,12 +69,14 @@ RULES: dict[type[NodeParams], Rules] = {
         needs_model=True,
     ),
     messages.IntentToInstructionParams: Rules("IntentToInstruction", ("default",), ("inline_keys", "inline_strings")),
-}
-
-#: Known to the schema, and not to this server: they need voices.
-VOICE_NODES: dict[type[NodeParams], str] = {
-    messages.GenerateAndSpeakParams: "GenerateAndSpeak",
-    messages.SpeakParams: "Speak",
+    messages.GenerateAndSpeakParams: Rules(
+        "GenerateAndSpeak",
+        ("default",),
+        ("model_name", "tts_model_name"),
+        {"placement": _PLACEMENTS, **_MANNER},
+        needs_model=True,
+    ),
+    messages.SpeakParams: Rules("Speak", ("default",), ("tts_model_name",), _MANNER),
 }
 
 #: What the fields of `sampling` may be. A penalty has no limits of its own; these are far outside of what makes sense.
@@ -105,20 +109,26 @@ def check_values(node: str, params: NodeParams) -> None:
     Raises:
         TryllError: 3007, one is out of its range. The text names node and field.
     """
+    for field, problem in out_of_range(params):
+        raise TryllError(3007, f"`{node}.{field}` {problem}")
+
+
+def out_of_range(params: NodeParams) -> Iterator[tuple[str, str]]:
+    """Each field that is out of its range, and a sentence about it without its subject."""
     for field, (least, most) in rules_of(params).ranges.items():
-        _check(node, field, getattr(params, field), least, most)
+        yield from _outside(field, getattr(params, field), least, most)
     sampling = getattr(params, "sampling", None)
     if isinstance(sampling, SamplingOverrides):
         for field, (least, most) in _SAMPLING.items():
             value = getattr(sampling, field)
             if value is not None:
-                _check(node, f"sampling.{field}", value, least, most)
+                yield from _outside(f"sampling.{field}", value, least, most)
 
 
-def _check(node: str, field: str, value: float, least: float, most: float) -> None:
+def _outside(field: str, value: float, least: float, most: float) -> Iterator[tuple[str, str]]:
     # Not a number is in no range.
     if not least <= value <= most:
-        raise TryllError(3007, f"`{node}.{field}` is {value:g}: it goes from {least:g} to {most:g}.")
+        yield field, f"is {value:g}: it goes from {least:g} to {most:g}."
 
 
 def check_unchanged(node: str, old: NodeParams, new: NodeParams) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.agents.graph.nodes import NODES, Node
-from trunkline.agents.graph.params import RULES, VOICE_NODES, check_values
+from trunkline.agents.graph.params import RULES, check_values
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import GraphDescription, NodeDescription
 
@@ -27,7 +27,7 @@ def make_nodes(graph: GraphDescription, default_model: str) -> dict[str, Node[An
         raise TryllError(3003, f"The graph has {len(graph.nodes)} nodes, and may have {MAX_NODES}.")
     nodes: dict[str, Node[Any]] = {}
     for number, description in enumerate(graph.nodes):
-        node = _node(number, description, default_model)
+        node = make_node(number, description, default_model)
         if node.name in nodes:
             raise TryllError(3003, f"There are two nodes `{node.name}`.")
         nodes[node.name] = node
@@ -46,14 +46,17 @@ def make_nodes(graph: GraphDescription, default_model: str) -> dict[str, Node[An
     return nodes
 
 
-def _node(number: int, description: NodeDescription, default_model: str) -> Node[Any]:
+def make_node(number: int, description: NodeDescription, default_model: str) -> Node[Any]:
+    """One node, which is the one of that number.
+
+    Raises:
+        TryllError: 3003, it cannot be one.
+    """
     name, params = description.name, description.params
     if not name or len(name) > MAX_NAME:
         raise TryllError(3003, f"The name of node {number} is empty, or longer than {MAX_NAME} characters.")
     if params is None:
         raise TryllError(3003, f"The node `{name}` has no parameters.")
-    if type(params) in VOICE_NODES:
-        raise TryllError(3003, f"The node `{name}` is a {VOICE_NODES[type(params)]} node: this server has no voices.")
     if type(params) not in RULES:
         raise TryllError(3003, f"The node `{name}` is of an unknown kind.")
     if RULES[type(params)].needs_model and not (getattr(params, "model_name", None) or default_model):

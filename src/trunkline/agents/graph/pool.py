@@ -18,10 +18,11 @@ import logging
 import os
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from trunkline.agents.graph import catalog
-from trunkline.agents.graph.catalog import EMBEDDING, LANGUAGE, LLAMA, OPENAI, ModelEntry
+from trunkline.agents.graph.catalog import EMBEDDING, LANGUAGE, LLAMA, OPENAI, SPEECH, ModelEntry
 from trunkline.agents.graph.engines import EmbeddingEngine, EngineError, LanguageEngine
 from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
@@ -151,14 +152,31 @@ class ModelPool:
         weakref.finalize(lease, _in_loop, loop, end).atexit = False
         return lease
 
+    async def speech(self, name: str, kind: str, code: int) -> tuple[Engine, Callable[[], None]]:
+        """A model that hears or speaks, and what ends its use, in any thread. It stays loaded until it is unloaded.
+
+        Raises:
+            TryllError: with that number; it is not there, is of another kind, or cannot be used.
+        """
+        entry = self._of_kind(name, kind, code)
+        if not entry.runs_here:
+            raise TryllError(code, f"There is nothing here that runs the model `{name}`.")
+        resident, loaded = await self._use(entry, code)
+        resident.pinned = True
+        return loaded, partial(_in_loop, asyncio.get_running_loop(), self._ender(name, resident))
+
     def _usable(self, name: str, engine: int, kind: str, code: int) -> ModelEntry:
+        entry = self._of_kind(name, kind, code)
+        if engine != InferenceEngine.LLAMA_CPP or not entry.runs_here:
+            raise TryllError(6002, f"There is nothing here that runs the model `{name}` on the engine asked for.")
+        return entry
+
+    def _of_kind(self, name: str, kind: str, code: int) -> ModelEntry:
         entry = self._entries.get(name)
         if entry is None:
             raise TryllError(code, f"There is no model `{name}` in the catalog.")
         if entry.kind != kind:
             raise TryllError(code, f"The model `{name}` is of the kind {entry.kind}, and {kind} is needed.")
-        if engine != InferenceEngine.LLAMA_CPP or not entry.runs_here:
-            raise TryllError(6002, f"There is nothing here that runs the model `{name}` on the engine asked for.")
         return entry
 
     async def _use(self, entry: ModelEntry, code: int) -> tuple[_Resident, Engine]:
@@ -185,6 +203,14 @@ class ModelPool:
             from trunkline.agents.graph.openai_engine import OpenAiEmbedding, OpenAiLanguage
 
             return OpenAiLanguage(entry) if entry.kind == LANGUAGE else await OpenAiEmbedding.load(entry)
+        if entry.engine == SPEECH and entry.built_in is not None:
+            from trunkline.models.voice.engines import SpeechError
+            from trunkline.models.voice.loading import load
+
+            try:
+                return await load(entry.built_in, path, threads=self._threads)
+            except SpeechError as error:
+                raise EngineError(str(error)) from None
         if entry.engine == LLAMA and entry.kind == LANGUAGE:
             from trunkline.agents.graph.llama import LlamaLanguage
 

@@ -6,6 +6,7 @@ first node asks for it, shared by all that do, and gone with the last of them.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -62,10 +63,12 @@ class Shelf:
     def _strings_from_file(self, request: CreateStringStorageRequest) -> StringStorage:
         path, kind = request.file_path, request.kind
         told = storages.kind_of(path)
-        # A kind that was not given reads as List.
-        if kind not in (StringStorageKind.LIST, told):
-            raise TryllError(7003, f"The storage `{request.name}`: `{path}` is of another kind.")
         try:
+            # A path that leads out is that before anything else.
+            confined.resolve(self.root, path)
+            # A kind that was not given reads as List.
+            if kind not in (StringStorageKind.LIST, told):
+                raise TryllError(7003, f"The storage `{request.name}`: `{path}` is of another kind.")
             return storages.load(self.root, path, request.name)
         except TryllError as error:
             raise (TryllError(7003, error.message) if error.code == 3010 else error) from None
@@ -79,8 +82,8 @@ class Shelf:
         if self._strings.pop(name, None) is None:
             raise TryllError(7001, f"There is no storage `{name}`.")
 
-    def strings(self, reference: str) -> StringStorage:
-        """A storage by its name, else by the path of its file.
+    async def strings(self, reference: str) -> StringStorage:
+        """A storage by its name, else by the path of its file, which is read in a thread.
 
         Raises:
             TryllError: 3009, 3010 or 7003.
@@ -91,7 +94,9 @@ class Shelf:
         path = confined.resolve(self.root, reference)
         found = self._string_files.get(path)
         if found is None:
-            found = self._string_files[path] = storages.load(self.root, reference)
+            made = await asyncio.to_thread(storages.load, self.root, reference)
+            # Somebody may have been quicker in the meantime.
+            found = self._string_files.setdefault(path, made)
         return found
 
     # Embedded storages.
@@ -113,7 +118,8 @@ class Shelf:
         else:
             self._check_not_a_file(name)
             records = embedded.inline(name, request.strings, request.embedding_model)
-            made = await embedded.build(name, records, engine_of, self._vectors, progress)
+            most = embedded.MAX_INLINE_NUMBERS
+            made = await embedded.build(name, records, engine_of, self._vectors, progress, max_numbers=most)
         # Somebody may have been quicker in the meantime.
         self._check_name(name, self._embedded, 8001)
         self._embedded[name] = made

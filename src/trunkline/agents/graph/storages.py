@@ -57,6 +57,11 @@ class StringStorage:
                 if first == second:
                     raise _wrong(name, f"the key `{first}` is there twice")
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key of each line; none in a List."""
+        return self._keys
+
     def find_first(self, key: str) -> str | None:
         """The first text of a key."""
         place = bisect_left(self._keys, key)

@@ -6,7 +6,13 @@ from typing import Any
 
 from trunkline.agents.graph.embedded import Chunk
 from trunkline.base.values import Value
+from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import TurnStatus
+
+#: Characters that all nodes of one turn may answer: a graph that goes round and round repeats a long message often.
+MAX_ANSWER = 4 * 1024 * 1024
+#: Records that all nodes of one turn may find.
+MAX_CHUNKS = 100_000
 
 
 class TurnEvent(Value, hot=True):
@@ -24,6 +30,13 @@ class Whole(TurnEvent, hot=True):
 
     text: str
     final: bool = False
+
+
+class Sound(TurnEvent, hot=True):
+    """Some of the answer, aloud: samples of 16 bits, little-endian, in one channel. Never empty."""
+
+    pcm: bytes
+    sample_rate: int
 
 
 class Event(TurnEvent, hot=True):
@@ -62,8 +75,8 @@ class Knowledge(Value, hot=True):
 class Turn:
     """What the nodes of one turn share."""
 
-    __slots__ = ("cached_tokens", "data", "events", "instructions", "intent", "knowledge", "pieces", "prompt_tokens",
-                 "text", "tokens", "tool_calls", "written")  # fmt: skip
+    __slots__ = ("_chunks", "_written", "cached_tokens", "data", "events", "instructions", "intent", "knowledge",
+                 "pieces", "prompt_tokens", "sample_rate", "text", "tokens", "tool_calls", "written")  # fmt: skip
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -78,7 +91,10 @@ class Turn:
         """The answer of the running node, as far as it is there."""
         self.events: list[TurnEvent] = []
         """What the running node has to tell."""
+        self._written = self._chunks = 0
         self.tokens = self.prompt_tokens = self.cached_tokens = 0
+        self.sample_rate = 0
+        """Of all sound of the turn; 0 while there is none."""
         self.data: dict[str, Any] | None = None
         """Diagnostics of the running node; None if nobody wants them."""
 
@@ -89,11 +105,37 @@ class Turn:
         self.cached_tokens += getattr(piece, "cached_tokens", 0)
 
     def settle(self) -> str:
-        """The running node's answer is complete; gives it."""
+        """The running node's answer is complete; gives it.
+
+        Raises:
+            TryllError: 4001, the turn has answered too much.
+        """
         whole = "".join(self.pieces)
         self.pieces.clear()
-        self.written.append(whole)
+        self.wrote(whole)
         return whole
+
+    def wrote(self, text: str) -> None:
+        """A node has answered this.
+
+        Raises:
+            TryllError: 4001, the turn has answered too much.
+        """
+        self._written += len(text)
+        if self._written > MAX_ANSWER:
+            raise TryllError(4001, f"The nodes of the turn have answered more than {MAX_ANSWER} characters.")
+        self.written.append(text)
+
+    def found(self, knowledge: Knowledge) -> None:
+        """A node has found this.
+
+        Raises:
+            TryllError: 4001, the turn has found too much.
+        """
+        self._chunks += len(knowledge.chunks)
+        if self._chunks > MAX_CHUNKS:
+            raise TryllError(4001, f"The nodes of the turn have found more than {MAX_CHUNKS} records.")
+        self.knowledge.append(knowledge)
 
     @property
     def answer(self) -> str:

@@ -58,7 +58,9 @@ class Weights:
         if entry.engine == OPENAI:
             return ModelStatus.LOCAL
         if entry.built_in is not None:
-            return ModelStatus.DOWNLOADED if self.path(entry) else ModelStatus.ABSENT
+            # What came with the package of its engine was not downloaded, and is not deleted.
+            here = ModelStatus.LOCAL if entry.built_in.packaged is not None else ModelStatus.DOWNLOADED
+            return here if self.path(entry) else ModelStatus.ABSENT
         if not self._local(entry) and self._downloaded(entry):
             return ModelStatus.DOWNLOADED
         return ModelStatus.LOCAL if self.path(entry) else ModelStatus.ABSENT
@@ -68,6 +70,8 @@ class Weights:
         first = self.path(entry)
         if first is None:
             return 0
+        if entry.built_in is not None:
+            return entry.built_in.size
         others = [os.path.join(os.path.dirname(first), os.path.basename(file)) for file in entry.files[1:]]
         return sum(os.path.getsize(path) for path in (first, *others) if os.path.isfile(path))
 

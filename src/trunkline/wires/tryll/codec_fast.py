@@ -18,6 +18,7 @@ from typing import Any
 from trunkline.wires.tryll.codec_errors import BAD_STRING, BAD_TEXT, Malformed
 from trunkline.wires.tryll.codec_reader import Reader
 from trunkline.wires.tryll.codec_shapes import WIDTHS, shape_of
+from trunkline.wires.tryll.codec_templates import ORDERS
 from trunkline.wires.tryll.messages import (
     AnswerText,
     Message,
@@ -45,6 +46,7 @@ _u32 = Struct("<I").unpack_from
 _pair = Struct("<iII").unpack_from
 
 Read = Callable[[bytes], Message]
+Unpack = Callable[[bytes, int], tuple[Any, ...]]
 
 #: Where the body's fields begin, by the first bytes of a frame; and who reads them, by all bytes up to there.
 HEADS: dict[bytes, int] = {}
@@ -125,78 +127,123 @@ def learn(data: bytes, message: Message) -> None:
         HEADS.clear()
     HEADS[data[:SHORTEST_HEAD]] = front
     entries, size = reader.vtable(body, shape_of(kind).positions)
-    PREFIXES[data[:front]] = _READERS[kind](kind, body, entries, size)
+    PREFIXES[data[:front]] = _READERS[kind](_Body(data, kind, body, entries, size))
 
 
-def _arrangement(
-    kind: type[Message], entries: tuple[int, ...]
-) -> tuple[Callable[..., Any], tuple[Any, ...], Callable[..., Any], dict[str, int]]:
-    """How to unpack the fields behind the front, what to add for those that are absent, and how to sort both."""
-    present = sorted(
-        (entries[field.position], field.code, field.name)
-        for field in shape_of(kind).fields
-        if field.position < len(entries) and entries[field.position]
-    )
-    form, end = "<4x", 4
-    for offset, code, _ in present:
-        form += f"{offset - end}x{code}"
-        end = offset + WIDTHS[code]
-    names = [name for _, _, name in present]
-    absent = [field for field in shape_of(kind).fields if field.name not in names]
-    names += [field.name for field in absent]
-    tail = tuple([field.default if field.kind == "scalar" else None for field in absent])
-    order = itemgetter(*(names.index(field.name) for field in shape_of(kind).fields))
-    return Struct(form).unpack_from, tail, order, {name: offset for offset, _, name in present}
+class _Body:
+    """Where the fields of a body are, and its text, if it has one: the first of `ORDERS`.
+
+    `unpack` gives the fields in that order, None or the default for those that are absent, and then the length of the
+    text. That stands where the text was in the frame that was learned from, and belongs to it if its offset is `usual`.
+    """
+
+    __slots__ = ("_offsets", "at", "end", "start", "unpack", "usual")
+
+    def __init__(self, data: bytes, kind: type[Message], at: int, entries: tuple[int, ...], size: int) -> None:
+        self.at = at
+        self.end = at + size
+        order = ORDERS[kind]
+        fields = [field for field in shape_of(kind).fields if field.position < len(entries) and entries[field.position]]
+        present = sorted((entries[field.position], field.code, field.name) for field in fields)
+        self._offsets = {name: offset for offset, _, name in present}
+        form, end = "<4x", 4
+        for offset, code, _ in present:
+            form += f"{offset - end}x{code}"
+            end = offset + WIDTHS[code]
+        names = [name for _, _, name in present]
+        self.usual = self.start = -1
+        if order[0] in names:
+            offset = _u32(data, self.offset(order[0]))[0]
+            start = self.offset(order[0]) + offset
+            # Right behind the table, where builders put it.
+            if 0 <= start - self.end <= 4:
+                form += f"{start - at - end}xI"
+                names.append("length")
+                self.usual, self.start = offset, start + 4
+        if self.usual < 0:
+            form += f"{size - end}x"
+        self.unpack = _sorted(Struct(form).unpack_from, names, kind)
+
+    def offset(self, name: str) -> int:
+        """Where a field is in the frame; anywhere, if it is absent."""
+        return self.at + self._offsets.get(name, 0)
 
 
-def _read_send_message(kind: type[Message], body: int, entries: tuple[int, ...], size: int) -> Read:
-    unpack, tail, order, offsets = _arrangement(kind, entries)
-    end, text_at = body + size, body + offsets.get("text", 0)
+def _sorted(unpack: Unpack, names: list[str], kind: type[Message]) -> Unpack:
+    """The same in the order of `ORDERS`."""
+    order = [*ORDERS[kind], "length"]
+    if names == order:
+        return unpack
+    defaults = {field.name: field.default for field in shape_of(kind).fields if field.kind == "scalar"}
+    absent = [name for name in order if name not in names]
+    tail = tuple([defaults.get(name) for name in absent])
+    sort = itemgetter(*map([*names, *absent].index, order))
+    return lambda data, at: sort(unpack(data, at) + tail)
+
+
+def _the_long_way(data: bytes) -> Message:
+    return Reader(data).message()
+
+
+# What cannot be unpacked, or is not UTF-8, goes the long way, which knows what is wrong with it.
+
+
+def _read_send_message(body: _Body) -> Read:
+    unpack, at, usual, start, text_at = body.unpack, body.at, body.usual, body.start, body.offset("text")
 
     def read(data: bytes) -> Message:
-        if len(data) < end:
-            raise Malformed("a table does not fit into the frame")
-        request_id, agent_id, text = order(unpack(data, body) + tail)
-        return SendMessageRequest(request_id, agent_id, _text(data, text_at, text))
+        try:
+            offset, request_id, agent_id, length = unpack(data, at)
+            if offset == usual and not data[end := start + length]:
+                return SendMessageRequest(request_id, agent_id, data[start:end].decode())
+        except (IndexError, UnicodeDecodeError, struct_error):
+            return _the_long_way(data)
+        return SendMessageRequest(request_id, agent_id, _text(data, text_at, offset))
 
     return read
 
 
-def _read_answer_text(kind: type[Message], body: int, entries: tuple[int, ...], size: int) -> Read:
-    unpack, tail, order, offsets = _arrangement(kind, entries)
-    end, text_at = body + size, body + offsets.get("text", 0)
+def _read_answer_text(body: _Body) -> Read:
+    unpack, at, usual, start, text_at = body.unpack, body.at, body.usual, body.start, body.offset("text")
 
     def read(data: bytes) -> Message:
-        if len(data) < end:
-            raise Malformed("a table does not fit into the frame")
-        request_id, agent_id, text, is_delta, is_final = order(unpack(data, body) + tail)
-        return AnswerText(request_id, agent_id, _text(data, text_at, text), is_delta, is_final)
+        try:
+            offset, request_id, agent_id, is_delta, is_final, length = unpack(data, at)
+            if offset == usual and not data[end := start + length]:
+                return AnswerText(request_id, agent_id, data[start:end].decode(), is_delta, is_final)
+        except (IndexError, UnicodeDecodeError, struct_error):
+            return _the_long_way(data)
+        return AnswerText(request_id, agent_id, _text(data, text_at, offset), is_delta, is_final)
 
     return read
 
 
-def _read_turn_complete(kind: type[Message], body: int, entries: tuple[int, ...], size: int) -> Read:
-    unpack, tail, order, offsets = _arrangement(kind, entries)
-    end, info_at = body + size, body + offsets.get("debug_info", 0)
+def _read_turn_complete(body: _Body) -> Read:
+    unpack, at, usual, start, info_at = body.unpack, body.at, body.usual, body.start, body.offset("debug_info")
 
     def read(data: bytes) -> Message:
-        if len(data) < end:
-            raise Malformed("a table does not fit into the frame")
-        request_id, agent_id, status, info, generated, prompt, cached = order(unpack(data, body) + tail)
-        return TurnComplete(request_id, agent_id, status, _text(data, info_at, info), generated, prompt, cached)
+        try:
+            offset, request_id, agent_id, generated, prompt, cached, status, length = unpack(data, at)
+            if offset == usual and not data[end := start + length]:
+                info = data[start:end].decode()
+                return TurnComplete(request_id, agent_id, status, info, generated, prompt, cached)
+        except (IndexError, UnicodeDecodeError, struct_error):
+            return _the_long_way(data)
+        info = _text(data, info_at, offset)
+        return TurnComplete(request_id, agent_id, status, info, generated, prompt, cached)
 
     return read
 
 
-def _read_node_event(kind: type[Message], body: int, entries: tuple[int, ...], size: int) -> Read:
-    unpack, tail, order, offsets = _arrangement(kind, entries)
-    end, pairs_at = body + size, body + offsets.get("kv_pairs", 0)
-    node_at, type_at = body + offsets.get("node_name", 0), body + offsets.get("event_type", 0)
+def _read_node_event(body: _Body) -> Read:
+    unpack, at, pairs_at = body.unpack, body.at, body.offset("kv_pairs")
+    node_at, type_at = body.offset("node_name"), body.offset("event_type")
 
     def read(data: bytes) -> Message:
-        if len(data) < end:
-            raise Malformed("a table does not fit into the frame")
-        agent_id, node, event, pairs = order(unpack(data, body) + tail)
+        try:
+            node, event, pairs, agent_id, _ = unpack(data, at)
+        except struct_error:
+            return _the_long_way(data)
         return NodeEvent(
             agent_id,
             _text(data, node_at, node),
@@ -207,7 +254,7 @@ def _read_node_event(kind: type[Message], body: int, entries: tuple[int, ...], s
     return read
 
 
-_READERS: dict[type[Message], Callable[[type[Message], int, tuple[int, ...], int], Read]] = {
+_READERS: dict[type[Message], Callable[[_Body], Read]] = {
     SendMessageRequest: _read_send_message,
     AnswerText: _read_answer_text,
     TurnComplete: _read_turn_complete,

@@ -38,19 +38,30 @@ def front_of(kind: type[Message], *names: str) -> tuple[bytes, int, int]:
     return (front + vtable).ljust(body, b"\0") + Struct("<i").pack(body - 24), body, size
 
 
-def _with_text(kind: type[Message], *names: str) -> bytes:
-    """The same, and the offset of a text that follows the body; its field is the first."""
-    front, _, size = front_of(kind, *names)
+_pack_u32 = Struct("<I").pack
+
+#: In which order the fields stand in our frames.
+ORDERS: dict[type[Message], tuple[str, ...]] = {
+    SendMessageRequest: ("text", "request_id", "agent_id"),
+    AnswerText: ("text", "request_id", "agent_id", "is_delta", "is_final"),
+    TurnComplete: (
+        "debug_info", "request_id", "agent_id", "tokens_generated", "tokens_prompt", "tokens_cached", "status",
+    ),
+    NodeEvent: ("node_name", "event_type", "kv_pairs", "agent_id"),
+}  # fmt: skip
+
+
+def _with_text(kind: type[Message]) -> bytes:
+    """The front, and the offset of a text that follows the body; its field is the first."""
+    front, _, size = front_of(kind, *ORDERS[kind])
     return front + Struct("<I").pack(size - 4)
 
 
-_SEND = _with_text(SendMessageRequest, "text", "request_id", "agent_id")
+_SEND = _with_text(SendMessageRequest)
 _pack_send = Struct(f"<{len(_SEND)}sQQI").pack
-_ANSWER = _with_text(AnswerText, "text", "request_id", "agent_id", "is_delta", "is_final")
+_ANSWER = _with_text(AnswerText)
 _pack_answer = Struct(f"<{len(_ANSWER)}sQQ??2xI").pack
-_COMPLETE = _with_text(
-    TurnComplete, "debug_info", "request_id", "agent_id", "tokens_generated", "tokens_prompt", "tokens_cached", "status"
-)
+_COMPLETE = _with_text(TurnComplete)
 _pack_complete = Struct(f"<{len(_COMPLETE)}sQQiiiB3xI").pack
 
 
@@ -89,17 +100,41 @@ def _encode_turn_complete(message: TurnComplete) -> bytes:
     )
 
 
-_pack_answer_frame = Struct(f"<I{len(_ANSWER)}sQQ??2xI").pack
-_pack_complete_frame = Struct(f"<I{len(_COMPLETE)}sQQiiiB3xI").pack
+#: Texts of fewer bytes than this are packed with their frame.
+SHORT = 1024
+
+
+class _Whole(dict[int, tuple[Callable[..., bytes], bytes]]):
+    """By the words that a text fills but for its last: what packs a whole frame, and its constant bytes."""
+
+    def __init__(self, front: bytes, form: str) -> None:
+        super().__init__()
+        self._front = front
+        self._form = form
+
+    def __missing__(self, words: int) -> tuple[Callable[..., bytes], bytes]:
+        # What is packed is filled up with zeros, which a text needs behind it.
+        pack = Struct(f"<{4 + len(self._front)}s{self._form}{4 * words + 4}s")
+        made = self[words] = pack.pack, Struct("<I").pack(pack.size - 4) + self._front
+        return made
+
+
+_ANSWERS = _Whole(_ANSWER, "QQ??2xI")
+_COMPLETES = _Whole(_COMPLETE, "QQiiiB3xI")
 
 
 def answer_frame(request_id: int, agent_id: int, text: str, is_delta: bool = False, is_final: bool = False) -> bytes:
     """An `AnswerText` as a whole frame, for a server that sends thousands. The caller sees to it that it fits."""
-    data = utf8(text)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        data = utf8(text)
     size = len(data)
-    # Behind the front: two ids, two flags, the text's length, the text with its end.
-    length = len(_ANSWER) + 24 + size + 4 - (size & 3)
-    return _pack_answer_frame(length, _ANSWER, request_id, agent_id, is_delta, is_final, size) + data + TAILS[size & 3]
+    if size < SHORT:
+        pack, front = _ANSWERS[size >> 2]
+        return pack(front, request_id, agent_id, is_delta, is_final, size, data)
+    payload = _encode_answer_text(AnswerText(request_id, agent_id, text, is_delta, is_final))
+    return _pack_u32(len(payload)) + payload
 
 
 def complete_frame(
@@ -112,18 +147,16 @@ def complete_frame(
     cached: int = 0,
 ) -> bytes:
     """A `TurnComplete` with its counts of tokens as a whole frame. The caller sees to it that it fits."""
-    data = utf8(debug_info)
+    data = utf8(debug_info) if debug_info else b""
     size = len(data)
-    length = len(_COMPLETE) + 36 + size + 4 - (size & 3)
-    return (
-        _pack_complete_frame(length, _COMPLETE, request_id, agent_id, generated, prompt, cached, status, size)
-        + data
-        + TAILS[size & 3]
-    )
+    if size < SHORT:
+        pack, front = _COMPLETES[size >> 2]
+        return pack(front, request_id, agent_id, generated, prompt, cached, status, size, data)
+    payload = _encode_turn_complete(TurnComplete(request_id, agent_id, status, debug_info, generated, prompt, cached))
+    return _pack_u32(len(payload)) + payload
 
 
-_EVENT, _EVENT_AT, _EVENT_SIZE = front_of(NodeEvent, "node_name", "event_type", "kv_pairs", "agent_id")
-_pack_u32 = Struct("<I").pack
+_EVENT, _EVENT_AT, _EVENT_SIZE = front_of(NodeEvent, *ORDERS[NodeEvent])
 
 #: Events with more pairs than this go the long way.
 MOST_PAIRS = 16

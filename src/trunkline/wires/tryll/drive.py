@@ -21,13 +21,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import count
 from ssl import SSLContext
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from trunkline.base.values import Value
 from trunkline.wires.tryll.drive_agent import REQUEST_SECONDS, TURN_SECONDS, RemoteAgent
 from trunkline.wires.tryll.drive_connection import Connection, Progress
 from trunkline.wires.tryll.drive_events import IntentClassified, ToolCall
-from trunkline.wires.tryll.drive_turn import Anew, Reply, Turn, TurnFailed
+from trunkline.wires.tryll.drive_turn import Anew, Reply, Sound, Turn, TurnFailed
+from trunkline.wires.tryll.drive_voice import RemoteVoice
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     PROTOCOL_VERSION,
@@ -61,7 +62,7 @@ from trunkline.wires.tryll.messages import (
 
 __all__ = [
     "CONNECT_SECONDS", "MODEL_SECONDS", "REQUEST_SECONDS", "TURN_SECONDS", "Anew", "IntentClassified", "Progress",
-    "Reconnect", "RemoteAgent", "Reply", "ToolCall", "Tryll", "Turn", "TurnFailed",
+    "Reconnect", "RemoteAgent", "RemoteVoice", "Reply", "Sound", "ToolCall", "Tryll", "Turn", "TurnFailed",
 ]  # fmt: skip
 
 CONNECT_SECONDS = 30.0
@@ -116,7 +117,7 @@ class Tryll:
         self._link: Connection | None = None
         self._connecting = asyncio.Lock()
         self._storages: dict[tuple[type[FromServer], str], FromClient] = {}
-        self._agents: dict[RemoteAgent, None] = {}
+        self._agents: dict[RemoteAgent | RemoteVoice, None] = {}
         self._final: TryllError | None = None
 
     # The session.
@@ -195,6 +196,12 @@ class Tryll:
         await agent.create(link, timeout if timeout is not None else self._making_seconds, progress)
         self._agents[agent] = None
         return agent
+
+    async def voice_input(self, model: str = "", **options: Any) -> RemoteVoice:
+        """Make a voice input. The options are those of `RemoteVoice.made`, which also tells what it raises."""
+        voice = await RemoteVoice.made(self, model, **options)
+        self._agents[voice] = None
+        return voice
 
     # Storages.
 
@@ -336,9 +343,9 @@ class Tryll:
                 raise
             return link
 
-    def release(self, agent: RemoteAgent) -> None:
-        """An agent is not to be made again."""
-        self._agents.pop(agent, None)
+    def release(self, made: RemoteAgent | RemoteVoice) -> None:
+        """An agent or a voice input is not to be made again."""
+        self._agents.pop(made, None)
 
     def _check(self) -> None:
         if self._final is not None:

@@ -41,7 +41,7 @@ class Owner(Protocol):
     async def live(self) -> Connection:
         """The connection; a new one, where everything is there again, if it was lost."""
 
-    def release(self, agent: RemoteAgent) -> None:
+    def release(self, made: RemoteAgent) -> None:
         """The agent is not to be made again."""
 
 
@@ -204,8 +204,8 @@ class RemoteAgent:
 
     def give_up(self, reply: Reply) -> None:
         """See `Conduct`."""
-        if self._current is reply and self._home is not None and "cancel" in self._home.extensions:
-            self._home.write(CancelTurnRequest(agent_id=self.id))
+        if self._current is reply:
+            self.stop()
 
     def ended(self, reply: Reply) -> None:
         """See `Conduct`."""
@@ -216,9 +216,15 @@ class RemoteAgent:
             self._home.forget_turn(self.id, reply)
         self._free.release()
         if reply.text:
-            self._remember(reply.message, reply.text)
+            self.remember(reply.message, reply.text)
 
-    def _remember(self, message: str, answer: str) -> None:
+    def stop(self) -> None:
+        """Tell the server to stop the turn, if it can, and do not wait for it."""
+        if self._home is not None and "cancel" in self._home.extensions:
+            self._home.write(CancelTurnRequest(agent_id=self.id))
+
+    def remember(self, message: str, answer: str) -> None:
+        """Keep what was said, for a server that has lost it."""
         self._remembered += (HistoryEntry("user", message), HistoryEntry("assistant", answer))
         characters = sum(len(entry.text) for entry in self._remembered)
         while characters > REMEMBERED and self._remembered:

@@ -28,13 +28,15 @@ from trunkline.wires.tryll.codec import (
     encode,
     frame,
 )
-from trunkline.wires.tryll.drive_turn import Reply
+from trunkline.wires.tryll.drive_events import Voice
+from trunkline.wires.tryll.drive_turn import Reply, TurnFrame
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     PROTOCOL_VERSION,
-    AnswerText,
     CreateAgentResponse,
+    CreateVoiceInputResponse,
     DestroyAgentRequest,
+    DestroyVoiceInputRequest,
     DownloadProgress,
     ErrorResponse,
     FromClient,
@@ -43,7 +45,9 @@ from trunkline.wires.tryll.messages import (
     NodeEvent,
     SendMessageRequest,
     SessionReady,
-    TurnComplete,
+    TtsAudioFormatFrame,
+    TtsAudioFrame,
+    WireTranscriptUpdate,
 )
 
 logger = logging.getLogger(__name__)
@@ -92,6 +96,10 @@ class Connection(asyncio.Protocol):
         """Why it is no more; None while it lives."""
         self.listeners: dict[int, Callable[[NodeEvent], None]] = {}
         """Who hears what the nodes of an agent tell, in a turn or not. They raise nothing."""
+        self.voices: dict[int, Voice] = {}
+        """Voice inputs, by their ids."""
+        self.unasked: dict[int, Reply] = {}
+        """Who hears a turn that the server begins by itself, by the agent."""
         self._numbers = numbers
         self._framer = Framer()
         self._transport: asyncio.Transport | None = None
@@ -204,6 +212,14 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and self.lost is None:
             self._transport.write(_framed(message.replace(request_id=next(self._numbers))))
 
+    async def tell(self, message: FromClient) -> None:
+        """Send something that is never answered, when there is room for it.
+
+        Raises:
+            TryllError: 1002, the connection is lost.
+        """
+        await self._send(_framed(message))
+
     async def ended(self) -> TryllError:
         """Wait for its end, and tell why."""
         await asyncio.shield(self._ended)
@@ -265,17 +281,29 @@ class Connection(asyncio.Protocol):
         self._reason = None
         if self.ready is None:
             self._first(message)
-        elif isinstance(message, AnswerText | TurnComplete):
-            reply = self._turns.get(message.agent_id)
-            if reply is not None and message.request_id in (0, reply.request_id):
-                reply.feed(message)
-        elif isinstance(message, NodeEvent):
-            if message.agent_id in self.listeners:
-                self.listeners[message.agent_id](message)
-            if message.agent_id in self._turns:
-                self._turns[message.agent_id].feed(message)
+        elif isinstance(message, TurnFrame):
+            self._of_turn(message)
+        elif isinstance(message, WireTranscriptUpdate):
+            if message.voice_input_id in self.voices:
+                self.voices[message.voice_input_id].feed(message)
         else:
             self._answer(message)
+
+    def _of_turn(self, message: TurnFrame) -> None:
+        agent_id = message.agent_id
+        reply = self._turns.get(agent_id)
+        if isinstance(message, NodeEvent):
+            if agent_id in self.listeners:
+                self.listeners[agent_id](message)
+            reply = reply or self.unasked.get(agent_id)
+        elif isinstance(message, TtsAudioFrame | TtsAudioFormatFrame):
+            reply = reply or self.unasked.get(agent_id)
+        elif not message.request_id:
+            reply = self.unasked.get(agent_id, reply)
+        elif reply is not None and message.request_id != reply.request_id:
+            return
+        if reply is not None:
+            reply.feed(message)
 
     def _first(self, message: Message) -> None:
         if isinstance(message, ErrorResponse):
@@ -318,7 +346,9 @@ class Connection(asyncio.Protocol):
             if message.request_id and reply.request_id == message.request_id:
                 reply.lose(error)
                 return
-        if not message.request_id:
+        if not message.request_id and message.voice_input_id in self.voices:
+            self.voices[message.voice_input_id].complain(error)
+        elif not message.request_id:
             self._reason = error
             logger.warning("the server complains: %s", error)
 
@@ -326,6 +356,8 @@ class Connection(asyncio.Protocol):
         if isinstance(message, CreateAgentResponse) and message.request_id:
             # Whoever asked for it has given up.
             self.write(DestroyAgentRequest(agent_id=message.agent_id))
+        elif isinstance(message, CreateVoiceInputResponse) and message.request_id:
+            self.write(DestroyVoiceInputRequest(voice_input_id=message.voice_input_id))
 
     def _end(self, error: TryllError) -> None:
         if self.lost is not None:
@@ -338,9 +370,11 @@ class Connection(asyncio.Protocol):
             self._begun.exception()
         for pending in list(self._pending.values()):
             pending.fail(error)
-        for reply in list(self._turns.values()):
+        for reply in (*self._turns.values(), *self.unasked.values()):
             reply.lose(error)
         self._turns.clear()
+        for voice in list(self.voices.values()):
+            voice.lose(error)
         if self._transport is not None:
             self._transport.close()
 

@@ -1,4 +1,4 @@
-"""What the nodes of an agent tell, for those who drive it, and who listens.
+"""What the nodes of an agent and the ears of a session tell, for those who drive them, and who listens.
 
 A listener for one type of event gets events of that type, in their own form if they have one. All others go to the
 listener for node events, as they came. No event goes to both.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.wires.tryll.messages import NodeEvent
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import NodeEvent, WireTranscriptUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,19 @@ class IntentClassified(Value):
 
 #: What a listener for a type gets.
 Told = ToolCall | IntentClassified | NodeEvent
+
+
+class Voice(Protocol):
+    """What a connection needs of a voice input. Nothing of it raises anything."""
+
+    def feed(self, message: WireTranscriptUpdate) -> None:
+        """Something was understood."""
+
+    def complain(self, error: TryllError) -> None:
+        """The server says that something is wrong with it."""
+
+    def lose(self, error: TryllError) -> None:
+        """The connection is gone."""
 
 
 def told(event: NodeEvent) -> Told:

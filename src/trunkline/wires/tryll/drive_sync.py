@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from ssl import SSLContext
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -27,11 +27,14 @@ from trunkline.wires.tryll.drive import (
     Progress,
     Reconnect,
     RemoteAgent,
+    RemoteVoice,
     Reply,
+    Sound,
     ToolCall,
     Tryll,
     Turn,
 )
+from trunkline.wires.tryll.drive_voice import TRANSCRIPT_SECONDS
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
     CreateEmbeddedStringStorageResponse,
@@ -41,6 +44,7 @@ from trunkline.wires.tryll.messages import (
     ModelInfo,
     NodeEvent,
     NodeParams,
+    WireTranscriptUpdate,
 )
 
 T = TypeVar("T")
@@ -101,8 +105,8 @@ class SyncReply:
         """Read to the end."""
         return self._thread.run(self._reply.result())
 
-    def events(self) -> Iterator[str | ToolCall | IntentClassified | NodeEvent]:
-        """The pieces of the answer, and what nodes tell in between."""
+    def events(self) -> Iterator[str | ToolCall | IntentClassified | NodeEvent | Sound]:
+        """The pieces of the answer, and what nodes tell and say in between."""
         try:
             while (event := self._thread.run(self._reply.next_event())) is not None:
                 yield event
@@ -192,6 +196,64 @@ class SyncAgent:
         self.destroy()
 
 
+class SyncVoice:
+    """A voice input of a session. Made by `SyncTryll.voice_input`; see `RemoteVoice`."""
+
+    def __init__(self, thread: _Thread, voice: RemoteVoice) -> None:
+        self._thread = thread
+        self._voice = voice
+
+    def begin(self, *, agent: SyncAgent | None = None, **options: Any) -> None:
+        """Listen from now on. The options are those of `RemoteVoice.begin`."""
+        self._thread.run(self._voice.begin(agent=agent._agent if agent is not None else None, **options))
+
+    def send(self, pcm: bytes) -> None:
+        """Let the server hear some sound."""
+        self._thread.run(self._voice.send(pcm))
+
+    def end(self, *, timeout: float = TRANSCRIPT_SECONDS) -> str:
+        """Take what was heard."""
+        return self._thread.run(self._voice.end(timeout=timeout))
+
+    def transcript(self, *, timeout: float | None = None) -> str:
+        """Wait for the end of the utterance, and take what was heard."""
+        return self._thread.run(self._voice.transcript(timeout=timeout))
+
+    def cancel(self, *, timeout: float = REQUEST_SECONDS) -> None:
+        """Forget what was heard."""
+        self._thread.run(self._voice.cancel(timeout=timeout))
+
+    @property
+    def reply(self) -> SyncReply | None:
+        """The agent's answer to what was said last; None if it was not told, or not yet."""
+        reply = self._voice.reply
+        return SyncReply(self._thread, reply) if reply is not None else None
+
+    def updates(self) -> Iterator[WireTranscriptUpdate]:
+        """What is understood of the utterance, up to its end."""
+        updates = self._voice.updates()
+        while (update := self._thread.run(_next(updates))) is not None:
+            yield update
+
+    def on_update(self, listener: Callable[[WireTranscriptUpdate], object] | None) -> None:
+        """Hear what is understood, as it comes."""
+        self._voice.on_update(listener)
+
+    def destroy(self, *, timeout: float = REQUEST_SECONDS) -> None:
+        """End it, and an utterance."""
+        self._thread.run(self._voice.destroy(timeout=timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
+
+
+async def _next(updates: AsyncIterator[WireTranscriptUpdate]) -> WireTranscriptUpdate | None:
+    return await anext(updates, None)
+
+
 class SyncTryll:
     """A session on a server. Connects when it is made."""
 
@@ -250,6 +312,10 @@ class SyncTryll:
     def create_agent(self, graph: GraphDescription, **options: Any) -> SyncAgent:
         """Make an agent of a graph. The options are those of `Tryll.create_agent`."""
         return SyncAgent(self._thread, self._thread.run(self._tryll.create_agent(graph, **options)))
+
+    def voice_input(self, model: str = "", **options: Any) -> SyncVoice:
+        """Make a voice input. The options are those of `Tryll.voice_input`."""
+        return SyncVoice(self._thread, self._thread.run(self._tryll.voice_input(model, **options)))
 
     def create_storage(self, name: str, strings: Sequence[str] | Mapping[str, str] = (), **options: Any) -> None:
         """Name some strings. The options are those of `Tryll.create_storage`."""

@@ -21,18 +21,40 @@ from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.wires.tryll.drive_events import Told, told
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import AnswerText, NodeEvent, TurnComplete, TurnStatus
+from trunkline.wires.tryll.messages import (
+    AnswerText,
+    NodeEvent,
+    TtsAudioFormatFrame,
+    TtsAudioFrame,
+    TurnComplete,
+    TurnStatus,
+)
 
 #: The longest answer that is kept, in characters. No model says so much; a server that does is broken.
 MAX_ANSWER = 16 * 1024 * 1024
 #: The most events of one turn.
 MAX_EVENTS = 10_000
+#: The most sound of one turn, in bytes: more than twenty minutes of a usual voice.
+MAX_SOUND = 64 * 1024 * 1024
 
 
 class Anew(str):
     """A piece that takes the place of all that came before it."""
 
     __slots__ = ()
+
+
+class Sound(Value):
+    """Some of the answer, aloud: samples of 16 bits, little-endian, of all channels in turns."""
+
+    pcm: bytes
+    sample_rate: int
+    channels: int = 1
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes to play."""
+        return len(self.pcm) / (2 * self.channels * self.sample_rate)
 
 
 class Turn(Value):
@@ -47,6 +69,10 @@ class Turn(Value):
     events: tuple[Told, ...] = ()
     first_seconds: float | None = None
     """From the request to the first piece of text; None if there was none."""
+    sound: Sound | None = None
+    """All that was spoken; None if nothing was."""
+    first_sound_seconds: float | None = None
+    """From the request to the first sound."""
 
     @property
     def cancelled(self) -> bool:
@@ -74,6 +100,10 @@ class TurnFailed(TryllError):
         self.turn = turn
 
 
+#: What the frames of a turn are.
+TurnFrame = AnswerText | NodeEvent | TtsAudioFormatFrame | TtsAudioFrame | TurnComplete
+
+
 class Conduct(Protocol):
     """What a reply needs of the agent that it is a reply of."""
 
@@ -99,13 +129,17 @@ class Reply:
         self._check = check
         self._begun = False
         self._left = False
-        self._told: deque[str | Told] = deque()
+        self._told: deque[str | Told | Sound] = deque()
         self._news = asyncio.Event()
         self._pieces: list[str] = []
         self._length = 0
         self._events: list[Told] = []
         self._since = 0.0
         self._first: float | None = None
+        self._format: TtsAudioFormatFrame | None = None
+        self._sound: list[bytes] = []
+        self._sound_bytes = 0
+        self._first_sound: float | None = None
         self._turn: Turn | None = None
         self._error: TryllError | None = None
 
@@ -143,8 +177,8 @@ class Reply:
             pass
         return self.turn
 
-    async def next_event(self) -> str | Told | None:
-        """The next piece of the answer, or what a node tells in between; None at the end. Raises as `result`."""
+    async def next_event(self) -> str | Told | Sound | None:
+        """The next piece of the answer, or what a node tells or speaks; None at the end. Raises as `result`."""
         await self._begin()
         while not self._told:
             if self._error is not None:
@@ -209,16 +243,20 @@ class Reply:
         self.request_id = request_id
         self._since = monotonic()
 
-    def feed(self, message: AnswerText | NodeEvent | TurnComplete) -> None:
+    def feed(self, message: TurnFrame) -> None:
         """Take a frame of the turn."""
         if isinstance(message, AnswerText):
             self._add(message)
         elif isinstance(message, NodeEvent):
             self._events.append(event := told(message))
             self._tell(event)
+        elif isinstance(message, TtsAudioFormatFrame):
+            self._format = message
+        elif isinstance(message, TtsAudioFrame):
+            self._hear(message.pcm)
         else:
             self._complete(message)
-        if self._length > MAX_ANSWER or len(self._events) > MAX_EVENTS:
+        if self._length > MAX_ANSWER or len(self._events) > MAX_EVENTS or self._sound_bytes > MAX_SOUND:
             self._told.clear()
             self.leave()
             self.lose(TryllError(4001, "The answer is too long to be kept."))
@@ -246,6 +284,22 @@ class Reply:
             self._length += len(text)
             self._tell(text)
 
+    def _hear(self, pcm: bytes) -> None:
+        form = self._format
+        # Without a format it is no sound, and of a turn that is left nobody wants to hear more.
+        if not pcm or form is None or not form.sample_rate or not form.channels or self._left:
+            return
+        if self._first_sound is None:
+            self._first_sound = monotonic() - self._since
+        self._sound.append(pcm)
+        self._sound_bytes += len(pcm)
+        self._tell(Sound(pcm, form.sample_rate, form.channels))
+
+    def _all_sound(self) -> Sound | None:
+        if self._format is None or not self._sound:
+            return None
+        return Sound(b"".join(self._sound), self._format.sample_rate, self._format.channels)
+
     def _complete(self, message: TurnComplete) -> None:
         self._turn = Turn(
             self.text,
@@ -256,11 +310,13 @@ class Reply:
             message.debug_info,
             tuple(self._events),
             self._first,
+            self._all_sound(),
+            self._first_sound,
         )
         self._news.set()
         self._conduct.ended(self)
 
-    def _tell(self, event: str | Told) -> None:
+    def _tell(self, event: str | Told | Sound) -> None:
         # Of a reply that nobody reads any more, only the end matters.
         if not self._left:
             self._told.append(event)

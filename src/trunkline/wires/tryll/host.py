@@ -10,11 +10,14 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 from trunkline.base.values import Value
+from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
+    BeginUtteranceRequest,
     ConfigureSessionRequest,
     CreateAgentRequest,
     CreateEmbeddedStringStorageRequest,
     CreateStringStorageRequest,
+    CreateVoiceInputRequest,
     ModelInfo,
     NodeParams,
     TurnStatus,
@@ -50,6 +53,9 @@ class Listener(Protocol):
 
     def whole(self, text: str, final: bool) -> None:
         """All of a node's answer at once. `final`: nothing follows in this turn."""
+
+    def audio(self, pcm: bytes, sample_rate: int) -> None:
+        """Some of the answer, aloud: 16 bits, one channel. The rate is the same for all sound of a turn."""
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         """What a node wants to be known."""
@@ -87,6 +93,46 @@ class HostedAgent(Protocol):
         Raises:
             TryllError: 3004, a turn is under way.
         """
+
+
+class TranscriptListener(Protocol):
+    """Hears what is understood of an utterance."""
+
+    def update(self, kind: int, text: str, audio_ms: int) -> None:
+        """Something was; see `messages.WireTranscriptUpdate`. With `UTTERANCE_FINAL` it is over."""
+
+    def failed(self, error: TryllError) -> None:
+        """Something is wrong: 4105, it is too long, and over; 4100, some of it was not understood, and it goes on."""
+
+
+class HostedUtterance(Protocol):
+    """One utterance, while it is heard. After its end, nothing is told."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, in whichever way."""
+
+    async def feed(self, pcm: bytes | bytearray) -> None:
+        """Hear more of it. Returns when it is sure what becomes of that sound, if perhaps not of its words."""
+
+    async def finish(self) -> None:
+        """That was all: tell the rest, and end it."""
+
+    def cancel(self) -> None:
+        """End it, and tell nothing more. Idempotent."""
+
+    def hurry(self) -> None:
+        """It will be cancelled as soon as `feed` returns: that need not wait for words any longer."""
+
+
+class HostedVoice(Protocol):
+    """One voice input, which is open. It hears one utterance at a time."""
+
+    def begin(self, request: BeginUtteranceRequest, listener: TranscriptListener) -> HostedUtterance:
+        """Hear an utterance."""
+
+    def close(self) -> None:
+        """Let go of everything. Idempotent."""
 
 
 class HostSession(Protocol):
@@ -134,8 +180,15 @@ class HostSession(Protocol):
             TryllError: 8001, there is none.
         """
 
+    async def create_voice(self, request: CreateVoiceInputRequest, progress: Progress) -> HostedVoice:
+        """Make a voice input and get the model that it needs.
+
+        Raises:
+            TryllError: 3009, 3010, 4100, 4101, or 6xxx.
+        """
+
     def close(self) -> None:
-        """The session is over, and its agents are closed."""
+        """The session is over, and its agents and voice inputs are closed."""
 
 
 class GraphHost(Protocol):

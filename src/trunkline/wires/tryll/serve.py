@@ -17,14 +17,20 @@ import ssl
 
 from trunkline.base.values import Value
 from trunkline.wires.tryll.host import GraphHost
-from trunkline.wires.tryll.messages import HealthResponse
-from trunkline.wires.tryll.serve_connection import END_SECONDS, Connection
+from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
+from trunkline.wires.tryll.serve_connection import END_SECONDS, EXTENSIONS, Connection
 from trunkline.wires.tryll.serve_turns import Turn
 
 #: How long running turns may go on when the server stops. Then they are cancelled.
 GRACE_SECONDS = 2.0
 #: Connections that wait to be accepted.
 _BACKLOG = 1024
+#: How often we look whether clients that are not read have ended. They are to be gone within five seconds.
+_LOOK_SECONDS = 0.5
+#: The state of a connection whose peer has ended and we have not, as Linux counts them.
+_CLOSE_WAIT = 8
+#: Bytes that are read at once.
+_READ = 256 * 1024
 
 
 class Settings(Value):
@@ -44,7 +50,10 @@ class TryllServer:
         self.host = host
         self.settings = settings if settings is not None else Settings()
         self.loop = asyncio.get_running_loop()
+        self.extensions = (*EXTENSIONS, "token") if self.settings.token else EXTENSIONS
         self.stopping = False
+        self.buffer = memoryview(bytearray(_READ))
+        """What connections read into, one after the other."""
         self.connections: set[Connection] = set()
         self.agents = 0
         """How many there are in all sessions."""
@@ -52,9 +61,15 @@ class TryllServer:
         """Those that are under way."""
         self._began = self.loop.time()
         self._sessions = 0
+        self._listed: asyncio.Task[tuple[ModelInfo, ...]] | None = None
+        """The list of models that is being made, or was made last."""
+        self._listing: asyncio.Task[tuple[ModelInfo, ...]] | None = None
+        """The one that comes after it."""
         self._servers: list[asyncio.Server] = []
         self._dirty: list[Connection] = []
         self._unfinished: dict[Connection, float] = {}
+        self._unread: set[Connection] = set()
+        self._look: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._changed: asyncio.Future[None] | None = None
 
@@ -88,11 +103,15 @@ class TryllServer:
         await self._until_quiet(END_SECONDS)
         for connection in list(self.connections):
             connection.cut()
-        if self._sweep is not None:
-            self._sweep.cancel()
-        for turn in list(self.turns):
-            if turn.task is not None:
-                turn.task.cancel()
+        for timer in (self._sweep, self._look):
+            if timer is not None:
+                timer.cancel()
+        # Of clients that are gone: what they use is let go of before whoever has it is closed.
+        ending = [turn.task for turn in self.turns if turn.task is not None]
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending, timeout=END_SECONDS)
 
     async def _until_quiet(self, seconds: float) -> None:
         """Wait until there is no connection."""
@@ -103,6 +122,19 @@ class TryllServer:
                     await self._changed
         except TimeoutError:
             return
+
+    async def list_models(self) -> tuple[ModelInfo, ...]:
+        """The catalog as it is now. To look at it means to look at files: one thread does it for all who ask."""
+        if self._listing is None:
+            self._listing = self.loop.create_task(self._list_models(self._listed))
+        return await asyncio.shield(self._listing)
+
+    async def _list_models(self, before: asyncio.Task[tuple[ModelInfo, ...]] | None) -> tuple[ModelInfo, ...]:
+        if before is not None:
+            # It looks at what was there when it began; whoever asks now gets what is there now.
+            await asyncio.wait({before})
+        self._listed, self._listing = self._listing, None
+        return await asyncio.to_thread(self.host.list_models)
 
     def health(self, request_id: int) -> HealthResponse:
         """How the server is. Turns that are running and have said nothing yet count as waiting."""
@@ -128,6 +160,7 @@ class TryllServer:
         """There is one less."""
         self.connections.discard(connection)
         self._unfinished.pop(connection, None)
+        self._unread.discard(connection)
         if self._changed is not None and not self._changed.done():
             self._changed.set_result(None)
 
@@ -151,6 +184,26 @@ class TryllServer:
             if self._sweep is None:
                 self._sweep = self.loop.call_later(self.settings.frame_seconds, self._sweep_unfinished)
 
+    def not_reading(self, connection: Connection) -> None:
+        """A connection is not read for now. Until it is, nobody would tell us that its client has ended."""
+        self._unread.add(connection)
+        if self._look is None:
+            self._look = self.loop.call_later(_LOOK_SECONDS, self._look_after_unread)
+
+    def _look_after_unread(self) -> None:
+        self._look = None
+        for connection in [each for each in self._unread if _has_ended(each)]:
+            self._unread.discard(connection)
+            connection.eof_received()
+        if self._unread:
+            self._look = self.loop.call_later(_LOOK_SECONDS, self._look_after_unread)
+
+    def reading_again(self, connection: Connection) -> None:
+        """It was not read for a while: the rest of its frame has all its time from now on."""
+        self._unread.discard(connection)
+        if connection in self._unfinished:
+            self._unfinished[connection] = self.loop.time() + self.settings.frame_seconds
+
     def _sweep_unfinished(self) -> None:
         self._sweep = None
         now = self.loop.time()
@@ -164,3 +217,15 @@ class TryllServer:
         if self._unfinished:
             soonest = min(self._unfinished.values())
             self._sweep = self.loop.call_at(soonest, self._sweep_unfinished)
+
+
+def _has_ended(connection: Connection) -> bool:
+    """Whether the client has said all that it will, where the system tells."""
+    option = getattr(socket, "TCP_INFO", None)
+    if option is None:
+        return False
+    try:
+        found = connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, option, 1)
+    except OSError:
+        return False
+    return bool(found[0] == _CLOSE_WAIT)

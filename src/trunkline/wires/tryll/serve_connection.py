@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trunkline.wires.tryll.serve import TryllServer
 
 #: What the server can do beyond the documented protocol.
-EXTENSIONS = ("cancel", "history", "health", "tokens")
+EXTENSIONS = ("cancel", "history", "health", "usage", "barge_in")
 
 #: Unsent bytes at which a client is behind: as much as a long answer, so that hardly any model waits for a reader.
 HIGH_WATER = 256 * 1024
@@ -40,7 +40,7 @@ LINGER_SECONDS = 1.0
 _RESET = struct.pack("ii", 1, 0)
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """Connects a transport and a session. `behind`: the client does not read what it is sent."""
 
     __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_size", "_timer",
@@ -68,14 +68,20 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         transport.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
         self.id = self.server.entered(self)
-        self.say(SessionReady(PROTOCOL_VERSION, self.id, EXTENSIONS))
+        self.say(SessionReady(PROTOCOL_VERSION, self.id, self.server.extensions))
         self.flush()
         if self.server.stopping:
             self.stop()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        # All connections have the same: what was read is taken out before anybody else reads. Without it asyncio would
+        # make one of this size for each read, which takes longer than the reading.
+        return self.server.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._ending:
             return
+        data = bytes(self.server.buffer[:nbytes])
         if self._framer is None:
             self._framer = Framer()
         found: Sequence[bytes]
@@ -131,21 +137,21 @@ class Connection(asyncio.Protocol):
         if session is None:
             session = self.session = Session(self)
         self._corked = True
-        taken = 0
-        for payload in found:
+        handle = session.handle
+        for taken, payload in enumerate(found):
             if self.behind or session.crowded or taken == _SHARE:
                 self._backlog = list(found[taken:])
                 self.transport.pause_reading()
+                self.server.not_reading(self)
                 if taken == _SHARE:
                     self.server.loop.call_soon(self.go_on)
                 break
-            taken += 1
             try:
                 message = decode(payload)
             except FrameError as error:
                 self.say(ErrorResponse(error.request_id, error.code, str(error)))
                 continue
-            session.handle(message, len(payload))
+            handle(message, len(payload))
             if self._ending:
                 break
         else:
@@ -163,6 +169,7 @@ class Connection(asyncio.Protocol):
             self._take(backlog)
         if self._backlog is None:
             self.transport.resume_reading()
+            self.server.reading_again(self)
 
     # Frames out.
 

@@ -1,11 +1,16 @@
-"""A conversation as the wire tells it, and as an agent has it."""
+"""Conversations that are saved and restored: as the wire tells them, and as an agent has them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import HistoryEntry
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll.serve_session import Session
 
 
 def entries_of(exchanges: Iterable[tuple[str, str]]) -> tuple[HistoryEntry, ...]:
@@ -30,3 +35,24 @@ def exchanges_of(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
         raise TryllError(3007, "The last message has no answer.")
     texts = [entry.text for entry in entries]
     return list(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _save(session: Session, request: m.SaveHistoryRequest) -> None:
+    seat = session.seat(request.agent_id)
+    session.say(m.SaveHistoryResponse(request.request_id, seat.id, entries_of(seat.agent.history())))
+
+
+def _restore(session: Session, request: m.RestoreHistoryRequest) -> None:
+    seat = session.seat(request.agent_id)
+    if session.waits(seat, request):
+        return
+    exchanges = exchanges_of(request.entries)
+    seat.agent.restore([*seat.agent.history(), *exchanges] if request.append else exchanges)
+    session.say(m.Ack(request.request_id))
+
+
+#: What is done for each kind of request, and the number for a failure that nobody foresaw.
+HISTORY: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
+    m.SaveHistoryRequest: (_save, 3003),
+    m.RestoreHistoryRequest: (_restore, 3007),
+}

@@ -82,8 +82,16 @@ def _destroy_embedded(session: Session, request: m.DestroyEmbeddedStringStorageR
 
 
 def _list_models(session: Session, request: m.ListModelsRequest) -> None:
+    async def list_models(request: m.ListModelsRequest) -> None:
+        models = await session.server.list_models()
+        while session.connection.behind:
+            await session.connection.waiter()
+        session.say(m.ListModelsResponse(request.request_id, models))
+
     session.trusted()
-    session.say(m.ListModelsResponse(request.request_id, session.server.host.list_models()))
+    session.beside(list_models, request)
+    # A list is a hundred times as long as the question.
+    session.pause()
 
 
 def _download(session: Session, request: m.DownloadModelRequest) -> None:
@@ -133,10 +141,6 @@ def _debug(session: Session, request: m.DebugCommandRequest) -> None:
     raise TryllError(5005)
 
 
-def _voice(session: Session, request: m.Message) -> None:
-    raise TryllError(5002, f"This server has no voice: it does not understand `{type(request).__name__}`.")
-
-
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
 REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
     m.CreateStringStorageRequest: (_create_strings, 7003),
@@ -150,10 +154,4 @@ REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
     m.DeleteModelRequest: (_delete, 6002),
     m.HealthRequest: (_health, 5001),
     m.DebugCommandRequest: (_debug, 5005),
-    m.CreateVoiceInputRequest: (_voice, 5002),
-    m.DestroyVoiceInputRequest: (_voice, 5002),
-    m.BeginUtteranceRequest: (_voice, 5002),
-    m.EndUtteranceRequest: (_voice, 5002),
-    m.CancelUtteranceRequest: (_voice, 5002),
-    m.AudioBufferFrame: (_voice, 5002),
 }

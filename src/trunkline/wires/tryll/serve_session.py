@@ -6,22 +6,21 @@ gets what it means. Turns and models go on beside all of that.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending, HostSession
-from trunkline.wires.tryll.serve_history import entries_of, exchanges_of
+from trunkline.wires.tryll.serve_desk import Desk
+from trunkline.wires.tryll.serve_history import HISTORY
 from trunkline.wires.tryll.serve_requests import REQUESTS, Reporter
 from trunkline.wires.tryll.serve_turns import Seat, Turn
+from trunkline.wires.tryll.serve_voice import VOICE_REQUESTS, VoiceInputs
 
 if TYPE_CHECKING:
-    from trunkline.wires.tryll.serve import TryllServer
     from trunkline.wires.tryll.serve_connection import Connection
 
 T = TypeVar("T")
@@ -33,9 +32,6 @@ MAX_AGENTS = 4096
 #: An agent's id is the session's, followed by so many bits: no session has another one's, and who counts need not
 #: remember those that are gone.
 AGENT_BITS = 24
-#: Requests under way, turns aside, and the bytes of all: beyond that the client is not read.
-MAX_REQUESTS = 64
-MAX_REQUEST_BYTES = 16 * 1024 * 1024
 #: What the descriptions of all agents and storages of a session may take on the wire.
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 
@@ -43,17 +39,15 @@ _VERSIONS = (0, m.PROTOCOL_VERSION)
 _ENGINES = frozenset(m.InferenceEngine.names())
 
 
-class Session:
-    """What one client has here. `crowded`: it has asked for more than it gets at a time."""
+class Session(Desk):
+    """What one client has here."""
 
-    __slots__ = ("_agents", "_bytes", "_count", "_ended", "_kept", "_lane", "_leaving", "_requests", "_size", "_tasks",
-                 "_turns", "connection", "crowded", "host", "storages")  # fmt: skip
+    __slots__ = ("_agents", "_count", "_ended", "_kept", "_leaving", "_turns", "host", "storages", "voices")
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+        super().__init__(connection)
         self.host: HostSession | None = None
         """None until the session is configured."""
-        self.crowded = False
         self._agents: dict[int, Seat] = {}
         self._count = 0
         """How many agents there have been."""
@@ -63,16 +57,10 @@ class Session:
         """How many are under way."""
         self.storages: dict[tuple[str, str], int] = {}
         """The size of each on the wire, by the sort and the name."""
+        self.voices: VoiceInputs | None = None
+        """None until it has one."""
         self._kept = 0
-        self._requests = self._bytes = self._size = 0
-        self._lane: deque[tuple[Callable[[Any], Awaitable[None]], Any, int]] | None = None
-        """What is to be done in order, while somebody is at it."""
-        self._tasks: set[asyncio.Task[None]] = set()
         self._ended = False
-
-    @property
-    def server(self) -> TryllServer:
-        return self.connection.server
 
     @property
     def idle(self) -> bool:
@@ -99,22 +87,6 @@ class Session:
         agent_id = 0 if request_id else getattr(request, "agent_id", 0)
         self.say(m.ErrorResponse(request_id, error.code, error.message, agent_id))
 
-    # What may be under way at a time.
-
-    def _begin(self, size: int) -> None:
-        self._requests += 1
-        self._weigh(size)
-
-    def _done(self, size: int) -> None:
-        self._requests -= 1
-        self._weigh(-size)
-
-    def _weigh(self, size: int) -> None:
-        self._bytes += size
-        was, self.crowded = self.crowded, self._requests >= MAX_REQUESTS or self._bytes >= MAX_REQUEST_BYTES
-        if was and not self.crowded:
-            self.server.loop.call_soon(self.connection.go_on)
-
     def _rest(self) -> None:
         """Something is over. Perhaps everything is."""
         if (self._ended or self.server.stopping) and self.idle:
@@ -122,49 +94,6 @@ class Session:
                 self._close()
             else:
                 self.connection.stop()
-
-    def in_order(self, do: Callable[[Any], Awaitable[None]], request: m.Message) -> None:
-        """Do it when all is done that was to be done in order before."""
-        self._working()
-        self._begin(self._size)
-        if self._lane is None:
-            self._lane = deque()
-            self._spawn(self._walk_lane(self._lane))
-        self._lane.append((do, request, self._size))
-
-    async def _walk_lane(self, lane: deque[tuple[Callable[[Any], Awaitable[None]], Any, int]]) -> None:
-        while lane:
-            do, request, size = lane.popleft()
-            self._size = size
-            await self._attempt(do, request, size)
-        self._lane = None
-
-    def beside(self, do: Callable[[Any], Awaitable[None]], request: m.Message) -> None:
-        """Do it beside everything else."""
-        self._working()
-        self._begin(self._size)
-        self._spawn(self._attempt(do, request, self._size))
-
-    async def _attempt(self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int) -> None:
-        try:
-            await do(request)
-        except Exception as error:
-            self._failed(request, error)
-        finally:
-            self._done(size)
-
-    def _spawn(self, work: Any) -> None:
-        task = self.server.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._task_done)
-
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._rest()
-
-    def _working(self) -> None:
-        if self.server.stopping:
-            raise TryllError(2001)
 
     def say(self, message: m.Message) -> None:
         """Send an answer."""
@@ -258,24 +187,46 @@ class Session:
         self.server.agents += 1
         self.say(m.CreateAgentResponse(request.request_id, agent_id))
 
-    def _seat(self, agent_id: int) -> Seat:
+    def seat(self, agent_id: int) -> Seat:
+        """An agent of this session.
+
+        Raises:
+            TryllError: 3002, it was destroyed; 3001, there never was one.
+        """
         found = self._agents.get(agent_id)
         if found is None:
             ours, number = agent_id >> AGENT_BITS == self.connection.id, agent_id & (1 << AGENT_BITS) - 1
             raise TryllError(3002 if ours and 0 < number <= self._count else 3001)
         return found
 
+    def waits(self, seat: Seat, request: m.Message) -> bool:
+        """Whether the agent changes: then the request is for what it will be, and is handled when it is that."""
+        if not seat.changing:
+            return False
+        size = self._size
+        self.weigh(size, 1)
+
+        def go_on() -> None:
+            self.weigh(-size, -1)
+            if not self._ended:
+                self.handle(request, size)
+
+        seat.next.append(go_on)
+        return True
+
     def send_message(self, request: m.SendMessageRequest) -> None:
-        seat = self._seat(request.agent_id)
+        seat = self.seat(request.agent_id)
         server = self.server
         if server.stopping:
             raise TryllError(2001)
-        if seat.turn is not None or seat.changing:
+        if seat.turn is not None:
             raise TryllError(3004)
+        if self.waits(seat, request):
+            return
         turn = Turn(self.connection, seat, request.request_id, self._size)
         work = seat.agent.turn(request.text, turn)
         seat.turn = turn
-        self._weigh(turn.size)
+        self.weigh(turn.size)
         self._turns += 1
         server.turns.add(turn)
         turn.task = server.loop.create_task(turn.run(work, self._turn_over))
@@ -286,14 +237,16 @@ class Session:
         seat.turn = None
         self._turns -= 1
         self.server.turns.discard(turn)
-        self._weigh(-turn.size)
+        self.weigh(-turn.size)
         if seat.then:
             seat.settle()
         if self._ended or self.server.stopping:
             self._rest()
 
     def cancel_turn(self, request: m.CancelTurnRequest) -> None:
-        seat = self._seat(request.agent_id)
+        seat = self.seat(request.agent_id)
+        if self.waits(seat, request):
+            return
         if seat.turn is None:
             self.say(m.Ack(request.request_id))
         else:
@@ -301,7 +254,7 @@ class Session:
             seat.turn.cancel()
 
     def destroy_agent(self, request: m.DestroyAgentRequest) -> None:
-        seat = self._seat(request.agent_id)
+        seat = self.seat(request.agent_id)
         if seat.turn is not None:
             seat.turn.cancel()
         # From here on nobody finds it; what it still has to say comes before the `Ack`.
@@ -316,9 +269,11 @@ class Session:
         self.say(m.Ack(request_id))
 
     def change(self, request: m.ChangeAgentParamRequest) -> None:
-        seat = self._seat(request.agent_id)
-        if seat.busy:
+        seat = self.seat(request.agent_id)
+        if seat.turn is not None:
             raise TryllError(3004)
+        if self.waits(seat, request):
+            return
         params = request.params
         if params is None:
             raise TryllError(3007, f"The node `{request.node_name}` needs parameters.")
@@ -335,21 +290,13 @@ class Session:
             seat.changing = False
             seat.settle()
 
-    def save_history(self, request: m.SaveHistoryRequest) -> None:
-        seat = self._seat(request.agent_id)
-        self.say(m.SaveHistoryResponse(request.request_id, seat.id, entries_of(seat.agent.history())))
-
-    def restore_history(self, request: m.RestoreHistoryRequest) -> None:
-        seat = self._seat(request.agent_id)
-        exchanges = exchanges_of(request.entries)
-        seat.agent.restore([*seat.agent.history(), *exchanges] if request.append else exchanges)
-        self.say(m.Ack(request.request_id))
-
     # The end.
 
     def end(self) -> None:
         """Cancel everything; turns say that they were. The connection is finished when all of them have."""
         self._ended = True
+        if self.voices is not None:
+            self.voices.close()
         for seat in (*self._agents.values(), *self._leaving.values()):
             if seat.turn is not None:
                 seat.turn.cancel()
@@ -382,7 +329,7 @@ _HANDLERS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
     m.DestroyAgentRequest: (Session.destroy_agent, 3003),
     m.ChangeAgentParamRequest: (Session.change, 3007),
     m.CancelTurnRequest: (Session.cancel_turn, 3003),
-    m.SaveHistoryRequest: (Session.save_history, 3003),
-    m.RestoreHistoryRequest: (Session.restore_history, 3007),
+    **HISTORY,
     **REQUESTS,
+    **VOICE_REQUESTS,
 }

@@ -10,21 +10,32 @@ from typing import TYPE_CHECKING, Any
 from trunkline.wires.tryll.codec import answer_frame, complete_frame
 from trunkline.wires.tryll.fitting import MOST_CHARACTERS
 from trunkline.wires.tryll.host import Ending, HostedAgent
-from trunkline.wires.tryll.messages import AnswerText, NodeEvent, NodeEventKeyValue, TurnComplete, TurnStatus
+from trunkline.wires.tryll.messages import (
+    AnswerText,
+    NodeEvent,
+    NodeEventKeyValue,
+    TtsAudioFormatFrame,
+    TtsAudioFrame,
+    TurnComplete,
+    TurnStatus,
+)
 
 if TYPE_CHECKING:
     from trunkline.wires.tryll.serve_connection import Connection
 
 logger = logging.getLogger(__name__)
 
+#: Sound in one frame: under a second, and far less than a frame may have.
+AUDIO_BYTES = 32 * 1024
+
 _ERROR = Ending(TurnStatus.ERROR)
 _CANCELLED = Ending(TurnStatus.CANCELLED)
 
 
 class Seat:
-    """An agent in its session. `then` is to be done as soon as it is idle."""
+    """An agent in its session. `next` is to be done as soon as it has changed, and `then` as soon as it is idle."""
 
-    __slots__ = ("agent", "changing", "id", "size", "then", "turn")
+    __slots__ = ("agent", "changing", "id", "next", "size", "then", "turn")
 
     def __init__(self, id: int, agent: HostedAgent, size: int) -> None:
         self.id = id
@@ -33,6 +44,7 @@ class Seat:
         """What its description took on the wire."""
         self.turn: Turn | None = None
         self.changing = False
+        self.next: list[Callable[[], None]] = []
         self.then: list[Callable[[], None]] = []
 
     @property
@@ -48,16 +60,20 @@ class Seat:
             then()
 
     def settle(self) -> None:
-        """It is idle."""
-        waiting, self.then = self.then, []
-        for each in waiting:
-            each()
+        """A turn or a change is over."""
+        while self.next and not self.changing:
+            self.next.pop(0)()
+        if not self.busy:
+            waiting, self.then = self.then, []
+            for each in waiting:
+                each()
 
 
 class Turn:
     """A `Listener` that sends what it hears."""
 
-    __slots__ = ("_cancelled", "_connection", "_final", "_waiter", "begun", "request_id", "seat", "size", "task")
+    __slots__ = ("_cancelled", "_connection", "_final", "_spoken", "_waiter", "begun", "request_id", "seat", "size",
+                 "task")  # fmt: skip
 
     def __init__(self, connection: Connection, seat: Seat, request_id: int, size: int) -> None:
         self._connection = connection
@@ -65,7 +81,7 @@ class Turn:
         self.request_id = request_id
         self.size = size
         """What its message took on the wire."""
-        self._final = self._cancelled = False
+        self._final = self._cancelled = self._spoken = False
         self.begun = False
         """Whether it has said anything yet."""
         self._waiter: asyncio.Future[None] | None = None
@@ -117,6 +133,14 @@ class Turn:
             self._connection.send(answer_frame(self.request_id, self.seat.id, text, False, final))
         else:
             self._connection.say(AnswerText(self.request_id, self.seat.id, text, False, final))
+
+    def audio(self, pcm: bytes, sample_rate: int) -> None:
+        self.begun = True
+        if not self._spoken:
+            self._spoken = True
+            self._connection.say(TtsAudioFormatFrame(self.seat.id, sample_rate))
+        for at in range(0, len(pcm), AUDIO_BYTES):
+            self._connection.say(TtsAudioFrame(self.seat.id, pcm[at : at + AUDIO_BYTES]))
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         said = tuple(NodeEventKeyValue(key, value) for key, value in pairs)

@@ -9,6 +9,7 @@ from trunkline.agents.graph.nodes.classify import ClassifyIntent
 from trunkline.agents.graph.nodes.classify_llm import ClassifyIntentLLM
 from trunkline.agents.graph.nodes.generate import Generate
 from trunkline.agents.graph.nodes.retrieve import Retrieve
+from trunkline.agents.graph.nodes.speak import GenerateAndSpeak, Speak
 from trunkline.agents.graph.nodes.strings import CannedResponse, Guardrail, Instruction, IntentToInstruction
 from trunkline.agents.graph.nodes.tool_call import ToolCall
 from trunkline.wires.tryll import messages
@@ -24,6 +25,8 @@ NODES: dict[type[messages.NodeParams], type[Node[Any]]] = {
     messages.ClassifyIntentParams: ClassifyIntent,
     messages.ClassifyIntentLLMParams: ClassifyIntentLLM,
     messages.IntentToInstructionParams: IntentToInstruction,
+    messages.GenerateAndSpeakParams: GenerateAndSpeak,
+    messages.SpeakParams: Speak,
 }
 
 __all__ = ["NODES", "Node"]

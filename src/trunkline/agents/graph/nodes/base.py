@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Generic, TypeVar
 
 from trunkline.agents.graph.dialog import Dialog, Window
 from trunkline.agents.graph.engines import ChatMessage, EngineError, LanguageEngine, Prompt, Slot
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.params import exits_of, rules_of
-from trunkline.agents.graph.turn import Turn
+from trunkline.agents.graph.turn import Turn, TurnEvent
 from trunkline.core.faults import Fault
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import NodeDescription, NodeParams
@@ -52,6 +53,19 @@ class Node(Generic[P]):
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         """Do it; gives the name of the exit.
+
+        Raises:
+            TryllError: 4001 or 4002, it failed.
+        """
+        raise NotImplementedError
+
+    @property
+    def streams(self) -> bool:
+        """Whether it tells what happens while it does it: then `stream` takes the place of `run`."""
+        return False
+
+    def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
+        """Do it, and tell what happens. Its exit is `default`.
 
         Raises:
             TryllError: 4001 or 4002, it failed.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import TypeVar
 
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.engines import ChatMessage, Prompt, Role, resolve_sampling
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import Template, TemplateError, read_template
 from trunkline.agents.graph.nodes.base import ModelNode, shown, system
-from trunkline.agents.graph.turn import Delta, Turn, Whole
-from trunkline.wires.tryll.messages import GenerateParams, Placement
+from trunkline.agents.graph.turn import Delta, Turn, TurnEvent, Whole
+from trunkline.wires.tryll.messages import GenerateAndSpeakParams, GenerateParams, Placement
+
+A = TypeVar("A", bound=GenerateParams | GenerateAndSpeakParams)
 
 _AS: dict[int, Role] = {
     Placement.BEFORE_USER_AS_USER: "user",
@@ -22,19 +25,19 @@ _AS: dict[int, Role] = {
 _BEFORE = (Placement.BEFORE_USER_AS_USER, Placement.BEFORE_USER_AS_SYSTEM)
 
 
-class Generate(ModelNode[GenerateParams]):
-    """The answer goes out as it is generated (`stream`), or whole."""
+class Answering(ModelNode[A]):
+    """A node that lets a model answer, whatever becomes of it then."""
 
     _template: Template | None = None
 
     def check(self) -> None:
         self._template = self._read(self.params, 3003)
 
-    async def change(self, params: GenerateParams, host: Host) -> None:
+    async def change(self, params: A, host: Host) -> None:
         template = self._read(params, 3007)
         self.params, self._template = params, template
 
-    def _read(self, params: GenerateParams, code: int) -> Template | None:
+    def _read(self, params: A, code: int) -> Template | None:
         if not params.template:
             return None
         try:
@@ -70,14 +73,14 @@ class Generate(ModelNode[GenerateParams]):
         extra = ChatMessage(_AS[placement], rendered)
         return (extra, user) if placement in _BEFORE else (user, extra)
 
-    async def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[Delta, None]:
+    async def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
         """Answer piece by piece.
 
         Raises:
             TryllError: 4001, it failed.
         """
         kept = turn.pieces
-        async with aclosing(self._pieces(turn, dialog, stream=True)) as pieces:
+        async with aclosing(self.pieces(turn, dialog)) as pieces:
             async for piece in pieces:
                 turn.count(piece)
                 if piece:
@@ -85,21 +88,22 @@ class Generate(ModelNode[GenerateParams]):
                     yield Delta(piece)
         turn.settle()
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
-        async with aclosing(self._pieces(turn, dialog, stream=False)) as pieces:
-            async for piece in pieces:
-                turn.count(piece)
-                turn.pieces.append(piece)
-        turn.events.append(Whole(turn.settle(), not self.exits["default"]))
-        return "default"
-
-    async def _pieces(self, turn: Turn, dialog: Dialog, *, stream: bool) -> AsyncGenerator[str, None]:
+    def begin(self, turn: Turn, dialog: Dialog, *, stream: bool) -> AsyncGenerator[str, None]:
+        """Let the model begin; what it raises is its own."""
         prompt = self.prompt(turn, dialog)
         sampling = resolve_sampling(self.engine.default_sampling, self.params.sampling)
         if turn.data is not None:
             turn.data["model"] = self.model_name
             turn.data["prompt"] = shown(prompt)
-        answer = self.engine.generate(prompt, sampling, stream=stream, slot=self.slot)
+        return self.engine.generate(prompt, sampling, stream=stream, slot=self.slot)
+
+    async def pieces(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[str, None]:
+        """What the model says, as it comes.
+
+        Raises:
+            TryllError: 4001, it failed.
+        """
+        answer = self.begin(turn, dialog, stream=True)
         try:
             async for piece in answer:
                 yield piece
@@ -107,3 +111,24 @@ class Generate(ModelNode[GenerateParams]):
             raise self.failed(error) from error
         finally:
             await answer.aclose()
+
+
+class Generate(Answering[GenerateParams]):
+    """The answer goes out as it is generated (`stream`), or whole."""
+
+    @property
+    def streams(self) -> bool:
+        return self.params.stream
+
+    async def run(self, turn: Turn, dialog: Dialog) -> str:
+        answer = self.begin(turn, dialog, stream=False)
+        try:
+            async for piece in answer:
+                turn.count(piece)
+                turn.pieces.append(piece)
+        except Exception as error:
+            raise self.failed(error) from error
+        finally:
+            await answer.aclose()
+        turn.events.append(Whole(turn.settle(), not self.exits["default"]))
+        return "default"

@@ -75,7 +75,7 @@ class Retrieve(SearchNode[RetrieveParams]):
         found = await self.search(turn, self.params.top_k)
         near = tuple(chunk for chunk in found if self.near(chunk))
         source = self.params.source or self.name
-        turn.knowledge.append(Knowledge(source, near))
+        turn.found(Knowledge(source, near))
         if turn.data is not None:
             turn.data |= {
                 "source": source,

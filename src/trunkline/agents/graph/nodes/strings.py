@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 from collections.abc import Sequence
-from time import monotonic
+from functools import partial
 from typing import Any
 
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
+from trunkline.agents.graph.nodes.patterns import PatternBook, PatternError, check_size, first
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.agents.graph.turn import Instruction as Told
 from trunkline.agents.graph.turn import Turn, Whole
@@ -22,29 +22,16 @@ from trunkline.wires.tryll.messages import (
     HumanMessageGuardrailParams,
     InstructionParams,
     IntentToInstructionParams,
+    NodeDescription,
     StringStorageKind,
 )
 
-#: Characters of a pattern.
-MAX_PATTERN = 4096
-#: Patterns of a guardrail.
-MAX_PATTERNS = 10_000
-#: How often all counted repetitions of a pattern, multiplied, may repeat; and those of all patterns, added up. The
-#: engine spells counts out, with a quarter of a kilobyte for each.
-MAX_REPEATS = 10_000
-MAX_ALL_REPEATS = 100_000
 #: Patterns that are compiled at once, at a fifth of a millisecond each; more are a thread's work.
 QUICK_PATTERNS = 32
 #: Seconds that a guardrail may look at a message before it goes on in a thread.
 QUICK_SECONDS = 0.005
-#: Seconds that it may look for one pattern, and for all of them. A pattern can take longer than the universe lasts, and
-#: fills up to half a gigabyte of memory per second on the way.
-PATTERN_SECONDS = 0.25
+#: Seconds that it may look for all of its patterns.
 MATCH_SECONDS = 2.0
-
-_COUNTS = re.compile(r"\{(\d*),?(\d*)\}")
-#: `(?R)`, `(?1)`, `(?&name)`, `(?P>name)`: how a pattern calls itself, which fills memory in no time.
-_RECURSION = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|\d|&|P>)")
 
 
 class Guardrail(Node[HumanMessageGuardrailParams]):
@@ -52,8 +39,16 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
 
     _patterns: Sequence[Any] = ()
 
+    def __init__(self, description: NodeDescription, params: HumanMessageGuardrailParams) -> None:
+        super().__init__(description, params)
+        self.book = PatternBook()
+        """An agent gives all of its guardrails the same one."""
+
     def check(self) -> None:
-        self._check_size(self.params.inline_strings, 3003)
+        try:
+            check_size(self.params.inline_strings)
+        except PatternError as error:
+            raise self.wrong(str(error)) from None
 
     async def open(self, host: Host, default_model: str) -> None:
         self._patterns = await self._load(self.params, host, 3003)
@@ -63,22 +58,10 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
         self.params = params
 
     async def _load(self, params: HumanMessageGuardrailParams, host: Host, code: int) -> Sequence[Any]:
-        lines = _lines(params, host, "guardrail")
+        lines = await _lines(params, host, "guardrail")
         if len(lines) <= QUICK_PATTERNS:
             return self.compile(lines, code)
         return await asyncio.to_thread(self.compile, lines, code)
-
-    def _check_size(self, lines: Sequence[str], code: int) -> None:
-        if len(lines) > MAX_PATTERNS:
-            raise self.wrong(f"more than {MAX_PATTERNS} patterns", code)
-        repeats = 0
-        for number, line in enumerate(lines):
-            if len(line) > MAX_PATTERN:
-                raise self.wrong(f"pattern {number} has more than {MAX_PATTERN} characters", code)
-            found = _repeats(line)
-            repeats += found if found > 1 else 0
-            if found > MAX_REPEATS or repeats > MAX_ALL_REPEATS:
-                raise self.wrong(f"pattern {number} (`{line[:80]}`): too many repetitions", code)
 
     def compile(self, lines: Sequence[str], code: int) -> Sequence[Any]:
         """The patterns of some lines.
@@ -86,25 +69,18 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
         Raises:
             TryllError: `code`, one is none, or they are too much.
         """
-        import regex
-
-        self._check_size(lines, code)
-        patterns = []
-        for number, line in enumerate(lines):
-            try:
-                if _RECURSION.search(line):
-                    raise ValueError("patterns within themselves are not for guardrails")
-                patterns.append(regex.compile(line, regex.IGNORECASE | regex.VERSION0))
-            except (regex.error, RecursionError, OverflowError, ValueError, KeyError) as error:
-                raise self.wrong(f"pattern {number} (`{line[:80]}`): {error}", code) from None
-        return patterns
+        try:
+            return self.book.compile(lines)
+        except PatternError as error:
+            raise self.wrong(str(error), code) from None
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         try:
-            found = _first(self._patterns, turn.text, 0, QUICK_SECONDS)
+            found = first(self._patterns, turn.text, 0, QUICK_SECONDS, beside=False)
         except TimeoutError as late:
+            search = partial(first, self._patterns, turn.text, late.args[0], MATCH_SECONDS, beside=True)
             try:
-                found = await asyncio.to_thread(_first, self._patterns, turn.text, late.args[0], MATCH_SECONDS)
+                found = await asyncio.to_thread(search)
             except TimeoutError as error:
                 raise self.wrong(f"pattern {error.args[0]} takes too long", 4002) from None
         if turn.data is not None:
@@ -112,35 +88,10 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
         return "not_triggered" if found is None else "triggered"
 
 
-def _repeats(line: str) -> int:
-    """How often the counts of a pattern repeat, multiplied, as if all of them were within each other."""
-    repeats = 1
-    for least, most in _COUNTS.findall(line):
-        repeats *= max(1, *(int(count[:9] or "1") for count in (least, most)))
-        if repeats > MAX_REPEATS:
-            break
-    return repeats
-
-
-def _first(patterns: Sequence[Any], text: str, start: int, seconds: float) -> int | None:
-    """The first pattern, from one on, that is found. `TimeoutError` holds the one at which the time was over."""
-    end = monotonic() + seconds
-    for number in range(start, len(patterns)):
-        left = min(end - monotonic(), PATTERN_SECONDS)
-        try:
-            if left <= 0:
-                raise TimeoutError
-            if patterns[number].search(text, concurrent=seconds > QUICK_SECONDS, timeout=left):
-                return number
-        except TimeoutError:
-            raise TimeoutError(number) from None
-    return None
-
-
-def _lines(params: HumanMessageGuardrailParams | CannedResponseParams, host: Host, purpose: str) -> Sequence[str]:
+async def _lines(params: HumanMessageGuardrailParams | CannedResponseParams, host: Host, purpose: str) -> Sequence[str]:
     """A storage, else what the node itself holds, else what the host has."""
     if params.string_storage:
-        return host.strings(params.string_storage).lines
+        return (await host.strings(params.string_storage)).lines
     return params.inline_strings or host.default_lines(purpose)
 
 
@@ -151,17 +102,17 @@ class CannedResponse(Node[CannedResponseParams]):
     _next = 0
 
     async def open(self, host: Host, default_model: str) -> None:
-        self._lines = _lines(self.params, host, "canned")
+        self._lines = await _lines(self.params, host, "canned")
 
     async def change(self, params: CannedResponseParams, host: Host) -> None:
         if (params.string_storage or "") != (self.params.string_storage or ""):
-            self._lines = _lines(params, host, "canned")
+            self._lines = await _lines(params, host, "canned")
             self._next = 0
         self.params = params
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         line = self._choose()
-        turn.written.append(line)
+        turn.wrote(line)
         turn.events.append(Whole(line, not self.exits["default"]))
         return "default"
 
@@ -200,18 +151,18 @@ class IntentToInstruction(Node[IntentToInstructionParams]):
             raise self.wrong("neither a `string_storage` nor `inline_keys`")
 
     async def open(self, host: Host, default_model: str) -> None:
-        self._map = self._load(self.params, host)
+        self._map = await self._load(self.params, host)
 
     async def change(self, params: IntentToInstructionParams, host: Host) -> None:
         if not params.string_storage and not params.inline_keys:
             raise self.wrong("neither a `string_storage` nor `inline_keys`", 3007)
-        self._map = self._load(params, host)
+        self._map = await self._load(params, host)
         self.params = params
 
-    def _load(self, params: IntentToInstructionParams, host: Host) -> StringStorage:
+    async def _load(self, params: IntentToInstructionParams, host: Host) -> StringStorage:
         if not params.string_storage:
             return StringStorage(self.name, StringStorageKind.MAP, params.inline_strings, params.inline_keys)
-        found = host.strings(params.string_storage)
+        found = await host.strings(params.string_storage)
         if found.kind != StringStorageKind.MAP:
             raise TryllError(
                 3011, f"The node `{self.name}` needs a Map; `{params.string_storage}` is a {KIND_NAMES[found.kind]}."

@@ -1,0 +1,271 @@
+"""An agent in the place of a language model: one node of one graph agent has one conversation with it.
+
+The conversation begins with the node's first turn, and is told the system prompt and what was said until then. After
+that it hears only what is new, since it remembers the rest by itself: the message, and what the node's template made of
+the turn's knowledge. So how much history a model would see does not matter to an agent, and nothing tells it how to
+sample.
+
+A `core.session` stands between: an agent that hangs, crashes or ignores its end costs its own turn and nothing else.
+Nobody can be asked on this wire, so what its policy does not allow is denied, with the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+
+from trunkline.agents.graph.engines import ChatMessage, EngineError, Piece, Prompt, Slot
+from trunkline.core.agent import AddHistory
+from trunkline.core.events import (
+    Envelope,
+    Failed,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    UserMessage,
+)
+from trunkline.core.faults import AgentFailed, Fault, Unsupported
+from trunkline.core.session import Session
+from trunkline.core.usage import Usage
+from trunkline.wires.tryll.messages import SamplingParams
+
+logger = logging.getLogger(__name__)
+
+#: Larger than any message that fits into a frame: an agent sees to its own window.
+CONTEXT_SIZE = 1 << 20
+#: Characters of one answer. No `max_tokens` ends an agent that does not come to an end.
+MAX_ANSWER = 1024 * 1024
+#: Characters that wait for the client before the agent has to.
+HIGH_WATER = 64 * 1024
+
+#: What keeps two paragraphs apart that a tool stood between.
+_APART = "\n\n"
+
+#: Begins a conversation with these instructions.
+Open = Callable[[str | None], Awaitable[Session]]
+
+
+class AgentLanguage:
+    """A `LanguageEngine` for one node. `close` takes a session that is not needed any more, and does not wait."""
+
+    context_size = CONTEXT_SIZE
+    tool_call_format = ""
+    default_sampling: SamplingParams | None = None
+
+    def __init__(self, name: str, open: Open, close: Callable[[Session], None]) -> None:
+        self.name = name
+        self._open = open
+        self._close = close
+        self._session: Session | None = None
+        self._released = False
+
+    async def generate(
+        self,
+        prompt: Prompt,
+        sampling: SamplingParams,
+        *,
+        stream: bool,
+        grammar: str | None = None,
+        slot: Slot | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """Let the agent answer what is new in the prompt, piece by piece. Sampling and grammar mean nothing to it."""
+        heard = _Heard()
+        session: Session | None = None
+        try:
+            session = await self._conversation(prompt)
+            session.attach(heard)
+            session.submit(UserMessage(_joined(prompt.messages[prompt.fresh :])))
+            while (piece := await heard.next()) is not None:
+                yield piece
+        except Fault as fault:
+            raise self._failed(str(fault)) from None
+        finally:
+            heard.leave()
+            if session is not None:
+                session.detach(heard)
+                # Of a turn that is over already, there is nothing to stop.
+                session.stop()
+        if heard.problem:
+            raise self._failed(heard.problem)
+        yield heard.bill()
+
+    async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
+        """An agent tells no probabilities.
+
+        Raises:
+            EngineError: always.
+        """
+        raise self._failed("An agent tells no probabilities.")
+
+    def count(self, text: str) -> int:
+        """An estimate: nobody knows the vocabulary of whatever the agent thinks with."""
+        return (len(text.encode("utf-8", "replace")) + 2) // 3
+
+    def release(self, slot: Slot) -> None:
+        """End the conversation. Idempotent."""
+        self._released = True
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """End the conversation; the next turn begins another one, and tells it what was said until then."""
+        session, self._session = self._session, None
+        if session is not None:
+            self._close(session)
+
+    def _failed(self, problem: str) -> EngineError:
+        return EngineError(f"The agent `{self.name}`: {problem}")
+
+    async def _conversation(self, prompt: Prompt) -> Session:
+        """The conversation, at rest: what was cancelled may take a moment to end.
+
+        Raises:
+            Fault: the agent cannot begin one.
+        """
+        session = self._session
+        if session is not None:
+            await session.at_rest()
+            return session
+        before = prompt.messages[: prompt.fresh]
+        instructions = _joined(message for message in before if message.role == "system")
+        session = await self._opened(instructions or None)
+        # From here on a `release` closes it.
+        self._session = session
+        if said := [message for message in before if message.role != "system"]:
+            try:
+                await session.configure(AddHistory(_transcript(said)))
+            except Unsupported:
+                logger.info("the agent `%s` cannot be told what was said before", self.name)
+            except BaseException:
+                self.begin_anew()
+                raise
+        return session
+
+    async def _opened(self, instructions: str | None) -> Session:
+        """Open a session. Nobody waits for an agent that begins slowly once its turn is cancelled."""
+        opening = asyncio.ensure_future(self._open(instructions))
+        try:
+            await asyncio.wait({opening})
+        except asyncio.CancelledError:
+            opening.cancel()
+            opening.add_done_callback(self._too_late)
+            raise
+        try:
+            session = opening.result()
+        except Fault:
+            raise
+        except (Exception, asyncio.CancelledError) as error:
+            logger.error("the agent `%s` could not begin", self.name, exc_info=error)
+            raise self._failed(f"It could not begin ({type(error).__name__}).") from None
+        if self._released:
+            self._close(session)
+            raise self._failed("Nobody needs it any more.")
+        return session
+
+    def _too_late(self, opening: asyncio.Future[Session]) -> None:
+        if opening.cancelled():
+            return
+        if (error := opening.exception()) is not None:
+            logger.info("an agent could not begin, and nobody needs it any more: %s", error)
+        else:
+            self._close(opening.result())
+
+
+class _Heard:
+    """A `Sink`: what the agent says in one turn, for one reader who may be slower."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+        """Why it is no answer, once it is over."""
+        self._pieces: deque[str] = deque()
+        self._waiting = 0
+        self._said = 0
+        self._count = 0
+        self._last = ""
+        self._apart = self._left = False
+        self._end: TurnEnded | None = None
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    @property
+    def congested(self) -> bool:
+        return not self._room.is_set()
+
+    async def drain(self) -> None:
+        await self._room.wait()
+
+    def show(self, envelopes: Sequence[Envelope]) -> None:
+        for envelope in envelopes:
+            match envelope.event:
+                case TextDelta(text=text):
+                    self._add(text)
+                case ToolStarted() | ToolFinished() | ToolCancelled():
+                    self._apart = True
+                case Failed(message=message):
+                    # It may try again and succeed: that it counts is known at the end.
+                    self.problem = message
+                case TurnEnded() as end:
+                    self._end = end
+                    if end.outcome == "success":
+                        self.problem = ""
+                    elif not self.problem:
+                        self.problem = "It ended without an answer."
+        self._news.set()
+
+    def _add(self, text: str) -> None:
+        if not text:
+            return
+        if self._apart and self._last:
+            text = _APART[len(self._last) - len(self._last.rstrip("\n")) :] + text
+        self._apart = False
+        self._last = text[-len(_APART) :]
+        self._pieces.append(text)
+        self._waiting += len(text)
+        if self._waiting > HIGH_WATER and not self._left:
+            self._room.clear()
+
+    async def next(self) -> str | None:
+        """The next piece; None at the end.
+
+        Raises:
+            AgentFailed: it has no end.
+        """
+        while not self._pieces:
+            if self._end is not None:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        piece = self._pieces.popleft()
+        self._waiting -= len(piece)
+        if self._waiting <= HIGH_WATER:
+            self._room.set()
+        self._said += len(piece)
+        if self._said > MAX_ANSWER:
+            raise AgentFailed(f"Its answer has more than {MAX_ANSWER} characters.")
+        self._count += 1
+        return piece
+
+    def leave(self) -> None:
+        """Nobody reads any more, and nobody waits for that."""
+        self._left = True
+        self._room.set()
+
+    def bill(self) -> Piece:
+        """What the turn cost, as far as that is known: each piece was counted as a token already."""
+        usage = (self._end.usage if self._end is not None else None) or Usage()
+        rest = max(0, (usage.output_tokens or 0) - self._count)
+        return Piece("", rest, usage.input_tokens or 0, usage.cache_read_tokens or 0)
+
+
+def _joined(messages: Iterable[ChatMessage]) -> str:
+    """Who said it is lost: an agent hears one voice."""
+    return _APART.join(message.text for message in messages)
+
+
+def _transcript(messages: Sequence[ChatMessage]) -> str:
+    who = {"user": "User", "assistant": "Assistant"}
+    return _APART.join(f"{who[message.role]}: {message.text}" for message in messages)

@@ -1,0 +1,228 @@
+"""Agents among the models of a server, under the names `agent:NAME`.
+
+    models = AgentModels(pool, offered(["echo"]), workspace="work")
+    engine = await models.language("agent:echo", InferenceEngine.MOCK)
+
+Only the agents that whoever runs the server has named can be used: a name in a client's graph makes no agent, and so
+starts no program. They are the same on every engine. Everything else is the pool's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trunkline.agents import registry
+from trunkline.agents.graph.agent_engine import AgentLanguage
+from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
+from trunkline.base.redact import Redactor
+from trunkline.core.agent import Agent
+from trunkline.core.approvals import Policy
+from trunkline.core.faults import AgentBusy, ConfigError
+from trunkline.core.ids import new_id
+from trunkline.core.log import MemoryLog
+from trunkline.core.redaction import Redaction
+from trunkline.core.session import Session
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import Progress
+from trunkline.wires.tryll.messages import (
+    ClassifyIntentLLMParams,
+    GraphDescription,
+    ModelInfo,
+    ModelStatus,
+    ToolCallParams,
+)
+
+if TYPE_CHECKING:
+    from trunkline.agents.graph.hosting import Models
+
+#: How the name of a model begins that is an agent.
+PREFIX = "agent:"
+#: What such a model runs on, as the list of models has it.
+ENGINE = "agent"
+#: It needs nothing and can do nothing, so everybody may have it.
+HARMLESS = "echo"
+
+#: Conversations with one agent at a time, the harmless one aside: each may be a process.
+MAX_CONVERSATIONS = 256
+
+#: Nodes that need more of a model than its words, and what that is.
+_UNFIT = {ToolCallParams: "held to the form of a call", ClassifyIntentLLMParams: "asked for probabilities"}
+
+
+def offered(names: Iterable[str], workspace: str = ".") -> dict[str, Agent]:
+    """The agents of these names, made once for all conversations, behind the one that is harmless.
+
+    Raises:
+        ConfigError: there is none of a name, or it lacks what it needs.
+    """
+    agents: dict[str, Agent] = {}
+    for name in dict.fromkeys((HARMLESS, *names)):
+        agents[name] = agent = registry.make(name, {"workspace": workspace})
+        problem = getattr(agent, "problem", None)
+        if callable(problem) and (why := problem()) is not None:
+            raise ConfigError(f"The agent `{name}` cannot answer: {why}")
+    return agents
+
+
+def nobody_asked() -> Policy:
+    """Denies every tool: there is nobody on this wire who could be asked."""
+    return Policy(allow=(), interactive=False)
+
+
+def check_nodes(graph: GraphDescription, default_model: str) -> None:
+    """Look whether a node wants of an agent what only a model has.
+
+    Raises:
+        TryllError: 3003, one does.
+    """
+    for node in graph.nodes:
+        needed = _UNFIT.get(type(node.params))  # type: ignore[arg-type]  # other kinds need nothing
+        model = getattr(node.params, "model_name", None) or default_model
+        if needed is not None and model.startswith(PREFIX):
+            raise TryllError(
+                3003, f"The node `{node.name}` cannot use `{model}`: an agent cannot be {needed}, and only answers."
+            )
+
+
+class AgentModels:
+    """`Models` with agents among them.
+
+    Args:
+        models: all others.
+        agents: by the name that stands behind `agent:`.
+        policy: what they may do unasked; a new one for each conversation.
+        workspace: the folder that they work in.
+        secrets: what no client may hear; an agent's own `redactor` knows better.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        agents: Mapping[str, Agent],
+        *,
+        policy: Callable[[], Policy] = nobody_asked,
+        workspace: str = ".",
+        secrets: Redactor | None = None,
+    ) -> None:
+        self._models = models
+        self._agents = dict(agents)
+        self._policy = policy
+        self._workspace = workspace
+        self._secrets = secrets if secrets is not None else Redactor()
+        self._open: dict[Session, str] = {}
+        # Conversations by agent, those that begin or end included.
+        self._count: Counter[str] = Counter()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def language(self, name: str, engine: int) -> LanguageEngine:
+        """A language model, or a conversation with an agent, for one node. Its `release` ends the use.
+
+        Raises:
+            TryllError: 3003, it is not offered; or as the models say.
+        """
+        if not name.startswith(PREFIX):
+            return await self._models.language(name, engine)
+        if not self._knows(name):
+            raise TryllError(3003, f"This server offers no model `{name}`.")
+        short = name.removeprefix(PREFIX)
+        return AgentLanguage(short, partial(self._opened, short), self._end)
+
+    async def _opened(self, name: str, instructions: str | None) -> Session:
+        if self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS:
+            raise AgentBusy(f"It is in {MAX_CONVERSATIONS} conversations, and takes no more.")
+        agent = self._agents[name]
+        own: Redactor | None = getattr(agent, "redactor", None)
+        self._count[name] += 1
+        try:
+            session = await Session.open(
+                agent,
+                MemoryLog(new_id(), keep=0),
+                self._policy(),
+                workspace=self._workspace,
+                instructions=instructions,
+                options={},
+                redact=Redaction(own if own is not None else self._secrets),
+            )
+        except BaseException:
+            self._count[name] -= 1
+            raise
+        self._open[session] = name
+        return session
+
+    def _end(self, session: Session) -> None:
+        name = self._open.pop(session, None)
+        if name is not None:
+            closing = asyncio.get_running_loop().create_task(self._closed(session, name), name="end an agent")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    async def _closed(self, session: Session, name: str) -> None:
+        try:
+            await session.close()
+        finally:
+            self._count[name] -= 1
+
+    async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
+        """An embedding model.
+
+        Raises:
+            TryllError: 8003, it is an agent; or as the models say.
+        """
+        if name.startswith(PREFIX):
+            raise TryllError(8003, f"`{name}` is no embedding model.")
+        return await self._models.embedding(name, engine)
+
+    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]:
+        """A model that hears or speaks: no agent does."""
+        return await self._models.speech(name, kind, code)
+
+    def list(self) -> tuple[ModelInfo, ...]:
+        """The models, and behind them the agents: always there, and nothing to fetch."""
+        agents = (
+            ModelInfo(PREFIX + name, ModelStatus.LOCAL, model_type="language", engine=ENGINE) for name in self._agents
+        )
+        return (*self._models.list(), *agents)
+
+    async def download(self, name: str, progress: Progress) -> None:
+        """Fetch a model; of an agent there is nothing to fetch (6002)."""
+        self._refuse(name, "there is nothing to download")
+        await self._models.download(name, progress)
+
+    async def ensure(self, name: str, progress: Progress) -> None:
+        """See to it that a model is here. Agents are."""
+        if not name.startswith(PREFIX):
+            await self._models.ensure(name, progress)
+
+    async def load(self, name: str) -> None:
+        """Load a model, and keep it. An agent is ready as it is."""
+        if not self._knows(name):
+            await self._models.load(name)
+
+    async def unload(self, name: str) -> None:
+        """Keep a model no longer. An agent stays ready."""
+        if not self._knows(name):
+            await self._models.unload(name)
+
+    async def delete(self, name: str) -> None:
+        """Remove what a download has brought; of an agent there is nothing (6002)."""
+        self._refuse(name, "there is nothing to delete")
+        await self._models.delete(name)
+
+    async def close(self) -> None:
+        """End all conversations, then let go of the models. Idempotent."""
+        for session in tuple(self._open):
+            self._end(session)
+        if self._closing:
+            await asyncio.wait(self._closing)
+        await self._models.close()
+
+    def _knows(self, name: str) -> bool:
+        return name.startswith(PREFIX) and name.removeprefix(PREFIX) in self._agents
+
+    def _refuse(self, name: str, why: str) -> None:
+        if self._knows(name):
+            raise TryllError(6002, f"`{name}` is an agent: {why}.")

@@ -1,0 +1,1 @@
+"""Listening: sound in, and what was said."""

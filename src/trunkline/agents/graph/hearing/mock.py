@@ -1,0 +1,98 @@
+"""The recognizer of the Mock engine: it hears loudness, and counts it.
+
+The sound is cut into pieces of 100 ms; a last one of 50 ms or more counts as well. The k-th loud piece of the utterance
+is the word `wk`: w1 w2 w3. What it hears depends on the sound alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trunkline.agents.graph.hearing.pcm import Mono
+from trunkline.agents.graph.hearing.utterance import Manner, Utterance
+from trunkline.wires.tryll.host import TranscriptListener
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: The root of the mean square from which a piece is loud.
+LOUD = 1000
+_PIECE_MS = 100
+#: Words after which a segment is first told of. Each later time it is half as long again, so that all of the partials
+#: together are not much longer than the transcript.
+_FIRST_PARTIAL = 3
+
+
+class MockUtterance(Utterance):
+    """Loud pieces are words."""
+
+    def __init__(self, manner: Manner, listener: TranscriptListener) -> None:
+        super().__init__(manner, listener)
+        self._mono = Mono(manner.format)
+        self._held: NDArray[np.int16] | None = None
+        self._pieces = 0
+        self._count = 0
+        """The words of the utterance."""
+        self._words: list[str] = []
+        """Those of the segment."""
+        self._due = _FIRST_PARTIAL
+        self._quiet = 0
+
+    async def _hear(self, pcm: bytes) -> None:
+        import numpy as np
+
+        samples = self._mono.feed(pcm)
+        if self._held is not None:
+            samples = np.concatenate((self._held, samples))
+        begin = 0
+        while not self.over and begin + (length := self._next_length()) <= len(samples):
+            self._take(samples[begin : begin + length])
+            begin += length
+        self._held = samples[begin:]
+
+    async def _hear_out(self) -> None:
+        if self._held is not None and len(self._held) * 1000 >= self._manner.format.rate * _PIECE_MS // 2:
+            self._take(self._held)
+        self._segment(" ".join(self._words), 0, last=True)
+
+    def _next_length(self) -> int:
+        """Not all rates have a whole number of samples in a piece."""
+        tenths = self._manner.format.rate
+        return (self._pieces + 1) * tenths // 10 - self._pieces * tenths // 10
+
+    def _take(self, piece: NDArray[np.int16]) -> None:
+        self._pieces += 1
+        if _is_loud(piece):
+            self._word()
+        elif self._words:
+            self._quiet += 1
+            if self._quiet * _PIECE_MS >= self._manner.min_silence_ms:
+                self._pause()
+
+    def _word(self) -> None:
+        at_ms = self._pieces * _PIECE_MS
+        if not self._words:
+            self._speech(at_ms)
+        self._quiet = 0
+        self._count += 1
+        self._words.append(f"w{self._count}")
+        if len(self._words) == self._due:
+            self._due += self._due // 2
+            self._partial(" ".join(self._words), at_ms)
+
+    def _pause(self) -> None:
+        at_ms = self._pieces * _PIECE_MS
+        self._segment(" ".join(self._words), at_ms, last=self._manner.hands_free)
+        self._words.clear()
+        self._due, self._quiet = _FIRST_PARTIAL, 0
+        if self._manner.hands_free:
+            self._close(at_ms)
+
+
+def _is_loud(piece: NDArray[np.int16]) -> bool:
+    import numpy as np
+
+    # 16 bits squared and added up a few thousand times: whole numbers all the way.
+    wide = piece.astype(np.int64)
+    return int(np.dot(wide, wide)) >= LOUD * LOUD * len(piece)

@@ -1,0 +1,83 @@
+"""The network of agents in the loss ledger: an agent that decides for a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trunkline.wires.ledger_cells import PRIVATE, Cell, carried, degraded, refused
+
+_NO_TOOLS = "nobody is there to be asked: an agent that decides for a runner may use no tools"
+
+CELLS: Mapping[str, Cell] = {
+    "TurnStarted": refused("the runner asked and knows"),
+    "TextDelta": degraded(
+        "the pieces together are the decision", "what was said before the last tool, and the pieces", "decision"
+    ),
+    "ThinkingDelta": refused("a decision has no place for reasoning"),
+    "ToolRequested": refused(_NO_TOOLS),
+    "ToolStarted": degraded("the decision begins anew behind it", "which tool, and what it does", "decision"),
+    "ToolFinished": refused("the agent alone sees what a tool gave"),
+    "ToolCancelled": refused("the agent alone is told that it may not"),
+    "Progress": refused("the runner waits for the whole answer"),
+    "Notice": refused("a decision has no place for it"),
+    "Audio": refused("a decision is text"),
+    "Extension": refused("a decision has no place for it"),
+    "Extension (mcp_ready)": refused("a decision has no place for it"),
+    "SessionIdentified": refused("each prompt is a conversation of its own"),
+    "Failed": degraded("the error of the cycle", "its kind, and whether to try again", "error"),
+    "TurnEnded": degraded(
+        "the answer is whole, and its tokens are counted", "every outcome but success is an error", "usage"
+    ),
+    "ModeChanged": refused("nobody changes it"),
+    "Granted": refused("nobody grants anything"),
+    "HistoryInjected": refused("nobody tells history; the prompt has all that there is"),
+    "ToolJudged": refused(PRIVATE),
+    "Journaled": refused(PRIVATE),
+    "JournalReplaced": refused(PRIVATE),
+    "Checkpointed": refused(PRIVATE),
+    "message": carried("the agent's context as JSON, in the runner's own words", "prompt"),
+    "attachments": refused("threads and comments are text"),
+    "images in": refused("threads and comments are text"),
+    "images out": refused("threads and comments are text"),
+    "speech in": refused("threads and comments are text"),
+    "cancel": degraded("the time limit of an answer, and stopping the runner", "the network cannot ask for it"),
+    "busy": degraded("a cycle that comes while another runs is skipped", "it is not made up for"),
+    "faults": degraded("text in the report of the cycle", "the kind, and whether to try again", "error"),
+    "outcome": degraded(
+        "a decision, or an error", "cancelled and unknown look like any other error", "decision", "error"
+    ),
+    "usage of a turn": carried("in the report of the cycle", "usage"),
+    "usage in total": degraded("the runner adds up the cycles since its start", "those before it", "usage"),
+    "liveness": degraded("a time limit for the whole answer", "whether the agent is there before it is over"),
+    "approve once": refused(_NO_TOOLS),
+    "approve always": refused(_NO_TOOLS),
+    "deny": refused("every tool is denied; a transaction that waits for a person is no tool of the agent's"),
+    "modes": refused(_NO_TOOLS),
+    "allow-list": refused("it is empty"),
+    "session id": refused("each prompt is a conversation of its own"),
+    "resume": refused("each prompt is a conversation of its own"),
+    "history": degraded(
+        "threads, comments, and what became of earlier actions",
+        "the agent's own words of earlier cycles",
+        "prompt",
+        "runnerInbox",
+    ),
+    "replay": refused("the communication log has it"),
+    "sequence numbers": refused("one prompt, one answer"),
+    "several watchers": degraded(
+        "everybody reads the threads and comments that a decision becomes",
+        "the rest of it is in the communication log alone",
+        "create_thread",
+        "comment",
+    ),
+    "capabilities": refused("every brain is asked in the same way"),
+    "workspace": degraded("a folder of the agent's own under the runner's home", "the network cannot choose it"),
+    "instructions": carried("a file of the runner's, which can be replaced", "system prompt"),
+    "model options": degraded(
+        "the runner's configuration; where it has none, the provider and the model that the owner chose",
+        "everything else that the owner may want",
+        "general",
+    ),
+    "MCP servers": degraded("the agent's own configuration", "their tools, which may not be used"),
+    "fatal start": carried("the cycle fails with the reason", "error"),
+}

@@ -1,0 +1,300 @@
+"""The voice inputs of a session: sound in, transcripts out, and what was said to the agent.
+
+The frames of one voice input are handled in the order in which they came, each when the one before it is done: a new
+utterance waits for the last words of the one before. Sound that waits is put together, and counts as what a client has
+under way: one that sends it faster than it is understood is not read for a while. Voice inputs do not wait for each
+other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import HostedUtterance, HostedVoice
+from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
+from trunkline.wires.tryll.serve_requests import Reporter
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll.serve_session import Session
+
+logger = logging.getLogger(__name__)
+
+#: Voice inputs of one session at a time: microphones, and not players.
+MAX_VOICES = 32
+#: Like the id of an agent, that of a voice input is the session's, followed by so many bits.
+VOICE_BITS = 24
+#: How much more sound that waits counts than what it takes: of a client's 16 MiB, so that what is asked for behind it
+#: does not have to wait for minutes of it.
+SOUND_WEIGHT = 4
+
+
+class VoiceInputs:
+    """Those of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._inputs: dict[int, VoiceInput] = {}
+        self._count = 0
+        """How many there have been."""
+
+    async def create(self, request: m.CreateVoiceInputRequest) -> None:
+        """Make one."""
+        session = self._session
+        host = session.configured()
+        if len(self._inputs) >= MAX_VOICES or self._count >> VOICE_BITS:
+            raise TryllError(4100, f"A session has at most {MAX_VOICES} voice inputs.")
+        reporter = Reporter(session.connection, request.request_id)
+        hosted, size = await session.keep(lambda: host.create_voice(request, reporter), 4100)
+        self._count += 1
+        voice_id = session.connection.id << VOICE_BITS | self._count
+        self._inputs[voice_id] = VoiceInput(session, voice_id, hosted, lambda: self._forget(voice_id, size))
+        session.say(m.CreateVoiceInputResponse(request.request_id, voice_id))
+
+    def _forget(self, voice_id: int, size: int) -> None:
+        del self._inputs[voice_id]
+        self._session.forget(size)
+
+    def find(self, voice_id: int) -> VoiceInput | None:
+        """One that is there."""
+        return self._inputs.get(voice_id)
+
+    def close(self) -> None:
+        """The session ends: whatever is heard from now on concerns nobody."""
+        for each in self._inputs.values():
+            each.close()
+
+
+class VoiceInput:
+    """One of them, with the utterance that it hears."""
+
+    def __init__(self, session: Session, voice_id: int, hosted: HostedVoice, forget: Callable[[], None]) -> None:
+        self.id = voice_id
+        self.gone = False
+        """Whether it was destroyed, or the session is over."""
+        self.session = session
+        self._hosted = hosted
+        self._forget = forget
+        self._utterance: HostedUtterance | None = None
+        self._turn = asyncio.Lock()
+        """Fair: who comes first is served first."""
+        self._frames = self._requests = 0
+        """What waits for its turn or has it, sound included; and what of it is no sound."""
+        self._sound: bytearray | None = None
+        """Sound that is last in the queue, and has room for more."""
+
+    @property
+    def _active(self) -> HostedUtterance | None:
+        """The utterance that is under way."""
+        return self._utterance if self._utterance is not None and not self._utterance.over else None
+
+    def close(self) -> None:
+        """Stop listening, and let go of everything. Idempotent."""
+        self.gone = True
+        if self._utterance is not None:
+            self._utterance.cancel()
+            self._utterance = None
+        self._hosted.close()
+
+    # Frames, as they come.
+
+    def put(self, do: Callable[[Any], Awaitable[None]], request: m.Message, *, ends: bool = False) -> None:
+        """Do what is asked for when it is its turn. `ends`: what was heard before it is not wanted."""
+        if ends and not self._requests and self._active is not None:
+            # Only sound is before it: nobody need understand that any more.
+            self._active.hurry()
+        self._sound = None
+
+        async def step(request: m.Message) -> None:
+            try:
+                async with self._turn:
+                    if self.gone:
+                        raise TryllError(4102)
+                    await do(request)
+            finally:
+                self._frames -= 1
+                self._requests -= 1
+
+        self.session.beside(step, request)
+        self._frames += 1
+        self._requests += 1
+
+    def hear(self, frame: m.AudioBufferFrame) -> None:
+        """Listen to some sound when it is its turn. Nobody listens to it between utterances."""
+        if self._sound is not None:
+            self._sound += frame.pcm
+            self.session.weigh(SOUND_WEIGHT * len(frame.pcm))
+            return
+        if not frame.pcm or self.session.server.stopping or (not self._frames and self._active is None):
+            return
+        sound = self._sound = bytearray(frame.pcm)
+
+        async def step(frame: m.AudioBufferFrame) -> None:
+            try:
+                async with self._turn:
+                    if self._sound is sound:
+                        self._sound = None
+                    await self._listen(sound)
+            finally:
+                self._frames -= 1
+                self.session.weigh(-SOUND_WEIGHT * len(sound))
+
+        self.session.beside(step, frame)
+        self.session.weigh(SOUND_WEIGHT * len(sound))
+        self._frames += 1
+
+    async def _listen(self, pcm: bytearray) -> None:
+        utterance = self._active
+        if utterance is None:
+            return
+        try:
+            await utterance.feed(pcm)
+        except Exception as error:
+            logger.exception("an utterance failed")
+            utterance.cancel()
+            text = f"The server failed at this ({type(error).__name__})."
+            self.session.say(m.ErrorResponse(0, 4100, text, voice_input_id=self.id))
+
+    # Requests, in their turn.
+
+    async def begin(self, request: m.BeginUtteranceRequest) -> None:
+        """Listen from now on."""
+        if self._active is not None:
+            raise TryllError(4103)
+        if request.agent_id:
+            self.session.seat(request.agent_id)
+        self._utterance = self._hosted.begin(request, _Listener(self, request))
+        self.session.say(m.Ack(request.request_id))
+
+    async def end(self, request: m.EndUtteranceRequest) -> None:
+        """Take what was heard."""
+        utterance = self._needed()
+        try:
+            await utterance.finish()
+        except Exception:
+            utterance.cancel()
+            raise
+        self.session.say(m.Ack(request.request_id))
+
+    async def cancel(self, request: m.CancelUtteranceRequest) -> None:
+        """Forget what was heard."""
+        self._needed().cancel()
+        self.session.say(m.Ack(request.request_id))
+
+    async def destroy(self, request: m.DestroyVoiceInputRequest) -> None:
+        """End it."""
+        self.close()
+        self._forget()
+        self.session.say(m.Ack(request.request_id))
+
+    def _needed(self) -> HostedUtterance:
+        if (found := self._active) is None:
+            raise TryllError(4104)
+        return found
+
+
+class _Listener:
+    """A `TranscriptListener` that tells the client, and the agent."""
+
+    def __init__(self, voice: VoiceInput, request: m.BeginUtteranceRequest) -> None:
+        self._voice = voice
+        self._session = voice.session
+        self._agent_id = request.agent_id
+        self._barge_in = request.barge_in
+
+    def update(self, kind: int, text: str, audio_ms: int) -> None:
+        if kind == Kind.PARTIAL and self._session.connection.behind:
+            # The next one says more.
+            return
+        self._session.say(m.WireTranscriptUpdate(self._voice.id, kind, text, audio_ms))
+        if kind == Kind.SPEECH_START and self._barge_in:
+            self._interrupt()
+        elif kind == Kind.UTTERANCE_FINAL and text and self._agent_id:
+            self._send(text)
+
+    def failed(self, error: TryllError) -> None:
+        self._session.say(m.ErrorResponse(0, error.code, error.message, voice_input_id=self._voice.id))
+
+    def _interrupt(self) -> None:
+        """Somebody speaks: the agent falls silent."""
+        try:
+            turn = self._session.seat(self._agent_id).turn
+        except TryllError:
+            return
+        if turn is not None:
+            turn.cancel()
+
+    def _send(self, text: str) -> None:
+        """Say to the agent what was heard."""
+        if self._voice.gone:
+            return
+        try:
+            seat = self._session.seat(self._agent_id)
+            if seat.turn is not None and not self._barge_in:
+                raise TryllError(3004)
+        except TryllError as error:
+            self._session.say(m.ErrorResponse(0, error.code, error.message, self._agent_id, self._voice.id))
+            return
+        if seat.turn is None:
+            self._session.handle(m.SendMessageRequest(0, self._agent_id, text), len(text))
+        else:
+            # It may have been interrupted already, and be on its last words.
+            seat.turn.cancel()
+            seat.when_idle(lambda: self._send(text))
+
+
+# What is done for each kind of frame.
+
+
+def _create(session: Session, request: m.CreateVoiceInputRequest) -> None:
+    if session.voices is None:
+        session.voices = VoiceInputs(session)
+    session.in_order(session.voices.create, request)
+
+
+def _found(session: Session, request: Any) -> VoiceInput:
+    found = session.voices.find(request.voice_input_id) if session.voices is not None else None
+    if found is None:
+        raise TryllError(4102)
+    return found
+
+
+def _destroy(session: Session, request: m.DestroyVoiceInputRequest) -> None:
+    voice = _found(session, request)
+    voice.put(voice.destroy, request, ends=True)
+
+
+def _begin(session: Session, request: m.BeginUtteranceRequest) -> None:
+    voice = _found(session, request)
+    voice.put(voice.begin, request)
+
+
+def _end(session: Session, request: m.EndUtteranceRequest) -> None:
+    voice = _found(session, request)
+    voice.put(voice.end, request)
+
+
+def _cancel(session: Session, request: m.CancelUtteranceRequest) -> None:
+    voice = _found(session, request)
+    voice.put(voice.cancel, request, ends=True)
+
+
+def _audio(session: Session, frame: m.AudioBufferFrame) -> None:
+    voice = session.voices.find(frame.voice_input_id) if session.voices is not None else None
+    if voice is not None:
+        voice.hear(frame)
+
+
+#: What is done for each kind of request, and the number for a failure that nobody foresaw.
+VOICE_REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
+    m.CreateVoiceInputRequest: (_create, 4100),
+    m.DestroyVoiceInputRequest: (_destroy, 4102),
+    m.BeginUtteranceRequest: (_begin, 4100),
+    m.EndUtteranceRequest: (_end, 4100),
+    m.CancelUtteranceRequest: (_cancel, 4100),
+    m.AudioBufferFrame: (_audio, 4100),
+}

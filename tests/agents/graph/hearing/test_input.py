@@ -1,0 +1,117 @@
+"""Voice inputs: what they are made of, and what is wrong with some."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trunkline.agents.graph.hearing.input import MAX_HOTWORDS, open_voice
+from trunkline.agents.graph.hearing.mock import MockUtterance
+from trunkline.agents.graph.hearing.real import RealUtterance
+from trunkline.agents.graph.shelf import Shelf
+from trunkline.models.voice.engines import Detector, Recognizer
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import BeginUtteranceRequest, CreateVoiceInputRequest, InferenceEngine
+
+REAL = InferenceEngine.SHERPA_ONNX
+
+
+class Silent:
+    """A listener, a recognizer and a detector."""
+
+    name = "silent"
+    window_ms = 32
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+        self.errors: list[TryllError] = []
+
+    async def recognizer(self, name: str, engine: int) -> Recognizer:
+        self.asked.append((name, engine))
+        return self  # type: ignore[return-value]  # what is missing is not used
+
+    def detector(self, threshold: float) -> Detector:
+        self.asked.append(threshold)
+        return self
+
+    def feed(self, pcm: bytes) -> list[float]:
+        return [0.0] * (len(pcm) // 1024)
+
+    def update(self, kind: int, text: str, audio_ms: int) -> None: ...
+
+    def failed(self, error: TryllError) -> None:
+        self.errors.append(error)
+
+
+class Desk:
+    """A storage folder, and what fetches models."""
+
+    def __init__(self, root: Path) -> None:
+        self.shelf = Shelf(str(root))
+        self.fetched: list[str] = []
+        self.engines = Silent()
+
+    async def fetch(self, name: str) -> None:
+        self.fetched.append(name)
+
+    async def open(self, engine: int, **fields: Any) -> Any:
+        request = CreateVoiceInputRequest(1, "model", **fields)
+        return await open_voice(request, engine, strings=self.shelf.strings, fetched=self.fetch, hearing=self.engines)
+
+
+async def test_the_mock_engine_needs_no_model(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    made = await desk.open(InferenceEngine.MOCK)
+    assert isinstance(made.begin(BeginUtteranceRequest(), Silent()), MockUtterance)
+    assert (desk.fetched, desk.engines.asked) == ([], [])
+
+
+async def test_the_real_one_fetches_and_loads_it_and_has_a_detector_for_each_utterance(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    made = await desk.open(REAL, vad_threshold=9.0)
+    assert (desk.fetched, desk.engines.asked) == (["model"], [("model", REAL)])
+    for _ in range(2):
+        utterance = made.begin(BeginUtteranceRequest(auto_finish_on_silence=True, max_utterance_ms=100), desk.engines)
+        assert isinstance(utterance, RealUtterance)
+        await utterance.feed(bytes(3200))
+        assert not utterance.over
+        await utterance.feed(bytes(2))
+    assert desk.engines.asked[1:] == [0.95, 0.95]
+    assert [error.code for error in desk.engines.errors] == [4105, 4105]
+
+
+async def test_after_its_end_it_hears_nothing(tmp_path: Path) -> None:
+    made = await Desk(tmp_path).open(InferenceEngine.MOCK)
+    made.close()
+    made.close()
+    with pytest.raises(TryllError) as caught:
+        made.begin(BeginUtteranceRequest(), Silent())
+    assert caught.value.code == 4102
+
+
+async def test_hotwords_are_the_lines_of_a_list(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("# names\nTryll\n\nTrunkline\n")
+    (tmp_path / "many.txt").write_text("word\n" * (MAX_HOTWORDS + 5))
+    desk = Desk(tmp_path)
+    for path, score, count in (("words.txt", 1.5, 2), ("words.txt", 1.0, 0), ("many.txt", 2.0, MAX_HOTWORDS)):
+        made = await desk.open(REAL, hotwords_storage_path=path, hotwords_score=score)
+        utterance = made.begin(BeginUtteranceRequest(), Silent())
+        assert len(utterance._ears.hotwords) == count
+
+
+@pytest.mark.parametrize("engine", [InferenceEngine.MOCK, REAL])
+async def test_what_is_wrong_is_found_before_a_model_is_loaded(tmp_path: Path, engine: int) -> None:
+    (tmp_path / "words.json").write_text('[{"id": "a", "text": "b"}]')
+    desk = Desk(tmp_path)
+    for fields, code in (
+        ({"channels": 0}, 4101),
+        ({"hotwords_storage_path": "nowhere.txt"}, 3010),
+        ({"hotwords_storage_path": "../out.txt"}, 3009),
+        ({"hotwords_storage_path": "words.json"}, 3011),
+    ):
+        with pytest.raises(TryllError) as caught:
+            await desk.open(engine, **fields)
+        assert caught.value.code == code
+    assert (desk.fetched, desk.engines.asked) == ([], [])

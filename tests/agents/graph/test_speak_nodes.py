@@ -1,0 +1,349 @@
+"""Speak and GenerateAndSpeak, with a voice that is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, said, take
+from tests.support.fake_voice import FakeVoice
+from tests.support.loop import until
+from trunkline.agents.graph import yaml_graph
+from trunkline.agents.graph.agent import GraphAgent, TurnEvents
+from trunkline.agents.graph.engines import EngineError, Piece
+from trunkline.agents.graph.host import LocalHost
+from trunkline.agents.graph.mock import MockLanguage
+from trunkline.agents.graph.turn import Delta, Ended, Sound, TurnEvent
+from trunkline.core.faults import ConfigError
+from trunkline.models.voice.engines import SpeechError
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import (
+    CannedResponseParams,
+    GenerateAndSpeakParams,
+    GenerateParams,
+    NodeParams,
+    Placement,
+    SpeakParams,
+    TurnStatus,
+)
+
+LINE = "The gate is shut. It stays shut tonight. Go away."
+SENTENCES = ["The gate is shut.", "It stays shut tonight.", "Go away."]
+CANNED = CannedResponseParams(inline_strings=(LINE,), default_exit="say")
+
+
+def host(voice: FakeVoice | None, language: Any = None) -> LocalHost:
+    return LocalHost(voice=lambda _: voice, language=MockLanguage if language is None else lambda _: language)
+
+
+def sound(events: Sequence[TurnEvent]) -> bytes:
+    return b"".join(event.pcm for event in events if isinstance(event, Sound))
+
+
+def all_of(voice: FakeVoice) -> bytes:
+    return b"".join(voice.sound(number) for number in range(len(voice.asked)))
+
+
+class Slow(Recorder):
+    """Answers with some pieces, and waits before the last one until it is let go on."""
+
+    def __init__(self, *pieces: str) -> None:
+        super().__init__()
+        self.pieces = pieces
+        self.gate = asyncio.Event()
+        self.ended = False
+
+    async def generate(self, *_: Any, **__: Any) -> AsyncGenerator[str, None]:
+        try:
+            for piece in self.pieces[:-1]:
+                await asyncio.sleep(0)
+                yield Piece(piece)
+            await self.gate.wait()
+            yield Piece(self.pieces[-1])
+        finally:
+            self.ended = True
+
+
+async def read(events: TurnEvents, found: list[TurnEvent]) -> None:
+    async for event in events:
+        found.append(event)
+
+
+# Speak.
+
+
+async def test_speak_says_the_answer_before_it_and_adds_no_text() -> None:
+    voice = FakeVoice(piece=6)
+    made = await agent(graph(line=CANNED, say=SpeakParams(speaker_id=2, speed=1.5)), host(voice))
+    events = await take(made, "open")
+    assert voice.asked == [(sentence, 2, 1.5) for sentence in SENTENCES]
+    assert sound(events) == all_of(voice)
+    assert {event.sample_rate for event in events if isinstance(event, Sound)} == {16_000}
+    assert said(events) == LINE
+    assert end(events).status == TurnStatus.SUCCESS
+    assert made.history() == [("open", LINE)]
+
+
+async def test_speak_takes_the_last_answer_that_is_not_empty() -> None:
+    voice = FakeVoice()
+    described = graph(
+        one=CannedResponseParams(inline_strings=("First.",), default_exit="two"),
+        two=CannedResponseParams(inline_strings=("Second.",), default_exit="three"),
+        three=CannedResponseParams(inline_strings=(" ",), default_exit="say"),
+        say=SpeakParams(),
+    )
+    await take(await agent(described, host(voice)), "x")
+    assert voice.said == ["Second."]
+
+
+async def test_speak_with_nothing_to_say_says_nothing() -> None:
+    voice = FakeVoice()
+    made = await agent(graph(say=SpeakParams()), host(voice))
+    events = await take(made, "x")
+    assert voice.asked == []
+    assert end(events).status == TurnStatus.SUCCESS
+    assert len(events) == 1
+
+
+async def test_speak_goes_on_at_its_exit() -> None:
+    described = graph(
+        line=CANNED, say=SpeakParams(default_exit="more"), more=CannedResponseParams(inline_strings=("!",))
+    )
+    assert said(await take(await agent(described, host(FakeVoice())), "x")) == f"{LINE}!"
+
+
+# GenerateAndSpeak.
+
+
+async def test_a_sentence_is_heard_while_the_next_one_is_generated() -> None:
+    voice, model = FakeVoice(), Slow("It is ", "a fine day. ", "Is it ", "not?")
+    made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
+    found: list[TurnEvent] = []
+    reading = asyncio.create_task(read(made.turn("hello"), found))
+    await until(lambda: any(isinstance(event, Sound) for event in found))
+    assert said(found) == "It is a fine day. Is it "
+    assert voice.said == ["It is a fine day."]
+    model.gate.set()
+    await reading
+    assert said(found) == "It is a fine day. Is it not?"
+    assert sound(found) == all_of(voice)
+    assert voice.said == ["It is a fine day.", "Is it not?"]
+    assert end(found).tokens == 4
+    assert made.history() == [("hello", "It is a fine day. Is it not?")]
+
+
+async def test_text_goes_on_while_a_slow_voice_speaks() -> None:
+    voice, model = FakeVoice(hold_at=0), Recorder("One is one. Two is two. Three.")
+    made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
+    found: list[TurnEvent] = []
+    reading = asyncio.create_task(read(made.turn("count"), found))
+    await voice.waiting.wait()
+    await until(lambda: said(found).endswith("Three."))
+    assert sound(found) == b""
+    voice.gate.set()
+    await reading
+    assert voice.said == ["One is one.", "Two is two.", "Three."]
+    assert sound(found) == all_of(voice)
+
+
+async def test_an_answer_aloud_is_prompted_like_any_other() -> None:
+    model = Recorder("Yes.")
+    params = GenerateAndSpeakParams(
+        "m", system_prompt="Be brief.", template="({{user_message}})", placement=Placement.IN_PLACE_OF_USER
+    )
+    made = await agent(graph(talk=params), host(FakeVoice(), model))
+    await take(made, "hello")
+    assert model.shown() == [("system", "Be brief."), ("user", "(hello)")]
+    await made.change("talk", params.replace(template=None, speed=2.0))
+    await take(made, "again")
+    assert model.shown()[-1] == ("user", "again")
+    made.close()
+    assert model.released == [slot for slot in model.slots[:1] if slot is not None]
+
+
+@pytest.mark.parametrize("params", [GenerateAndSpeakParams("m", "any"), SpeakParams("any")])
+async def test_without_a_voice_there_is_text_and_no_sound(params: NodeParams) -> None:
+    speaks = isinstance(params, SpeakParams)
+    described = graph(line=CANNED, say=params) if speaks else graph(talk=params)
+    events = await take(await agent(described, host(None)), "hello")
+    assert said(events) == (LINE if speaks else "You said: hello")
+    assert sound(events) == b""
+    assert end(events).status == TurnStatus.SUCCESS
+
+
+# When it is cut off.
+
+
+def speaking(kind: str) -> Any:
+    """A graph that says `LINE` aloud, and the model for it."""
+    if kind == "Speak":
+        return graph(line=CANNED, say=SpeakParams(min_sentence_chars=1)), None
+    return graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), Recorder(LINE)
+
+
+async def stopped_by(how: str, made: GraphAgent, events: TurnEvents, reading: asyncio.Task[None]) -> None:
+    if how == "cancel":
+        made.cancel()
+        await reading
+    else:
+        reading.cancel()
+        await asyncio.wait([reading])
+        await events.aclose()
+
+
+@pytest.mark.parametrize("how", ["cancel", "leave"])
+@pytest.mark.parametrize("kind", ["Speak", "GenerateAndSpeak"])
+@pytest.mark.parametrize("sentence", [0, 1, 2])
+async def test_of_an_answer_that_is_cut_off_the_history_keeps_what_was_said(kind: str, how: str, sentence: int) -> None:
+    voice = FakeVoice(hold_at=sentence)
+    described, model = speaking(kind)
+    made = await agent(described, host(voice, model))
+    found: list[TurnEvent] = []
+    events = made.turn("open")
+    reading = asyncio.create_task(read(events, found))
+    await voice.waiting.wait()
+    await until(lambda: len(sound(found)) == sum(len(voice.sound(number)) for number in range(sentence)))
+    await stopped_by(how, made, events, reading)
+    assert voice.speaking == 0
+    heard = " ".join(SENTENCES[:sentence])
+    assert made.history() == ([("open", heard)] if heard else [])
+    assert said(found) == LINE
+    if how == "cancel":
+        assert end(found).status == TurnStatus.CANCELLED
+    assert not made.busy
+
+
+async def test_an_answer_that_is_cut_off_without_a_voice_keeps_what_was_sent() -> None:
+    model = Slow("One is one. ", "Two ", "is two.")
+    made = await agent(graph(talk=GenerateAndSpeakParams("m")), host(None, model))
+    found: list[TurnEvent] = []
+    reading = asyncio.create_task(read(made.turn("count"), found))
+    await until(lambda: len(found) == 2)
+    made.cancel()
+    await reading
+    assert made.history() == [("count", "One is one. Two ")]
+
+
+async def test_a_cancelled_turn_ends_at_once_model_and_voice_included() -> None:
+    voice, model = FakeVoice(hold_at=0), Slow("One is one. ", "Two is two. ", "Three.")
+    made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
+    found: list[TurnEvent] = []
+    reading = asyncio.create_task(read(made.turn("count"), found))
+    await voice.waiting.wait()
+    before = asyncio.get_running_loop().time()
+    made.cancel()
+    await reading
+    assert asyncio.get_running_loop().time() - before < 0.1
+    assert model.ended
+    assert voice.speaking == 0
+    assert isinstance(found[-1], Ended)
+
+
+# Failures.
+
+
+async def test_a_voice_that_fails_fails_the_turn_and_the_text_stays() -> None:
+    for described, model in map(speaking, ("Speak", "GenerateAndSpeak")):
+        voice = FakeVoice(fails=(1, SpeechError("The voice `fake` ended: no breath.")))
+        made = await agent(described, host(voice, model), diagnostics=True)
+        events = await take(made, "open")
+        assert end(events).status == TurnStatus.ERROR
+        assert end(events).error == 4001
+        assert "no breath" in debug(events)["error"]["message"]
+        assert said(events) == LINE
+        assert made.history() == [("open", LINE)]
+
+
+async def test_a_model_that_fails_silences_the_voice() -> None:
+    class Breaks(Recorder):
+        async def generate(self, *_: Any, **__: Any) -> AsyncGenerator[str, None]:
+            yield "One is one. Two"
+            await voice.waiting.wait()
+            raise EngineError("it broke.")
+
+    voice = FakeVoice(hold_at=0)
+    made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, Breaks()))
+    events = await take(made, "x")
+    assert end(events).error == 4001
+    assert voice.speaking == 0
+
+
+async def test_a_voice_that_is_not_there_is_the_hosts_to_refuse_after_the_storages() -> None:
+    asked: list[str] = []
+
+    def nobody(name: str) -> FakeVoice:
+        asked.append(name)
+        raise TryllError(4002, f"There is no model `{name}`.")
+
+    for params in (SpeakParams("gone"), GenerateAndSpeakParams("m", "gone")):
+        with pytest.raises(TryllError, match="`gone`"):
+            await agent(graph(say=params), LocalHost(voice=nobody))
+    assert asked == ["gone", "gone"]
+    with pytest.raises(TryllError, match="3010"):
+        await agent(graph(say=SpeakParams(), line=CannedResponseParams("gone.txt")), LocalHost(voice=nobody))
+    assert len(asked) == 2
+
+
+async def test_a_long_text_without_a_word_in_it_holds_nobody_up() -> None:
+    voice = FakeVoice()
+    described = graph(
+        line=CannedResponseParams(inline_strings=("*" + "\n*" * 20_000,), default_exit="say"),
+        say=SpeakParams(min_sentence_chars=1),
+    )
+    made = await agent(described, host(voice))
+    turn = asyncio.create_task(take(made, "x"))
+    rounds = 0
+    while not turn.done():
+        await asyncio.sleep(0)
+        rounds += 1
+    assert end(turn.result()).status == TurnStatus.SUCCESS
+    assert voice.asked == []
+    assert rounds > 1000
+
+
+# Files.
+
+
+def test_a_file_can_describe_a_graph_that_speaks() -> None:
+    text = """
+start: talk
+default_model: any
+nodes:
+  talk: {type: GenerateAndSpeak, tts_model_name: piper-joe, speed: 1.5, placement: in_place_of_user, default: say}
+  say: {type: Speak, speaker_id: 2, min_sentence_chars: 30}
+"""
+    found = yaml_graph.parse(text.encode(), "talk.yaml").graph
+    assert [node.params for node in found.nodes] == [
+        GenerateAndSpeakParams(
+            tts_model_name="piper-joe", speed=1.5, placement=Placement.IN_PLACE_OF_USER, default_exit="say"
+        ),
+        SpeakParams(speaker_id=2, min_sentence_chars=30),
+    ]
+    with pytest.raises(ConfigError, match=r"line 6: `nodes.say.speaker_id`"):
+        yaml_graph.parse(text.replace("speaker_id: 2", "speaker_id: -2").encode(), "talk.yaml")
+
+
+# Diagnostics.
+
+
+async def test_diagnostics_tell_the_voice_and_when_it_was_first_heard() -> None:
+    voice = FakeVoice("joe")
+    described = graph(talk=GenerateAndSpeakParams("m", default_exit="say"), say=SpeakParams())
+    made = await agent(described, host(voice, Recorder(LINE)), diagnostics=True)
+    told = debug(await take(made, "x"))
+    talk, say = (node["data"] for node in told["nodes"])
+    assert talk["tts_model"] == say["tts_model"] == "joe"
+    assert 0 < float(talk["time_to_first_audio_ms"]) <= told["wall_ms"]
+    assert told["talk.time_to_first_audio_ms"] == talk["time_to_first_audio_ms"]
+    assert "time_to_first_audio_ms" not in say
+
+
+async def test_a_graph_that_only_writes_has_no_sound() -> None:
+    voice = FakeVoice()
+    made = await agent(graph(a=GenerateParams(stream=True)), host(voice), diagnostics=True)
+    events = await take(made, "x")
+    assert [type(event) for event in events] == [Delta, Delta, Delta, Ended]
+    assert "time_to_first_audio_ms" not in end(events).debug_info

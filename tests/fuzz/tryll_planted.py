@@ -1,0 +1,76 @@
+"""A Tryll server with a defect, for the proof that an attack on it finds something.
+
+python -m tests.fuzz.tryll_planted DEFECT [options of `trunkline tryll serve`]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+
+from trunkline.cli import main
+from trunkline.wires.tryll import serve_connection
+from trunkline.wires.tryll.codec import FrameError, decode
+from trunkline.wires.tryll.messages import Message
+from trunkline.wires.tryll.serve import TryllServer
+from trunkline.wires.tryll.serve_connection import Connection
+
+#: Longer than a turn may take where this is planted.
+BLOCKED_SECONDS = 1.5
+#: Not each time, so that a turn comes to its end at all.
+BLOCKED_EACH = 150
+
+_numbers = count(1)
+_kept: list[bytes] = []
+
+
+def _on_nonsense(react: Callable[[bytes], None]) -> None:
+    """Do something with each frame that is none."""
+
+    def careless(payload: bytes) -> Message:
+        try:
+            return decode(payload)
+        except FrameError:
+            react(payload)
+            raise
+
+    serve_connection.decode = careless  # type: ignore[attr-defined]  # where the server finds it
+
+
+def _stumble(payload: bytes) -> None:
+    raise IndexError(f"byte {len(payload)}")
+
+
+def _leave(_: bytes) -> None:
+    os._exit(3)
+
+
+def _keep(payload: bytes) -> None:
+    _kept.append(payload + bytes(8 * 1024 * 1024))
+
+
+def _block(_: bytes) -> None:
+    if next(_numbers) % BLOCKED_EACH == 0:
+        time.sleep(BLOCKED_SECONDS)
+
+
+def _forgetful(self: TryllServer, connection: Connection) -> None:
+    """Those who leave are not noticed."""
+
+
+def plant(defect: str) -> None:
+    """Make this process's server a bad one."""
+    reactions = {"stumbles": _stumble, "crashes": _leave, "grows": _keep, "blocks": _block}
+    if defect == "forgets":
+        TryllServer.left = _forgetful  # type: ignore[method-assign]
+    else:
+        _on_nonsense(reactions[defect])
+
+
+if __name__ == "__main__":
+    plant(sys.argv[1])
+    sys.argv = ["trunkline", "tryll", "serve", *sys.argv[2:]]
+    main()

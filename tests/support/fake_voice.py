@@ -1,0 +1,80 @@
+"""A voice that says what it is told to, as sound that can be told apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+from trunkline.agents.graph.voices import VoicePool
+from trunkline.wires.tryll.messages import InferenceEngine
+
+
+class FakeVoice:
+    """Each sentence has a sample of its own, as often as it has characters.
+
+    It waits before the sentence `hold_at`, and speaks in pieces of `piece` bytes; `fails` at that sentence.
+    """
+
+    def __init__(
+        self,
+        name: str = "fake",
+        sample_rate: int = 16_000,
+        *,
+        hold_at: int = -1,
+        piece: int = 1 << 16,
+        fails: tuple[int, Exception] | None = None,
+        repeat: int = 1,
+    ) -> None:
+        self.name = name
+        self.sample_rate = sample_rate
+        self.asked: list[tuple[str, int, float]] = []
+        self.speaking = 0
+        """How many are spoken to just now."""
+        self.gate = asyncio.Event()
+        self.waiting = asyncio.Event()
+        self._hold_at = hold_at
+        self._piece = piece
+        self._fails = fails
+        self._repeat = repeat
+
+    @property
+    def said(self) -> list[str]:
+        return [text for text, _, _ in self.asked]
+
+    def sound(self, number: int) -> bytes:
+        """What the sentence of that number sounds like."""
+        return (number + 1).to_bytes(2, "little") * len(self.asked[number][0]) * self._repeat
+
+    async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
+        number = len(self.asked)
+        self.asked.append((text, speaker, speed))
+        self.speaking += 1
+        try:
+            if self._fails is not None and self._fails[0] == number:
+                raise self._fails[1]
+            if number == self._hold_at:
+                self.waiting.set()
+                await self.gate.wait()
+            sound = self.sound(number)
+            for at in range(0, len(sound), self._piece):
+                await asyncio.sleep(0)
+                yield sound[at : at + self._piece]
+        finally:
+            self.speaking -= 1
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class FakeVoices(VoicePool):
+    """A server's voices, whose models are not asked: each name has one of these."""
+
+    def __init__(self, voices: Sequence[FakeVoice], models: object) -> None:
+        super().__init__(models)  # type: ignore[arg-type]  # only `list` is used
+        self._by_name = {voice.name: voice for voice in voices}
+
+    async def voice(self, name: str, engine: int) -> FakeVoice | None:
+        return None if engine == InferenceEngine.MOCK else self._by_name[name]
+
+    def first_voice(self) -> str:
+        return next(iter(self._by_name))
