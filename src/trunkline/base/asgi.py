@@ -42,6 +42,7 @@ async def serve(
     reachable: Callable[[str, int], None],
     *,
     stopping: Callable[[], None] = lambda: None,
+    websockets: int = 0,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -49,13 +50,14 @@ async def serve(
         port: 0 for any that is free.
         reachable: told the address and the port as soon as requests are answered.
         stopping: called before answers that have begun are waited for: to end those that never would.
+        websockets: the largest message of a WebSocket, in bytes; 0: there are none.
 
     Raises:
         CannotListen: it cannot listen there.
-        ModuleNotFoundError: uvicorn is not installed.
+        ModuleNotFoundError: uvicorn is not installed, or for WebSockets `websockets`.
     """
     with _listening(host, port) as listener:
-        server = _server(app, lambda: reachable(host, listener.getsockname()[1]))
+        server = _server(app, lambda: reachable(host, listener.getsockname()[1]), websockets)
         serving = asyncio.create_task(server.serve([listener]), name="server")
         waiting = asyncio.create_task(stop.wait(), name="wait for stop")
         try:
@@ -68,7 +70,7 @@ async def serve(
         serving.result()
 
 
-def _server(app: Any, started: Callable[[], None]) -> Server:
+def _server(app: Any, started: Callable[[], None], websockets: int) -> Server:
     import uvicorn
 
     from trunkline.base.asgi_protocol import BoundedHttp, Room
@@ -89,7 +91,9 @@ def _server(app: Any, started: Callable[[], None]) -> Server:
         uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", partial(BoundedHttp, room=Room(most_connections()))),
-            ws="none",
+            ws="websockets-sansio" if websockets else "none",
+            ws_max_size=websockets,
+            ws_per_message_deflate=False,
             lifespan="off",
             access_log=False,
             log_config=None,

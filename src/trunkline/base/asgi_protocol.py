@@ -86,6 +86,9 @@ class BoundedHttp(HttpToolsProtocol):
         self._stop_timer()
         self._room.silent.pop(self, None)
         super().on_headers_complete()
+        if self.parser.should_upgrade() and self._should_upgrade():
+            # From here on a WebSocket has the connection, and there is no answer to finish.
+            return
         self.cycle.transport = _Patient(self, self.cycle)  # type: ignore[assignment]  # what a cycle needs of one
 
     def on_message_complete(self) -> None:

@@ -32,9 +32,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self, TypeAlias
 
-from trunkline.base.environ import encoded, environ
+from trunkline.base.environ import environ
 from trunkline.base.process_errors import SpawnError, SpawnReason, explain, unprepared
 from trunkline.base.process_guard import guard, make_pipe
+from trunkline.base.process_start import start
 from trunkline.base.process_tree import KILL_SECONDS, SIGNAL_EXIT, OwnTree, exit_code, new_cookie
 from trunkline.base.watchdog import COOKIE_SEPARATOR, TREE_VARIABLE
 
@@ -69,7 +70,6 @@ DRAIN_SECONDS = 0.25
 TAIL_BYTES = 8192
 
 _STDERR_FD = 2
-_TREE_NAME = TREE_VARIABLE.encode("ascii")
 
 
 class Child:
@@ -241,27 +241,16 @@ def spawn(
         raise unprepared(error) from error
     begun = time.monotonic()
     try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=theirs[0],
-            stdout=theirs[1],
-            stderr=theirs[2],
-            cwd=cwd,
-            env=_marked(env, cookie),
-            start_new_session=True,
-            close_fds=True,
-        )
+        pid = start(argv, theirs, cwd, _marked(env, cookie))
     except Exception as error:
         guard.release(cookie)
         pipes.close_all()
         if isinstance(error, OSError | ValueError):
             raise explain(error, argv, cwd, env) from error
         raise
-    # We wait for it ourselves, and without reaping.
-    process.returncode = 0
     pipes.close_theirs()
-    guard.confirm(cookie, process.pid)
-    return Child(OwnTree(process.pid, cookie, begun), cookie, (pipes.ours[0], pipes.ours[1], pipes.ours[2]))
+    guard.confirm(cookie, pid)
+    return Child(OwnTree(pid, cookie, begun), cookie, (pipes.ours[0], pipes.ours[1], pipes.ours[2]))
 
 
 def child_env(
@@ -337,14 +326,12 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def _marked(env: Mapping[str, str] | None, cookie: str) -> dict[bytes, bytes]:
+def _marked(env: Mapping[str, str] | None, cookie: str) -> dict[str, str]:
     """The child's environment with its cookie behind those of the trees that we ourselves are in."""
     own = environ()
     outer = own.get(TREE_VARIABLE)
     mark = f"{outer}{COOKIE_SEPARATOR}{cookie}" if outer else cookie
-    marked = encoded(own if env is None else env)
-    marked[_TREE_NAME] = mark.encode("ascii", "surrogateescape")
-    return marked
+    return {**(own if env is None else env), TREE_VARIABLE: mark}
 
 
 def _keep_exit_statuses() -> None:
