@@ -8,6 +8,7 @@ Writes its port on a line, and serves until its standard input ends.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,10 @@ async def serve(kind: str) -> None:
     server = TryllServer(LocalGraphHost(pool))
     factories: dict[str, Any] = {"wire": lambda: Wire(server), "echo": Echo, "graphs": lambda: Connection(server)}
     listening = await loop.create_server(factories[kind], "127.0.0.1", 0, backlog=BACKLOG)
+    # As `trunkline tryll serve` does when it is up.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
     print(listening.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
     listening.close()

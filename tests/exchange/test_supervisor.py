@@ -79,8 +79,8 @@ async def running(*fakes: FakeService, pace: Pace = PACE) -> AsyncIterator[tuple
         assert await task is True
 
 
-async def test_the_services_are_a_chain_a_network_an_agent_and_a_server_of_models() -> None:
-    assert [service.name for service in services()] == ["chain", "network", "agent", "tryll"]
+async def test_the_services_are_a_chain_a_network_an_agent_a_server_of_models_and_a_page_to_talk() -> None:
+    assert [service.name for service in services()] == ["chain", "network", "agent", "tryll", "talk"]
 
 
 async def test_a_service_that_crashes_is_run_again_later_and_later_and_the_other_does_not_notice() -> None:

@@ -64,7 +64,7 @@ async def test_a_port_that_is_taken_is_left_to_its_owner() -> None:
         async with running(second):
             assert port_of(second) not in (0, port_of(first))
             # Whoever follows the advice reaches this one.
-            assert second.trial == f"trunkline tryll chat {second.where}"
+            assert second.trial == f"trunkline tryll chat {second.where} --graph npc"
 
 
 @pytest.mark.slow

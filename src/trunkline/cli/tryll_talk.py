@@ -179,12 +179,15 @@ async def _tell(
 ) -> int:
     """Say what is in a file, and wait for the answer."""
     feeding = asyncio.create_task(_feed(talk, recording, wanted), name="file")
+    showing = asyncio.create_task(_show(talk, screen, voice), name="screen")
     try:
-        outcome = await _show(talk, screen, voice)
-        await feeding
+        # The one that fails tells why; the other would wait for ever.
+        await asyncio.gather(feeding, showing)
     finally:
         feeding.cancel()
-        await asyncio.wait([feeding])
+        showing.cancel()
+        await asyncio.wait({feeding, showing})
+    outcome = showing.result()
     if outcome is None:
         screen.note("Nothing was understood.")
     return 0 if outcome == "success" else EXIT_FAILED

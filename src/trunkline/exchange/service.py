@@ -11,7 +11,8 @@ from trunkline.core.faults import ConfigError
 
 #: The packages of the extra `up` that nothing runs without.
 _NEEDED = (
-    "eth", "eth_abi", "eth_account", "jinja2", "json_repair", "numpy", "regex", "starlette", "uvicorn", "xllamacpp",
+    "eth", "eth_abi", "eth_account", "jinja2", "json_repair", "numpy", "regex", "starlette", "uvicorn", "websockets",
+    "xllamacpp",
 )  # fmt: skip
 
 
@@ -51,9 +52,10 @@ def services() -> tuple[Service, ...]:
         raise ConfigError(
             f"What it runs needs packages that are not installed: {', '.join(missing)}.", hint=install_hint("up")
         )
+    from trunkline.exchange.console.service import ConsoleService
     from trunkline.exchange.demo.services import AgentService, ChainService, NetworkService
     from trunkline.exchange.demo.world import World
     from trunkline.exchange.tryll_service import TryllService
 
-    world = World()
-    return (ChainService(world), NetworkService(world), AgentService(world), TryllService())
+    world, tryll = World(), TryllService()
+    return (ChainService(world), NetworkService(world), AgentService(world), tryll, ConsoleService(tryll))

@@ -30,7 +30,8 @@ class TryllService:
 
     @property
     def trial(self) -> str:
-        return "trunkline tryll chat" if self._port == PORT else f"trunkline tryll chat {self.where}"
+        address = "" if self._port == PORT else f" {self.where}"
+        return f"trunkline tryll chat{address} --graph npc"
 
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         from trunkline.agents.graph.agent_models import AgentModels, offered

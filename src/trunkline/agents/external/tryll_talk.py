@@ -46,6 +46,8 @@ CONNECT_SECONDS = 10.0
 LONGEST_MS = 600_000
 #: What is remembered of the sound that was sent: longer than any recognizer takes for its last words.
 REMEMBERED_SECONDS = 30
+#: Less than this behind a pause is no sound: places are told in milliseconds, and those are not whole samples.
+LEAST_REST_MS = 20
 _LOST, _TOO_LONG, _IDLE = 1002, 4105, 4104
 _SAMPLE_BYTES = 2
 
@@ -63,13 +65,15 @@ class Talk:
         """Sound and requests for the voice input, in the order in which they are meant."""
         self._open = False
         """Whether an utterance is under way, or the next one is about to be."""
+        self._hands_free = False
         self._last = False
         """Whether there will be no more sound."""
         self._segments: list[str] = []
         self._sent = bytearray()
         self._forgotten = 0
         """Bytes of the utterance that were sent before those."""
-        self._reply: Reply | None = None
+        self._replies: list[Reply] = []
+        """Those that are not over, in their order."""
         self._listening: asyncio.Task[None] | None = None
         self._answering: asyncio.Task[None] | None = None
 
@@ -154,9 +158,11 @@ class Talk:
         await self._start(hands_free=False)
 
     async def release(self) -> None:
-        """What was heard since `press` is all."""
+        """What was heard since `press` is all. Waits for the words, so that it can be pressed again."""
         async with self._order:
             await self._end()
+        if self._listening is not None and not self._hands_free:
+            await asyncio.wait([self._listening])
 
     async def deafen(self) -> None:
         """Listen no longer; what was heard of an utterance that is not over is forgotten."""
@@ -201,8 +207,8 @@ class Talk:
     def hush(self) -> None:
         """Let the agent fall silent."""
         self._out.push(Hushed())
-        if self._reply is not None:
-            self._reply.leave()
+        for reply in self._replies:
+            reply.leave()
 
     async def finish(self) -> None:
         """There is no more sound: wait for the rest of the words, and for the answer. Then the events end."""
@@ -220,6 +226,7 @@ class Talk:
     async def _start(self, *, hands_free: bool) -> None:
         if self._listening is not None and not self._listening.done():
             return
+        self._hands_free = hands_free
         await self._begin(None, hands_free=hands_free)
         self._listening = self._begun(self._listen(hands_free=hands_free), "listening")
 
@@ -284,8 +291,9 @@ class Talk:
 
     def _behind(self, consumed_ms: int) -> bytes:
         """The sound that was sent, and came too late to be heard."""
-        place = consumed_ms * self.manner.sample_rate // 1000 * self._frame
-        return bytes(self._sent[max(0, place - self._forgotten) :])
+        rate = self.manner.sample_rate
+        rest = bytes(self._sent[max(0, consumed_ms * rate // 1000 * self._frame - self._forgotten) :])
+        return rest if len(rest) >= LEAST_REST_MS * rate // 1000 * self._frame else b""
 
     @property
     def _frame(self) -> int:
@@ -312,8 +320,8 @@ class Talk:
     # Answers.
 
     def _answer(self, reply: Reply) -> None:
-        before, self._reply = self._answering, reply
-        self._answering = self._begun(self._answered(reply, before), "answering")
+        self._replies.append(reply)
+        self._answering = self._begun(self._answered(reply, self._answering), "answering")
 
     async def _answered(self, reply: Reply, before: asyncio.Task[None] | None) -> None:
         if before is not None and not before.done():
@@ -331,6 +339,8 @@ class Talk:
             self._out.push(Answered("error", error.message))
         else:
             self._out.push(Answered("cancelled" if reply.turn.cancelled else "success"))
+        finally:
+            self._replies.remove(reply)
 
     def _begun(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=f"talk: {name}")

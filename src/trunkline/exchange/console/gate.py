@@ -1,0 +1,96 @@
+"""Who may come in: browsers on this machine that show this very page, and nobody else's page in them.
+
+A page from elsewhere can make a browser open connections to loopback. It cannot change the `Origin` that the browser
+tells, nor, where a name of its own leads here, the `Host`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Names of this machine, as browsers write them.
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+_HEADERS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+    ("Permissions-Policy", "microphone=(self), camera=(), geolocation=()"),
+    ("Cache-Control", "no-cache"),
+)
+
+
+class Gate:
+    """Wraps an application: what comes from elsewhere gets 403, and pages get a policy."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        host = _only(scope, b"host")
+        is_socket = scope["type"] == "websocket"
+        origin = _only(scope, b"origin")
+        if not is_local(host) or (is_socket and origin != f"http://{host}"):
+            await (_refuse_socket if is_socket else _refuse)(receive, send)
+            return
+        if is_socket:
+            await self._app(scope, receive, send)
+            return
+        extra = [(name.lower().encode(), value.encode()) for name, value in _HEADERS]
+        extra.append((b"content-security-policy", policy(host).encode()))
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                names = {name for name, _ in extra}
+                kept = [pair for pair in message["headers"] if pair[0].lower() not in names]
+                message = {**message, "headers": [*kept, *extra]}
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+def is_local(host: str) -> bool:
+    """Whether a `Host` is a name of this machine, with or without a port."""
+    if host in LOOPBACK:
+        return True
+    name, _, port = host.rpartition(":")
+    return name in LOOPBACK and port.isascii() and port.isdecimal()
+
+
+def policy(host: str) -> str:
+    """What a browser may do on behalf of the page: everything comes from here, and nothing is inline.
+
+    Older browsers do not take `'self'` for a WebSocket, so that is named.
+    """
+    return "; ".join(
+        (
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "img-src 'self'",
+            f"connect-src 'self' ws://{host}",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    )
+
+
+def _only(scope: Any, wanted: bytes) -> str:
+    """The value of a header that is there once; "" otherwise."""
+    found = [value for name, value in scope["headers"] if name == wanted]
+    return found[0].decode("latin-1") if len(found) == 1 else ""
+
+
+async def _refuse(receive: Any, send: Any) -> None:
+    body = b"This page is for browsers on the machine that it runs on.\n"
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _refuse_socket(receive: Any, send: Any) -> None:
+    await receive()
+    # Before it is accepted, this is a 403.
+    await send({"type": "websocket.close", "code": 1008})

@@ -1,0 +1,161 @@
+"""`trunkline tryll talk`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import wave
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.fake_voice import FakeVoice, FakeVoices
+from tests.support.tryll_process import TryllProcess, tryll_process
+from tests.support.tryll_served import Served, served
+from tests.support.tryll_voice import silence, tone, words
+from trunkline.agents.graph.pool import ModelPool
+from trunkline.cli.tryll_talk import command
+
+MOCK = ("--model", "mock", "--stt", "mock", "--tts", "mock")
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Served]:
+    pool = ModelPool(str(tmp_path / "cache"))
+    async with served(tmp_path, pool, FakeVoices([FakeVoice("fake", 16_000)], pool)) as found:
+        yield found
+
+
+def wav(path: Path, pcm: bytes) -> str:
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes(pcm)
+    return str(path)
+
+
+async def talk(server: Served, *arguments: str) -> Result:
+    address = f"{server.host}:{server.port}"
+    return await asyncio.to_thread(CliRunner().invoke, command, [address, *arguments])
+
+
+async def test_what_a_file_says_is_written_down_and_answered_aloud(server: Served, tmp_path: Path) -> None:
+    source = wav(tmp_path / "in.wav", tone(300) + silence(600))
+    target = tmp_path / "out.wav"
+    result = await talk(
+        server, "--model", "mock", "--stt", "mock", "--tts", "fake", "--in", source, "--out", str(target)
+    )
+    assert (result.stdout, result.exit_code) == (f"You: {words(1, 3)}\nAgent: You said: {words(1, 3)}\n", 0)
+    with wave.open(str(target)) as file:
+        assert (file.getframerate(), file.getsampwidth(), file.getnchannels()) == (16000, 2, 1)
+        assert file.getnframes() > 0
+
+
+async def test_a_fast_file_is_one_utterance_and_its_events_are_json(server: Served, tmp_path: Path) -> None:
+    source = wav(tmp_path / "in.wav", tone(300) + silence(700) + tone(200) + silence(5000))
+    result = await talk(server, *MOCK, "--fast", "--json", "--in", source)
+    assert result.exit_code == 0, result.output
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {"type": "heard", "kind": "over", "text": words(1, 5)} in events
+    assert events[-1] == {"type": "answered", "outcome": "success", "message": ""}
+    assert "".join(each["text"] for each in events if each["type"] == "words") == f"You said: {words(1, 5)}"
+
+
+async def test_who_may_not_interrupt_is_heard_after_the_answer(server: Served, tmp_path: Path) -> None:
+    source = wav(tmp_path / "in.wav", tone(300) + silence(600) + tone(200) + silence(100))
+    arguments = ["--model", "mock-slow", "--stt", "mock", "--tts", "mock", "--no-barge-in", "--json", "--in", source]
+    result = await talk(server, *arguments)
+    assert result.exit_code == 0, result.output
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["outcome"] for each in events if each["type"] == "answered"] == ["success", "success"]
+    assert [each["text"] for each in events if each["type"] == "asked"] == [words(1, 3), words(1, 2)]
+
+
+async def test_silence_wrong_files_and_a_missing_server_are_told(server: Served, tmp_path: Path) -> None:
+    quiet = wav(tmp_path / "in.wav", silence(200))
+    result = await talk(server, *MOCK, "--fast", "--in", quiet)
+    assert (result.stderr, result.exit_code) == ("Nothing was understood.\n", 1)
+    result = await talk(server, "--in", quiet, "--out", quiet)
+    assert "are the same file" in result.stderr
+    assert (tmp_path / "in.wav").stat().st_size > 6000, "it was not touched"
+    result = await talk(server, "--in", str(tmp_path / "no.wav"))
+    assert "cannot be read" in result.stderr
+    assert (await talk(server, "--fast")).exit_code == 2
+    server.port = 1
+    assert "`trunkline tryll serve` starts one." in (await talk(server, "--in", quiet)).stderr
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[TryllProcess]:
+    with tryll_process() as found:
+        yield found
+
+
+def devices(tmp_path: Path) -> dict[str, str]:
+    """A microphone that says three words and then is silent, and speakers that write down."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (tmp_path / "said").write_bytes(tone(300) + silence(700))
+    for name, script in {
+        "arecord": f"cat {tmp_path}/said; exec sleep 60",
+        "aplay": f"exec cat >> {tmp_path}/played",
+    }.items():
+        (folder / name).write_text(f"#!/bin/sh\nPATH={os.defpath}\n{script}\n")
+        (folder / name).chmod(0o755)
+    return {**os.environ, "PATH": str(folder)}
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_microphone_is_heard_hands_free_until_ctrl_c(process: TryllProcess, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "tryll", "talk", f"127.0.0.1:{process.port}", *MOCK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=devices(tmp_path)) as child:
+        assert child.stdout is not None
+        try:
+            said = [child.stdout.readline() for _ in range(2)]
+            assert said == [b"You: w1 w2 w3\n", b"Agent: You said: w1 w2 w3\n"]
+            child.send_signal(signal.SIGINT)
+            assert child.wait(10) == 130
+        finally:
+            child.kill()
+        assert child.stderr is not None
+        assert b"Traceback" not in child.stderr.read()
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_the_space_bar_begins_and_ends_what_is_said_and_q_ends_all(process: TryllProcess, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "trunkline", "tryll", "talk", f"127.0.0.1:{process.port}", *MOCK, "--push-to-talk"]
+    environ = devices(tmp_path)
+    # It speaks for as long as it is listened to.
+    (tmp_path / "bin" / "arecord").write_text(
+        f"#!/bin/sh\nPATH={os.defpath}\nwhile cat {tmp_path}/loud; do sleep 0.05; done\n"
+    )
+    (tmp_path / "loud").write_bytes(tone(50))
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        try:
+            assert b"space bar" in child.stderr.readline()
+            os.write(ours, b" ")
+            # Some sound has to come: a second of it.
+            with pytest.raises(subprocess.TimeoutExpired):
+                child.wait(1.5)
+            os.write(ours, b" ")
+            assert child.stdout.readline().startswith(b"You: w1 w2")
+            assert child.stdout.readline().startswith(b"Agent: You said: w1 w2")
+            os.write(ours, b"q")
+            assert child.wait(10) == 0
+        finally:
+            child.kill()
+            os.close(ours)
+            os.close(theirs)

@@ -1,0 +1,41 @@
+"""The page as a service of `trunkline up`."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import httpx
+
+from trunkline.exchange.console.service import ConsoleService
+from trunkline.exchange.service import Service, services
+
+SERVER = SimpleNamespace(where="127.0.0.1:1")
+
+
+async def test_it_is_reachable_also_where_its_port_is_taken_and_ends_when_asked() -> None:
+    stop = asyncio.Event()
+    first = ConsoleService(SERVER, 0)
+    tasks = [await started(first, stop)]
+    second = ConsoleService(SERVER, int(first.where.rpartition(":")[2]))
+    tasks.append(await started(second, stop))
+    assert first.where != second.where
+    async with httpx.AsyncClient(trust_env=False) as client:
+        for service in (first, second):
+            assert (await client.get(service.where)).status_code == 200
+            assert service.where in service.trial
+    stop.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(*tasks)
+
+
+async def started(service: Service, stop: asyncio.Event) -> asyncio.Task[None]:
+    reachable = asyncio.Event()
+    task = asyncio.create_task(service.run(stop, reachable.set))
+    async with asyncio.timeout(10):
+        await reachable.wait()
+    return task
+
+
+def test_it_is_one_of_the_services() -> None:
+    assert [each.name for each in services()][-2:] == ["tryll", "talk"]
