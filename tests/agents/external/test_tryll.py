@@ -115,6 +115,8 @@ async def test_a_failed_turn_and_a_lost_server_are_told_and_the_conversation_liv
         m.TurnComplete(asked.request_id, asked.agent_id, m.TurnStatus.ERROR)
     ]
     assert [type(event) for event in await play(conversation)] == [Failed, TurnEnded]
+    # What the server says of it is in its diagnostics.
+    assert stub.asked(m.CreateAgentRequest)[0].enable_diagnostics
     stub.answers[m.SendMessageRequest] = lambda *_: [HANG_UP]
     failed, ended = await play(conversation)
     assert isinstance(failed, Failed)
@@ -138,6 +140,36 @@ async def test_a_resumed_conversation_is_given_back_to_the_server(stub: TryllStu
     forgetful = await opened(stub, journal=journal, resumed=True)
     assert any(isinstance(event, Notice) for event in await play(forgetful, "three"))
     await forgetful.close()
+
+
+async def test_the_journal_has_what_the_server_keeps_of_an_answer_that_was_stopped(stub: TryllStub) -> None:
+    stub.answers[m.SendMessageRequest] = held
+    kept = (m.HistoryEntry("user", "x"), m.HistoryEntry("assistant", "We"))
+    stub.answers[m.SaveHistoryRequest] = lambda _, asked: [
+        m.SaveHistoryResponse(asked.request_id, asked.agent_id, kept)
+    ]
+    journal = MemoryJournal()
+    conversation = await opened(stub, journal=journal)
+    turn = conversation.turn(UserMessage("x"))
+    async with asyncio.timeout(5):
+        await anext(turn)
+        await conversation.cancel()
+        assert [event async for event in turn][-1] == TurnEnded("cancelled")
+    await conversation.close()
+    assert list(journal.records) == [{"tryll_exchange": ["x", "We"]}]
+
+
+async def test_a_server_that_does_not_take_a_conversation_back_is_told_of(stub: TryllStub) -> None:
+    conversation = await opened(stub)
+    await play(conversation, "one")
+    stub.answers[m.RestoreHistoryRequest] = lambda _, asked: [m.ErrorResponse(asked.request_id, 3007, "Not that.")]
+    stub.answers[m.SendMessageRequest] = lambda *_: [HANG_UP]
+    await play(conversation, "two")
+    del stub.answers[m.SendMessageRequest]
+    events = await play(conversation, "three")
+    await conversation.close()
+    assert any(isinstance(event, Notice) and "Not that." in event.message for event in events)
+    assert text_of(events) == "three "
 
 
 async def test_history_goes_in_front_of_the_next_message_and_files_are_not_sent(stub: TryllStub) -> None:

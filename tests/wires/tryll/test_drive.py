@@ -126,7 +126,7 @@ async def test_leaving_a_stream_stops_the_turn_and_the_next_one_begins_after_it(
         assert await anext(reply) == "Well "
     del stub.answers[m.SendMessageRequest]
     assert (await agent.ask("next")).text == "next "
-    kinds = [type(message) for _, message in stub.log][-3:]
+    kinds = [type(message) for _, message in stub.log if not isinstance(message, m.SaveHistoryRequest)][-3:]
     assert kinds == [m.SendMessageRequest, m.CancelTurnRequest, m.SendMessageRequest]
 
 

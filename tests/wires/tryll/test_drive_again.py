@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -42,11 +43,10 @@ async def test_everything_is_made_again_in_order_with_what_was_said(stub: TryllS
     kinds = [type(message) for _, message in stub.log]
     assert kinds == [
         m.ConfigureSessionRequest, m.CreateStringStorageRequest, m.CreateEmbeddedStringStorageRequest,
-        m.CreateAgentRequest, m.RestoreHistoryRequest, m.SendMessageRequest,
+        m.CreateAgentRequest, m.RestoreHistoryRequest, m.ChangeAgentParamRequest, m.SendMessageRequest,
     ]  # fmt: skip
-    graph = stub.asked(m.CreateAgentRequest)[0].graph
-    assert graph is not None
-    assert graph.nodes[0].params == m.GenerateParams(system_prompt="Be brief.")
+    assert stub.asked(m.CreateAgentRequest)[0].graph == GRAPH
+    assert stub.asked(m.ChangeAgentParamRequest)[0].params == m.GenerateParams(system_prompt="Be brief.")
     assert stub.asked(m.RestoreHistoryRequest)[0].entries == (
         m.HistoryEntry("user", "one"), m.HistoryEntry("assistant", "one "),
     )  # fmt: skip
@@ -114,6 +114,78 @@ async def test_the_servers_refusal_of_our_version_is_final_too(stub: TryllStub) 
         with pytest.raises(TryllError, match=r"\[5004\] No\."):
             await tryll.connect()
     assert len(stub.asked(m.ConfigureSessionRequest)) == 1
+
+
+async def test_another_version_is_final_whatever_it_is_the_answer_to(stub: TryllStub) -> None:
+    async with Tryll(port=stub.port, reconnect=QUICK) as tryll:
+        stub.answers[m.ListModelsRequest] = lambda _, asked: [m.ErrorResponse(asked.request_id, 5004, "No."), LEAVE]
+        for _ in range(3):
+            with pytest.raises(TryllError, match=r"\[5004\] No\."):
+                await tryll.list_models()
+    assert stub.connections == 1
+
+
+async def test_a_storage_or_an_old_configuration_that_is_refused_by_now_stops_nobody_else(stub: TryllStub) -> None:
+    first = m.ConfigureSessionRequest(storage_data_folder="gone", token="old")
+    async with Tryll(port=stub.port, reconnect=QUICK, config=first) as tryll:
+        await tryll.create_storage("list", ["a"])
+        lost = await tryll.create_agent(GRAPH)
+        await tryll.configure(m.ConfigureSessionRequest(token="new"))
+        await tryll.create_storage("other", ["b"])
+        agent = await tryll.create_agent(GRAPH)
+
+        def configure(_: Any, asked: m.ConfigureSessionRequest) -> list[m.Message]:
+            if asked.storage_data_folder:
+                return [m.ErrorResponse(asked.request_id, 3010, "No such folder.")]
+            return [m.ConfigureSessionResponse(asked.request_id)]
+
+        stub.answers[m.ConfigureSessionRequest] = configure
+        stub.answers[m.CreateStringStorageRequest] = lambda _, asked: [m.ErrorResponse(asked.request_id, 7003, "No.")]
+        stub.hang_up()
+        await tryll.wait_lost()
+        stub.log.clear()
+        assert (await agent.ask("x")).text == "x "
+        with pytest.raises(TryllError, match="No such folder"):
+            await lost.ask("x")
+    assert [asked.token for asked in stub.asked(m.ConfigureSessionRequest)] == ["new", "new"]
+    assert [asked.name for asked in stub.asked(m.CreateStringStorageRequest)] == ["other"]
+
+
+async def test_what_nobody_needs_any_longer_is_not_made_again(stub: TryllStub) -> None:
+    async with Tryll(port=stub.port, reconnect=QUICK) as tryll:
+        agent = await tryll.create_agent(GRAPH)
+        for number in range(200):
+            await tryll.create_storage(f"list{number}", ["a"])
+            other = await tryll.create_agent(GRAPH)
+            await tryll.destroy_storage(f"list{number}")
+            await other.destroy()
+            await agent.change_some("answer", system_prompt=str(number))
+            await tryll.configure(m.ConfigureSessionRequest(token=str(number)))
+        assert len(tryll._ledger._steps) < 300
+        stub.hang_up()
+        await tryll.wait_lost()
+        stub.log.clear()
+        await tryll.list_models()
+    kinds = [type(message) for _, message in stub.log]
+    assert kinds == [
+        m.ConfigureSessionRequest, m.CreateAgentRequest, m.ConfigureSessionRequest, m.ChangeAgentParamRequest,
+        m.ConfigureSessionRequest, m.ListModelsRequest,
+    ]  # fmt: skip
+
+
+async def test_whoever_waits_for_a_connection_hears_that_the_client_is_closed(stub: TryllStub) -> None:
+    slow = Reconnect(attempts=9, first_seconds=60.0, longest_seconds=60.0)
+    tryll = await Tryll(port=stub.port, reconnect=slow).connect()
+    await stub.stop()
+    await tryll.wait_lost()
+    waiting = [asyncio.create_task(tryll.list_models()) for _ in range(2)]
+    await asyncio.sleep(0)
+    await tryll.close()
+    await tryll.close()
+    for each in waiting:
+        with pytest.raises(TryllError, match="closed"):
+            await asyncio.wait_for(each, 5)
+    await stub.start()
 
 
 async def test_the_reason_that_a_server_gives_before_it_hangs_up_is_told(stub: TryllStub) -> None:
@@ -214,7 +286,10 @@ def _telling(*events: tuple[str, dict[str, str]]) -> Any:
 async def test_a_listener_to_the_type_hears_an_event_or_else_the_general_one_but_never_both(stub: TryllStub) -> None:
     stub.answers[m.SendMessageRequest] = _telling(
         ("tool_call", {"tool_name": "open", "arguments_json": '{"door":"red"}'}),
-        ("intent_classified", {"intent": "greet", "record_id": "r", "record_index": "3", "distance": "0.25"}),
+        (
+            "intent_classified",
+            {"intent": "greet", "record_id": "r", "record_index": "3", "distance": "0.25", "top_prob": "0.75"},
+        ),
         ("mine", {"k": "v"}),
     )
     calls: list[ToolCall] = []
@@ -227,7 +302,8 @@ async def test_a_listener_to_the_type_hears_an_event_or_else_the_general_one_but
         turn = await agent.ask("hi")
         assert calls == [ToolCall("node", "open", {"door": "red"}, '{"door":"red"}')]
         assert [event.event_type for event in others] == ["intent_classified", "mine"]
-        assert turn.events[1] == IntentClassified("node", "greet", "r", 3, 0.25)
+        assert turn.events[1] == IntentClassified("node", "greet", "r", 3, 0.25, 0.75, None)
+        assert "status=SUCCESS" in repr(turn)
         agent.on_intent_classified(intents.append)
         agent.on_tool_call(None)
         await agent.ask("hi")
@@ -240,7 +316,8 @@ async def test_a_listener_to_the_type_hears_an_event_or_else_the_general_one_but
     assert others[-1].event_type == "mine"
 
 
-async def test_badly_formed_events_and_listeners_that_fail_harm_nobody(stub: TryllStub) -> None:
+@pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError()])
+async def test_badly_formed_events_and_listeners_that_fail_harm_nobody(stub: TryllStub, error: BaseException) -> None:
     stub.answers[m.SendMessageRequest] = _telling(
         ("tool_call", {"tool_name": "open", "arguments_json": "[1"}),
         ("tool_call", {}),
@@ -250,7 +327,7 @@ async def test_badly_formed_events_and_listeners_that_fail_harm_nobody(stub: Try
 
     def fail(event: Any) -> None:
         calls.append(event)
-        raise ValueError("no")
+        raise error
 
     async with Tryll(port=stub.port) as tryll:
         agent = await tryll.create_agent(GRAPH)

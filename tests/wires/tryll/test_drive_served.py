@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import require
 from tests.support.tryll_served import Served, echo, served
 from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.drive import Reconnect, Tryll
 from trunkline.wires.tryll.errors import TryllError
 
@@ -79,6 +80,72 @@ async def test_a_conversation_goes_on_after_the_connection_was_lost(tmp_path: Pa
         assert [entry.text for entry in await agent.history()] == ["may I?", "No.", "and now?", "No."]
 
 
+async def test_an_agent_is_made_again_with_the_storages_and_the_engine_that_it_was_made_with(tmp_path: Path) -> None:
+    def saying(storage: str) -> m.GraphDescription:
+        node = m.NodeDescription("say", m.CannedResponseParams(string_storage=storage))
+        return m.GraphDescription((node,), "say")
+
+    async with served(tmp_path) as server, Tryll(port=server.port, reconnect=QUICK) as tryll:
+        await tryll.create_storage("lines", ["first"])
+        one = await tryll.create_agent(saying("lines"))
+        await tryll.destroy_storage("lines")
+        await tryll.create_storage("lines", ["second"])
+        two = await tryll.create_agent(saying("lines"))
+        await tryll.create_storage("others", ["changed"])
+        await two.change_some("say", string_storage="others")
+        await tryll.destroy_storage("others")
+        mock = await tryll.create_agent(echo(), default_model="mock")
+        await tryll.configure(m.ConfigureSessionRequest(inference_engine=m.InferenceEngine.LLAMA_CPP))
+        for _ in range(2):
+            assert [(await agent.ask("x")).text for agent in (one, two, mock)] == ["first", "changed", "You said: x"]
+            with pytest.raises(TryllError, match="3003"):
+                await tryll.create_agent(echo(), default_model="mock")
+            await _drop(server, tryll)
+        with pytest.raises(TryllError, match="7001"):
+            await tryll.destroy_storage("others")
+        assert (await tryll.health()).agents == 3
+
+
+async def test_changes_that_fit_into_no_frame_together_are_made_again(tmp_path: Path) -> None:
+    nodes = tuple(
+        m.NodeDescription(name, m.GenerateParams(default_exit=after)) for name, after in (("a", "b"), ("b", ""))
+    )
+    async with served(tmp_path) as server, Tryll(port=server.port, reconnect=QUICK) as tryll:
+        agent = await tryll.create_agent(m.GraphDescription(nodes, "a"), default_model="mock", diagnostics=True)
+        for name in ("a", "b"):
+            await agent.change_some(name, system_prompt=name * 600_000)
+        await _drop(server, tryll)
+        assert (await agent.ask("x")).text == "You said: x"
+
+
+async def test_an_agent_that_cannot_be_made_again_fails_alone(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, Tryll(port=server.port, reconnect=QUICK) as tryll:
+        lines = tmp_path / "root" / "lines.txt"
+        lines.write_text("From a file.\n")
+        node = m.NodeDescription("say", m.CannedResponseParams(string_storage="lines.txt"))
+        agent = await tryll.create_agent(m.GraphDescription((node,), "say"))
+        other = await tryll.create_agent(echo(), default_model="mock")
+        voice = await tryll.voice_input("any")
+        lines.rename(tmp_path / "elsewhere")
+        await _drop(server, tryll)
+        for _ in range(2):
+            with pytest.raises(TryllError, match="3010"):
+                await agent.ask("x")
+        with pytest.raises(TryllError, match="3010"):
+            await voice.begin(agent=agent)
+        await voice.begin(agent=other)
+        assert (await other.ask("x")).text == "You said: x"
+        # The next connection may have it again.
+        (tmp_path / "elsewhere").rename(lines)
+        await _drop(server, tryll)
+        assert (await agent.ask("x")).text == "From a file."
+        lines.unlink()
+        await _drop(server, tryll)
+        await tryll.list_models()
+        await agent.destroy()
+        assert (await tryll.health()).agents == 1
+
+
 async def _drop(server: Served, tryll: Tryll) -> None:
     for connection in list(server.server.connections):
         connection.transport.abort()
@@ -87,6 +154,9 @@ async def _drop(server: Served, tryll: Tryll) -> None:
 
 async def test_a_token_is_asked_for(tmp_path: Path) -> None:
     async with served(tmp_path, token="secret") as server:
+        # That it is alive is all that is told without it.
+        async with server.peer(configured=False) as stranger:
+            assert await stranger.ask(m.HealthRequest(7), m.HealthResponse) == m.HealthResponse(7, "ready")
         with pytest.raises(TryllError) as refused:
             await Tryll(port=server.port).connect()
         assert refused.value.code == 2003
@@ -94,7 +164,9 @@ async def test_a_token_is_asked_for(tmp_path: Path) -> None:
             assert (await tryll.create_agent(echo(), default_model="mock")).id
 
 
-async def test_over_tls_only_a_server_that_is_vouched_for_is_talked_to(tmp_path: Path) -> None:
+async def test_over_tls_only_a_server_that_is_vouched_for_is_talked_to(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     openssl = shutil.which("openssl")
     require("openssl", openssl is not None, "install `openssl`")
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
@@ -112,3 +184,11 @@ async def test_over_tls_only_a_server_that_is_vouched_for_is_talked_to(tmp_path:
         with pytest.raises(TryllError) as refused:
             await Tryll(port=port, ssl=ssl.create_default_context()).connect()
         assert refused.value.code == 1001
+        # Nothing goes wrong at the end of a session that the server ends, whenever the client closes.
+        trusting = ssl.create_default_context(cafile=certificate)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+        writer.write(frame(encode(m.ConfigureSessionRequest(1, protocol_version=1))))
+        await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert "eof_received" not in caplog.text

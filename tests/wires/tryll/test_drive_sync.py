@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.support.tryll_stub import TryllStub, held
+from tests.support.loop import until
+from tests.support.tryll_stub import SILENCE, TryllStub, held
 from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.drive import Reconnect
 from trunkline.wires.tryll.drive_sync import SyncTryll
 from trunkline.wires.tryll.errors import TryllError
 
@@ -87,6 +90,48 @@ async def test_a_listener_that_calls_the_client_is_told_that_it_cannot(stub: Try
 
     await asyncio.to_thread(session)
     assert "listener" in told[0]
+
+
+async def test_a_listener_that_ends_its_thread_does_not_end_the_clients(stub: TryllStub) -> None:
+    def turn(_: Any, asked: m.SendMessageRequest) -> list[m.Message]:
+        return [m.NodeEvent(asked.agent_id, "n", "e"), m.TurnComplete(asked.request_id, asked.agent_id)]
+
+    stub.answers[m.SendMessageRequest] = turn
+
+    def session() -> None:
+        with SyncTryll(port=stub.port) as tryll:
+            agent = tryll.create_agent(GRAPH)
+            agent.on_node_event(lambda _: sys.exit(3))
+            agent.ask("x")
+            assert tryll.health().status == "ready"
+
+    await asyncio.to_thread(session)
+
+
+async def test_whoever_waits_hears_that_another_thread_has_closed_the_client(stub: TryllStub) -> None:
+    slow = Reconnect(attempts=9, first_seconds=60.0, longest_seconds=60.0)
+    tryll = await asyncio.to_thread(SyncTryll, port=stub.port, reconnect=slow)
+    await stub.stop()
+    await until(lambda: not tryll.session_id)
+    waiting = asyncio.create_task(asyncio.to_thread(tryll.health))
+    await until(lambda: tryll._tryll._connecting.locked())
+    await asyncio.wait_for(asyncio.to_thread(tryll.close), 5)
+    with pytest.raises(TryllError, match="1002"):
+        await asyncio.wait_for(waiting, 5)
+    await stub.start()
+
+
+async def test_nobody_waits_for_a_thread_that_has_died(stub: TryllStub) -> None:
+    stub.answers[m.ListModelsRequest] = lambda *_: SILENCE
+    tryll = await asyncio.to_thread(SyncTryll, port=stub.port)
+    waiting = asyncio.create_task(asyncio.to_thread(tryll.list_models))
+    await stub.until_asked(m.ListModelsRequest)
+    tryll._thread.call(sys.exit)
+    with pytest.raises(TryllError, match="1002"):
+        await asyncio.wait_for(waiting, 5)
+    with pytest.raises(RuntimeError, match="closed"):
+        await asyncio.to_thread(tryll.health)
+    await asyncio.to_thread(tryll.close)
 
 
 async def test_a_failed_connection_leaves_no_thread(stub: TryllStub) -> None:

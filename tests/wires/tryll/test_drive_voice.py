@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.tryll_served import Served, echo, served
+from tests.support.tryll_stub import TryllStub
 from tests.support.tryll_voice import silence, tone, words
+from trunkline.agents.graph.hearing.mock import MockUtterance
+from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import RemoteVoice, Tryll
 from trunkline.wires.tryll.drive_sync import SyncTryll
 from trunkline.wires.tryll.errors import TryllError
@@ -98,6 +103,118 @@ async def test_speech_interrupts_an_answer_unless_it_is_not_to(tryll: Tryll) -> 
         assert (await reply.result()).cancelled
     assert voice.reply is not None
     assert (await voice.reply.result()).text == "You said: w1"
+
+
+async def test_a_message_waits_for_the_end_of_a_turn_that_the_server_has_begun(tryll: Tryll) -> None:
+    agent = await tryll.create_agent(echo(), default_model="mock-slow")
+    voice = await tryll.voice_input("any")
+    await voice.begin(agent=agent)
+    await voice.send(tone(500))
+    await voice.end()
+    assert voice.reply is not None
+    assert (await agent.ask("hello")).text == "You said: hello"
+    assert voice.reply.turn.text == "You said: w1 w2 w3 w4 w5"
+    await voice.begin(agent=agent)
+    await voice.send(tone(20_000))
+    await voice.end()
+    assert voice.reply is not None
+    assert await refused(lambda: agent.ask("hello", timeout=0.05)) == 3004
+    await agent.cancel()
+    assert (await voice.reply.result()).cancelled
+    assert (await agent.ask("hello")).text == "You said: hello"
+
+
+async def test_each_turn_that_the_server_begins_has_its_own_frames_and_its_own_refusal() -> None:
+    ids = count(1)
+    async with TryllStub() as stub, Tryll(port=stub.port) as tryll:
+        stub.answers[m.CreateVoiceInputRequest] = lambda _, asked: [
+            m.CreateVoiceInputResponse(asked.request_id, next(ids))
+        ]
+        agent = await tryll.create_agent(echo())
+        voices = [await tryll.voice_input("any") for _ in range(3)]
+        for voice in voices:
+            await voice.begin(agent=agent)
+        stub.peers[0].say([WireTranscriptUpdate(voice.id, Kind.UTTERANCE_FINAL, "x") for voice in voices])
+        stub.peers[0].say([m.ErrorResponse(0, 2001, "No.", agent.id)])
+        for text in "12":
+            stub.peers[0].say([m.AnswerText(0, agent.id, text, True), m.TurnComplete(0, agent.id)])
+        assert (await agent.ask("y")).text == "y "
+        first, second, third = [voice.reply for voice in voices]
+        assert first is not None
+        assert second is not None
+        assert third is not None
+        assert (first.turn.text, second.turn.text) == ("1", "2")
+        assert await refused(third.result) == 2001
+
+
+async def test_an_answer_that_is_interrupted_ends_and_the_next_one_has_its_own(tryll: Tryll) -> None:
+    agent = await tryll.create_agent(echo(), default_model="mock-slow")
+    voice = await tryll.voice_input("any", vad_min_silence_ms=100)
+    replies = []
+    for length in (4000, 200):
+        await voice.begin(agent=agent, hands_free=True)
+        await voice.send(tone(length) + silence(200))
+        await voice.transcript()
+        assert voice.reply is not None
+        replies.append(voice.reply)
+    first, second = [await asyncio.wait_for(reply.result(), 5) for reply in replies]
+    assert first.cancelled
+    assert second.text == "You said: w1 w2"
+
+
+async def test_last_words_are_those_of_the_utterance_before(tryll: Tryll) -> None:
+    voice = await tryll.voice_input("any")
+    await voice.begin()
+    await voice.send(tone(300))
+    before, link = voice._utterance, voice._home
+    assert link is not None
+    ending = asyncio.create_task(voice.end())
+    await until(lambda: link._pending)
+    ending.cancel()
+    # They are on their way, and so is this.
+    await voice.begin()
+    assert before.transcript == "w1 w2 w3"
+    await voice.send(tone(700))
+    assert await voice.end() == words(1, 7)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "late"])
+async def test_whoever_gives_up_on_beginning_can_begin_again(tryll: Tryll, how: str) -> None:
+    voice = await tryll.voice_input("any")
+    if how == "late":
+        assert await refused(lambda: voice.begin(timeout=0)) == 1003
+    else:
+        link = voice._home
+        assert link is not None
+        beginning = asyncio.create_task(voice.begin())
+        await until(lambda: link._pending)
+        beginning.cancel()
+        await asyncio.wait([beginning])
+    await voice.begin()
+    # Not so while another one is heard.
+    assert await refused(lambda: voice.begin(timeout=0)) == 1003
+    await voice.send(tone(100))
+    assert await voice.end() == "w1"
+
+
+async def test_an_utterance_that_fails_on_the_server_ends(tryll: Tryll, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    voice = await tryll.voice_input("any")
+    for name in ("_hear", "_hear_out"):
+        await voice.begin(hands_free=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(MockUtterance, name, breaks)
+            await voice.send(tone(300))
+            if name == "_hear":
+                assert await voice.transcript(timeout=5) == ""
+            else:
+                assert await refused(voice.end) == 4100
+        assert await voice.transcript(timeout=5) == await voice.end() == ""
+    await voice.begin()
+    await voice.send(tone(100))
+    assert await voice.end() == "w1"
 
 
 async def test_an_answer_that_nobody_reads_on_is_stopped(tryll: Tryll) -> None:

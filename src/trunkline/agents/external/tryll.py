@@ -20,7 +20,7 @@ from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, Ope
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
 from trunkline.core.usage import Usage
-from trunkline.wires.tryll.drive import Anew, IntentClassified, RemoteAgent, Sound, ToolCall, Tryll, Turn
+from trunkline.wires.tryll.drive import Anew, IntentClassified, RemoteAgent, Reply, Sound, ToolCall, Tryll, Turn
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
@@ -39,6 +39,8 @@ from trunkline.wires.tryll.messages import (
 DEFAULT_PORT = 9100
 #: How long a server may take to begin a session: it does so at once, or it is not well.
 CONNECT_SECONDS = 10.0
+#: How long it may take after a stop to hear what the server keeps of an answer: a stop is waited for a little longer.
+KEPT_SECONDS = 0.4
 
 #: Models of this name need no file, and run on the engine of the same name.
 _MOCK = "mock"
@@ -208,11 +210,24 @@ class TryllConversation:
                     else:
                         await tell.say(_extension(event))
             finally:
-                if reply.text and not self._closed:
-                    self._request.journal.append({_JOURNAL_KEY: [text, reply.text]})
+                reply.leave()
+                await self._record(agent, reply)
             turn = reply.turn
         tell.usage = Usage(turn.tokens_prompt or None, turn.tokens_generated, turn.tokens_cached or None)
         return turn
+
+    async def _record(self, agent: RemoteAgent, reply: Reply) -> None:
+        """Write down what was said, as the server has it: of an answer that was stopped, no more than was heard."""
+        kept = reply.said
+        try:
+            kept = await agent.answer_kept(reply, timeout=KEPT_SECONDS)
+        finally:
+            if kept and not self._closed:
+                self._request.journal.append({_JOURNAL_KEY: [reply.message, kept]})
+
+    def _forgotten(self, error: TryllError) -> None:
+        if self._telling is not None:
+            self._telling.say_now(Notice(f"The server did not take back what was said before: {error.message}"))
 
     async def _made(self, tell: Telling) -> RemoteAgent:
         def show(progress: DownloadProgress) -> None:
@@ -220,7 +235,9 @@ class TryllConversation:
 
         model = await self._chosen(show)
         graph = self._graph or plain(self._request.instructions)
-        agent = await self._tryll.create_agent(graph, default_model=model, progress=show)
+        # Diagnostics have the sentence that says why a turn failed.
+        agent = await self._tryll.create_agent(graph, default_model=model, diagnostics=True, progress=show)
+        agent.on_forgotten(self._forgotten)
         if self._restored and "history" in self._tryll.extensions:
             try:
                 await agent.restore(self._restored)

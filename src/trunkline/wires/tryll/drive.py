@@ -10,9 +10,9 @@
 - What the server refuses raises `TryllError` with its number and its text. A turn that fails raises `TurnFailed`.
 - Every wait has a limit. All of them are limits of silence: as long as the server shows progress, it is waited for.
 - When the connection is lost, whatever waits raises 1002 and is not sent again: it may have been done. What is asked
-  next connects anew, and makes the session's configuration, storages and agents again, with their conversations if the
-  server takes them. After another version of the protocol (5004) or a frame that no peer may announce (5003) that is
-  the end: every call raises the same error.
+  next connects anew, and makes the session again, with its conversations if the server takes them: see `drive_again`.
+  After another version of the protocol (5004) or a frame that no peer may announce (5003) that is the end: every call
+  raises the same error.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from itertools import count
 from ssl import SSLContext
 from typing import Any, Self, TypeVar
 
-from trunkline.base.values import Value
-from trunkline.wires.tryll.drive_agent import REQUEST_SECONDS, TURN_SECONDS, RemoteAgent
+from trunkline.wires.tryll.drive_again import MODEL_SECONDS, PASSING, REQUEST_SECONDS, Ledger, Reconnect, versioned
+from trunkline.wires.tryll.drive_agent import TURN_SECONDS, RemoteAgent
 from trunkline.wires.tryll.drive_connection import Connection, Progress
 from trunkline.wires.tryll.drive_events import IntentClassified, ToolCall
 from trunkline.wires.tryll.drive_turn import Anew, Reply, Sound, Turn, TurnFailed
 from trunkline.wires.tryll.drive_voice import RemoteVoice
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
-    PROTOCOL_VERSION,
     Ack,
     ConfigureSessionRequest,
     ConfigureSessionResponse,
@@ -56,6 +55,7 @@ from trunkline.wires.tryll.messages import (
     LoadModelResponse,
     ModelInfo,
     ModelStatus,
+    NodeParams,
     StringStorageKind,
     UnloadModelRequest,
 )
@@ -66,26 +66,13 @@ __all__ = [
 ]  # fmt: skip
 
 CONNECT_SECONDS = 30.0
-#: How long a server may be silent while it fetches, loads or embeds: not all of them show progress.
-MODEL_SECONDS = 300.0
 #: How often it is looked whether a download that somebody else began is done.
 LOOK_SECONDS = 1.0
 
 #: After these no new connection is tried: the next one would be no better.
 _FINAL = (5003, 5004)
-#: After these it is, also while one is being made: the server may be starting anew.
-_PASSING = (1001, 1002, 1003, 2001)
 
 R = TypeVar("R", bound=FromServer)
-
-
-class Reconnect(Value):
-    """How hard a lost connection is tried to be made again."""
-
-    attempts: int = 6
-    first_seconds: float = 0.1
-    """The pause before the second attempt; each later one is twice as long."""
-    longest_seconds: float = 5.0
 
 
 class Tryll:
@@ -109,15 +96,15 @@ class Tryll:
             timeout: how long the server may take to begin a session.
         """
         self.host, self.port = host, port
-        self._config = _versioned(config or ConfigureSessionRequest())
+        self._ledger = Ledger(versioned(config or ConfigureSessionRequest()))
         self._reconnect = reconnect
         self._timeout = timeout
         self._ssl = ssl
         self._numbers = count(1)
         self._link: Connection | None = None
         self._connecting = asyncio.Lock()
-        self._storages: dict[tuple[type[FromServer], str], FromClient] = {}
-        self._agents: dict[RemoteAgent | RemoteVoice, None] = {}
+        self._opening: asyncio.Timeout | None = None
+        """Lets whoever closes the client end what makes a connection."""
         self._final: TryllError | None = None
 
     # The session.
@@ -132,8 +119,11 @@ class Tryll:
         return self
 
     async def close(self) -> None:
-        """End the session: the server lets go of all that it had. Idempotent."""
+        """End the session: the server lets go of all that it had. All who wait hear 1002. Idempotent."""
         self._final = TryllError(1002, "This client is closed.")
+        if self._opening is not None:
+            self._opening.reschedule(asyncio.get_running_loop().time())
+            self._opening = None
         if self._link is not None:
             await self._link.close()
 
@@ -160,9 +150,9 @@ class Tryll:
 
     async def configure(self, config: ConfigureSessionRequest, *, timeout: float = REQUEST_SECONDS) -> None:
         """Configure anew: holds for agents and storages that are made from now on."""
-        config = _versioned(config)
+        config = versioned(config)
         await self._one(config, ConfigureSessionResponse, timeout)
-        self._config = config
+        self._ledger.configured(config)
 
     async def health(self, *, timeout: float = REQUEST_SECONDS) -> HealthResponse:
         """How the server is.
@@ -193,14 +183,14 @@ class Tryll:
         """
         link = await self.live()
         agent = RemoteAgent(self, CreateAgentRequest(0, graph, default_model, diagnostics, max_steps))
-        await agent.create(link, timeout if timeout is not None else self._making_seconds, progress)
-        self._agents[agent] = None
+        await agent.create(link, timeout if timeout is not None else self._ledger.making_seconds, progress)
+        self._ledger.created(agent)
         return agent
 
     async def voice_input(self, model: str = "", **options: Any) -> RemoteVoice:
         """Make a voice input. The options are those of `RemoteVoice.made`, which also tells what it raises."""
         voice = await RemoteVoice.made(self, model, **options)
-        self._agents[voice] = None
+        self._ledger.created(voice)
         return voice
 
     # Storages.
@@ -226,12 +216,13 @@ class Tryll:
             kind = StringStorageKind.MAP if keys else StringStorageKind.LIST
         request = CreateStringStorageRequest(0, name, tuple(strings), file_path, kind, tuple(keys))
         await self._one(request, CreateStringStorageResponse, timeout)
-        self._storages[CreateStringStorageResponse, name] = request
+        self._ledger.stored(CreateStringStorageResponse, name, request)
 
     async def destroy_storage(self, name: str, *, timeout: float = REQUEST_SECONDS) -> None:
         """Forget some strings."""
-        await self._one(DestroyStringStorageRequest(name=name), Ack, timeout)
-        self._storages.pop((CreateStringStorageResponse, name), None)
+        request = DestroyStringStorageRequest(name=name)
+        await self._one(request, Ack, timeout)
+        self._ledger.dropped(CreateStringStorageResponse, name, request)
 
     async def create_embedded_storage(
         self,
@@ -240,23 +231,30 @@ class Tryll:
         *,
         embedding_model: str = "",
         config_path: str = "",
+        records_json: str = "",
         progress: Progress | None = None,
         timeout: float = MODEL_SECONDS,
     ) -> CreateEmbeddedStringStorageResponse:
-        """Name some strings that are found by their meaning: given here, or by a file on the server.
+        """Name some strings that are found by their meaning: given here, alone or as records with fields, or by a file
+        on the server. `records_json` is a JSON object with `records` and `fields`, written as in such files.
 
         Raises:
-            TryllError: 8xxx, 6xxx, or 3009 and 3010 for a file.
+            TryllError: 8xxx, 6xxx, or 3009 and 3010 for a file; 5002, the server takes no records.
         """
-        request = CreateEmbeddedStringStorageRequest(0, name, config_path, tuple(strings), embedding_model)
+        if records_json and "records" not in (await self.live()).extensions:
+            raise TryllError(5002, "This server takes no records with fields.")
+        request = CreateEmbeddedStringStorageRequest(
+            0, name, config_path, tuple(strings), embedding_model, records_json
+        )
         made = await self._one(request, CreateEmbeddedStringStorageResponse, timeout, progress)
-        self._storages[CreateEmbeddedStringStorageResponse, name] = request
+        self._ledger.stored(CreateEmbeddedStringStorageResponse, name, request)
         return made
 
     async def destroy_embedded_storage(self, name: str, *, timeout: float = REQUEST_SECONDS) -> None:
         """Forget them."""
-        await self._one(DestroyEmbeddedStringStorageRequest(name=name), Ack, timeout)
-        self._storages.pop((CreateEmbeddedStringStorageResponse, name), None)
+        request = DestroyEmbeddedStringStorageRequest(name=name)
+        await self._one(request, Ack, timeout)
+        self._ledger.dropped(CreateEmbeddedStringStorageResponse, name, request)
 
     # Models.
 
@@ -321,7 +319,7 @@ class Tryll:
         """The connection; a new one, where everything is there again, if it was lost.
 
         Raises:
-            TryllError: as `connect`, or as whatever cannot be made again.
+            TryllError: as `connect`.
         """
         if self._link is not None and self._link.lost is None:
             return self._link
@@ -329,60 +327,66 @@ class Tryll:
             if self._link is not None and self._link.lost is None:
                 return self._link
             lost = self._link.lost if self._link is not None else None
-            if self._final is None and lost is not None and lost.code in _FINAL:
-                self._final = lost
+            self._lost(lost)
             self._check()
             if lost is not None and self._reconnect is None:
                 raise lost
-            link = self._link = await self._opened(again=lost is not None)
             try:
-                self._check()
-            except TryllError:
+                async with asyncio.timeout(None) as self._opening:
+                    link = await self._opened(again=lost is not None)
+            except TimeoutError:
                 # The client was closed meanwhile.
-                await link.close()
+                self._check()
                 raise
+            finally:
+                self._opening = None
+            self._link = link
             return link
+
+    def changed(self, agent: RemoteAgent, node: str, params: NodeParams) -> None:
+        """A node of an agent has other parameters."""
+        self._ledger.changed(agent, node, params)
 
     def release(self, made: RemoteAgent | RemoteVoice) -> None:
         """An agent or a voice input is not to be made again."""
-        self._agents.pop(made, None)
+        self._ledger.released(made)
 
     def _check(self) -> None:
         if self._final is not None:
             raise TryllError(self._final.code, self._final.message)
 
     async def _opened(self, *, again: bool) -> Connection:
-        policy = self._reconnect if again else None
-        attempts, pause = (policy.attempts, policy.first_seconds) if policy is not None else (1, 0.0)
-        for attempt in range(1, attempts + 1):
+        pauses = self._reconnect.pauses() if again and self._reconnect is not None else iter(())
+        while True:
             try:
                 return await self._open()
             except TryllError as error:
-                if error.code in _FINAL:
-                    self._final = error
-                if error.code not in _PASSING or attempt == attempts:
+                pause = next(pauses, None)
+                if self._final is not None or error.code not in PASSING or pause is None:
                     raise
             await asyncio.sleep(pause)
-            pause = min(2 * pause, policy.longest_seconds if policy is not None else 0.0)
-        raise TryllError(1001)
 
     async def _open(self) -> Connection:
         """A connection, configured, with the session's storages and agents."""
-        link = await Connection.open(self.host, self.port, numbers=self._numbers, timeout=self._timeout, ssl=self._ssl)
         try:
-            await link.request(self._config, ConfigureSessionResponse, REQUEST_SECONDS)
-            for (expected, _), request in list(self._storages.items()):
-                await link.request(request, expected, MODEL_SECONDS)
-            for agent in list(self._agents):
-                await agent.create(link, self._making_seconds)
+            link = await Connection.open(
+                self.host, self.port, numbers=self._numbers, timeout=self._timeout, ssl=self._ssl
+            )
+        except TryllError as error:
+            self._lost(error)
+            raise
+        try:
+            await self._ledger.replay(link)
         except BaseException:
+            self._lost(link.lost)
             await link.close()
             raise
         return link
 
-    @property
-    def _making_seconds(self) -> float:
-        return MODEL_SECONDS if self._config.allow_auto_model_downloading else REQUEST_SECONDS
+    def _lost(self, error: TryllError | None) -> None:
+        """A connection is lost. What we could not send ourselves, which is 5003 too, ends none."""
+        if self._final is None and error is not None and error.code in _FINAL:
+            self._final = error
 
     async def _one(self, message: FromClient, expected: type[R], timeout: float, progress: Progress | None = None) -> R:
         return (await (await self.live()).request(message, expected, timeout, progress))[-1]
@@ -392,7 +396,3 @@ class Tryll:
             if model.name == name:
                 return model
         raise TryllError(6002, f"The server has no model `{name}`.")
-
-
-def _versioned(config: ConfigureSessionRequest) -> ConfigureSessionRequest:
-    return config.replace(protocol_version=PROTOCOL_VERSION)

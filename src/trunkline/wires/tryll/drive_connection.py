@@ -4,8 +4,8 @@ Answers find their request by its id, the frames of a turn their reply by the ag
 normal: of kinds that a newer server knows, late, or about a turn that the server began by itself.
 
 What ends a connection, and what everyone who waits then hears: its loss (1002), a frame that is no message (5001), one
-announced larger than any may be (5003), another version of the protocol (5004). If the server gave a reason before it
-closed, that is what they hear.
+announced larger than any may be (5003), another version of the protocol (5004), whatever the server says that about.
+If the server gave a reason before it closed, that is what they hear.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from trunkline.wires.tryll.codec import (
     encode,
     frame,
 )
-from trunkline.wires.tryll.drive_events import Voice
+from trunkline.wires.tryll.drive_events import Voice, call
 from trunkline.wires.tryll.drive_turn import Reply, TurnFrame
+from trunkline.wires.tryll.drive_turns import Turns
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     PROTOCOL_VERSION,
@@ -45,8 +46,6 @@ from trunkline.wires.tryll.messages import (
     NodeEvent,
     SendMessageRequest,
     SessionReady,
-    TtsAudioFormatFrame,
-    TtsAudioFrame,
     WireTranscriptUpdate,
 )
 
@@ -56,6 +55,10 @@ logger = logging.getLogger(__name__)
 MAX_PARTS = 64
 #: How long the end of a connection is waited for before it is cut.
 CLOSE_SECONDS = 1.0
+#: The most that is read at once: a long answer, and little to keep for each connection.
+READ_BYTES = 64 * 1024
+
+_OTHER_VERSION = 5004
 
 Progress = Callable[[DownloadProgress], object]
 R = TypeVar("R", bound=FromServer)
@@ -64,9 +67,10 @@ R = TypeVar("R", bound=FromServer)
 class _Pending:
     """A request that waits for its answer."""
 
-    def __init__(self, expected: type[FromServer], progress: Progress | None) -> None:
+    def __init__(self, expected: type[FromServer], progress: Progress | None, then: Callable[[], None] | None) -> None:
         self.expected = expected
         self.progress = progress
+        self.then = then
         self.parts: list[FromServer] = []
         self.answered: asyncio.Future[list[FromServer]] = asyncio.get_running_loop().create_future()
         self.limit: asyncio.Timeout | None = None
@@ -81,13 +85,10 @@ class _Pending:
         if self.limit is not None and not self.answered.done():
             self.limit.reschedule(asyncio.get_running_loop().time() + self.seconds)
         if self.progress is not None:
-            try:
-                self.progress(message)
-            except Exception:
-                logger.exception("a listener to progress failed")
+            call(self.progress, message, "progress")
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection whose `SessionReady` has come. Made by `open`."""
 
     def __init__(self, numbers: count[int]) -> None:
@@ -98,8 +99,7 @@ class Connection(asyncio.Protocol):
         """Who hears what the nodes of an agent tell, in a turn or not. They raise nothing."""
         self.voices: dict[int, Voice] = {}
         """Voice inputs, by their ids."""
-        self.unasked: dict[int, Reply] = {}
-        """Who hears a turn that the server begins by itself, by the agent."""
+        self.turns = Turns()
         self._numbers = numbers
         self._framer = Framer()
         self._transport: asyncio.Transport | None = None
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._pending: dict[int, _Pending] = {}
-        self._turns: dict[int, Reply] = {}
+        self._buffer = memoryview(bytearray(READ_BYTES))
         self._reason: TryllError | None = None
         """What the server complained of, naming no request, in its last frame."""
 
@@ -157,12 +157,19 @@ class Connection(asyncio.Protocol):
         return self.ready.extensions if self.ready is not None else ()
 
     async def request(
-        self, message: FromClient, expected: type[R], timeout: float, progress: Progress | None = None
+        self,
+        message: FromClient,
+        expected: type[R],
+        timeout: float,
+        progress: Progress | None = None,
+        *,
+        then: Callable[[], None] | None = None,
     ) -> list[R]:
         """Ask, and wait for the answer, which may come in several parts. `message` gets its id here.
 
         Args:
             timeout: the longest silence: progress begins it anew.
+            then: what is to be done when the answer has come, before any frame behind it is read.
 
         Raises:
             TryllError: the server said no; 1002, the connection is lost; 1003, there was no answer in time; 5003 or
@@ -170,7 +177,7 @@ class Connection(asyncio.Protocol):
         """
         number = next(self._numbers)
         data = _framed(message.replace(request_id=number))
-        pending = self._pending[number] = _Pending(expected, progress)
+        pending = self._pending[number] = _Pending(expected, progress, then)
         pending.seconds = timeout
         try:
             async with asyncio.timeout(timeout) as pending.limit:
@@ -195,17 +202,12 @@ class Connection(asyncio.Protocol):
         number = next(self._numbers)
         data = _framed(SendMessageRequest(number, agent_id, text))
         reply.sent(number)
-        self._turns[agent_id] = reply
+        self.turns.begin(agent_id, reply)
         try:
             await self._send(data)
         except BaseException:
-            self._turns.pop(agent_id, None)
+            self.turns.forget(agent_id, reply)
             raise
-
-    def forget_turn(self, agent_id: int, reply: Reply) -> None:
-        """The turn is over."""
-        if self._turns.get(agent_id) is reply:
-            del self._turns[agent_id]
 
     def write(self, message: FromClient) -> None:
         """Send something whose answer nobody waits for."""
@@ -243,9 +245,13 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        # Always the same: asyncio would make one for each read, which takes longer than the reading.
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            frames = self._framer.feed(data)
+            frames = self._framer.feed(bytes(self._buffer[:nbytes]))
         except FrameTooLarge as error:
             for payload in error.frames:
                 self._take(payload)
@@ -290,18 +296,9 @@ class Connection(asyncio.Protocol):
             self._answer(message)
 
     def _of_turn(self, message: TurnFrame) -> None:
-        agent_id = message.agent_id
-        reply = self._turns.get(agent_id)
-        if isinstance(message, NodeEvent):
-            if agent_id in self.listeners:
-                self.listeners[agent_id](message)
-            reply = reply or self.unasked.get(agent_id)
-        elif isinstance(message, TtsAudioFrame | TtsAudioFormatFrame):
-            reply = reply or self.unasked.get(agent_id)
-        elif not message.request_id:
-            reply = self.unasked.get(agent_id, reply)
-        elif reply is not None and message.request_id != reply.request_id:
-            return
+        if isinstance(message, NodeEvent) and message.agent_id in self.listeners:
+            self.listeners[message.agent_id](message)
+        reply = self.turns.of(message)
         if reply is not None:
             reply.feed(message)
 
@@ -312,7 +309,11 @@ class Connection(asyncio.Protocol):
             self._end(TryllError(5001, f"The server began with a `{type(message).__name__}`."))
         elif message.protocol_version != PROTOCOL_VERSION:
             theirs, ours = message.protocol_version, PROTOCOL_VERSION
-            self._end(TryllError(5004, f"The server speaks version {theirs} of the protocol, and this client {ours}."))
+            self._end(
+                TryllError(
+                    _OTHER_VERSION, f"The server speaks version {theirs} of the protocol, and this client {ours}."
+                )
+            )
         else:
             self.ready = message
             self._begun.set_result(None)
@@ -334,20 +335,25 @@ class Connection(asyncio.Protocol):
             pending.parts.append(message)
             if not getattr(message, "more", False):
                 pending.answered.set_result(pending.parts)
+                if pending.then is not None:
+                    pending.then()
             elif len(pending.parts) >= MAX_PARTS:
                 pending.fail(TryllError(5001, f"The answer has more than {MAX_PARTS} parts."))
 
     def _refused(self, message: ErrorResponse, pending: _Pending | None) -> None:
         error = TryllError(message.code, message.message)
-        if pending is not None:
+        if message.code == _OTHER_VERSION:
+            # Whatever it was about, nothing that is said from now on is understood.
+            self._end(error)
+        elif pending is not None:
             pending.fail(error)
-            return
-        for reply in list(self._turns.values()):
-            if message.request_id and reply.request_id == message.request_id:
-                reply.lose(error)
-                return
-        if not message.request_id and message.voice_input_id in self.voices:
+        elif (reply := self.turns.asked(message.request_id)) is not None:
+            reply.lose(error)
+        elif not message.request_id and message.voice_input_id in self.voices:
             self.voices[message.voice_input_id].complain(error)
+        elif not message.request_id and (reply := self.turns.expected(message.agent_id)) is not None:
+            # What was said to the agent, it was not told.
+            reply.lose(error)
         elif not message.request_id:
             self._reason = error
             logger.warning("the server complains: %s", error)
@@ -370,9 +376,7 @@ class Connection(asyncio.Protocol):
             self._begun.exception()
         for pending in list(self._pending.values()):
             pending.fail(error)
-        for reply in (*self._turns.values(), *self.unasked.values()):
-            reply.lose(error)
-        self._turns.clear()
+        self.turns.lose(error)
         for voice in list(self.voices.values()):
             voice.lose(error)
         if self._transport is not None:

@@ -6,8 +6,10 @@ listener for node events, as they came. No event goes to both.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -40,6 +42,9 @@ class IntentClassified(Value):
     record_id: str = ""
     record_index: int = 0
     distance: float | None = None
+    top_prob: float | None = None
+    """How likely it is, and below how much likelier than the next; of ClassifyIntentLLM only."""
+    margin: float | None = None
 
 
 #: What a listener for a type gets.
@@ -69,8 +74,10 @@ def told(event: NodeEvent) -> Told:
         index = pairs.get("record_index", "")
         # Longer ones are no index, and `int` takes its time with them.
         number = int(index) if index.isascii() and index.isdecimal() and len(index) < 20 else 0
-        distance = _number(pairs.get("distance", ""))
-        return IntentClassified(event.node_name, pairs["intent"], pairs.get("record_id", ""), number, distance)
+        distance, top, margin = (_number(pairs.get(key, "")) for key in ("distance", "top_prob", "margin"))
+        return IntentClassified(
+            event.node_name, pairs["intent"], pairs.get("record_id", ""), number, distance, top, margin
+        )
     return event
 
 
@@ -100,13 +107,23 @@ class Listeners:
     def tell(self, event: NodeEvent) -> None:
         """Pass an event on. What a listener raises is logged: the connection has other work to do."""
         listener = self._by_type.get(event.event_type)
-        try:
-            if listener is not None:
-                listener(told(event))
-            elif self._others is not None:
-                self._others(event)
-        except Exception:
-            logger.exception("a listener to `%s` failed", event.event_type)
+        if listener is not None:
+            call(listener, told(event), event.event_type)
+        elif self._others is not None:
+            call(self._others, event, event.event_type)
+
+
+def call(listener: Callable[[Any], object], event: object, what: str) -> None:
+    """Let a listener hear something. What it raises is logged, and harms nobody else."""
+    try:
+        listener(event)
+    except (Exception, asyncio.CancelledError):
+        logger.exception("a listener to `%s` failed", what)
+    except BaseException:
+        # That ends the program, in its main thread. In another one it would only end the connection's.
+        if threading.current_thread() is threading.main_thread():
+            raise
+        logger.exception("a listener to `%s` failed", what)
 
 
 def _object(text: str) -> Mapping[str, Any] | None:

@@ -11,12 +11,10 @@ thread: they must be quick, and calling the client from there raises `RuntimeErr
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from trunkline.wires.tryll.drive import (
     CONNECT_SECONDS,
@@ -34,7 +32,9 @@ from trunkline.wires.tryll.drive import (
     Tryll,
     Turn,
 )
+from trunkline.wires.tryll.drive_thread import LoopThread
 from trunkline.wires.tryll.drive_voice import TRANSCRIPT_SECONDS
+from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
     CreateEmbeddedStringStorageResponse,
@@ -47,52 +47,11 @@ from trunkline.wires.tryll.messages import (
     WireTranscriptUpdate,
 )
 
-T = TypeVar("T")
-
-
-class _Thread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="tryll client", daemon=True)
-        self._thread.start()
-        self._stopped = False
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do it there, and wait here. Whoever is interrupted stops it."""
-        if self._stopped or threading.current_thread() is self._thread:
-            work.close()
-            raise RuntimeError(
-                "the client is closed"
-                if self._stopped
-                else "a listener cannot call the client, whose thread it runs in"
-            )
-        done = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return done.result()
-        except BaseException:
-            done.cancel()
-            raise
-
-    def call(self, function: Callable[[], object]) -> None:
-        """Do it there, some time; from wherever."""
-        if not self._stopped:
-            self._loop.call_soon_threadsafe(function)
-
-    def stop(self) -> None:
-        """End it. Idempotent."""
-        if not self._stopped:
-            self._stopped = True
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-
 
 class SyncReply:
     """The answer to one message, piece by piece. Leaving it early stops the turn, if the server can."""
 
-    def __init__(self, thread: _Thread, reply: Reply) -> None:
+    def __init__(self, thread: LoopThread, reply: Reply) -> None:
         self._thread = thread
         self._reply = reply
 
@@ -132,7 +91,7 @@ class SyncReply:
 class SyncAgent:
     """An agent of a session. Made by `SyncTryll.create_agent`."""
 
-    def __init__(self, thread: _Thread, agent: RemoteAgent) -> None:
+    def __init__(self, thread: LoopThread, agent: RemoteAgent) -> None:
         self._thread = thread
         self._agent = agent
 
@@ -189,6 +148,10 @@ class SyncAgent:
         """Hear all events whose type nobody else listens to."""
         self._agent.on_node_event(listener)
 
+    def on_forgotten(self, listener: Callable[[TryllError], object] | None) -> None:
+        """Hear why a server did not take the conversation back after a lost connection."""
+        self._agent.on_forgotten(listener)
+
     def __enter__(self) -> Self:
         return self
 
@@ -199,7 +162,7 @@ class SyncAgent:
 class SyncVoice:
     """A voice input of a session. Made by `SyncTryll.voice_input`; see `RemoteVoice`."""
 
-    def __init__(self, thread: _Thread, voice: RemoteVoice) -> None:
+    def __init__(self, thread: LoopThread, voice: RemoteVoice) -> None:
         self._thread = thread
         self._voice = voice
 
@@ -267,21 +230,23 @@ class SyncTryll:
         timeout: float = CONNECT_SECONDS,
         ssl: SSLContext | None = None,
     ) -> None:
-        self._thread = _Thread()
+        self._thread = LoopThread()
         try:
             self._tryll = self._thread.run(_made(host, port, config, reconnect, timeout, ssl))
         except BaseException:
             self._thread.stop()
             raise
+        self._thread.at_end = self._tryll.close
 
     def close(self) -> None:
-        """End the session. Idempotent."""
-        try:
-            self._thread.run(self._tryll.close())
-        except RuntimeError:
-            return
-        finally:
-            self._thread.stop()
+        """End the session. Whoever waits for something in another thread hears 1002. Idempotent.
+
+        Raises:
+            RuntimeError: a listener called it.
+        """
+        if self._thread.is_here:
+            raise RuntimeError("a listener cannot close the client, whose thread it runs in")
+        self._thread.stop()
 
     def __enter__(self) -> Self:
         return self

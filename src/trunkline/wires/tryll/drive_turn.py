@@ -32,6 +32,8 @@ from trunkline.wires.tryll.messages import (
 
 #: The longest answer that is kept, in characters. No model says so much; a server that does is broken.
 MAX_ANSWER = 16 * 1024 * 1024
+#: What is kept of answers that were replaced. A server that replaces its answer again and again has said no more.
+MAX_BEFORE = 256 * 1024
 #: The most events of one turn.
 MAX_EVENTS = 10_000
 #: The most sound of one turn, in bytes: more than twenty minutes of a usual voice.
@@ -56,6 +58,9 @@ class Sound(Value):
         """How long it takes to play."""
         return len(self.pcm) / (2 * self.channels * self.sample_rate)
 
+    def __repr__(self) -> str:
+        return f"<Sound of {self.seconds:.2f} s, {self.sample_rate} Hz, {self.channels} channel(s)>"
+
 
 class Turn(Value):
     """How a turn went."""
@@ -73,6 +78,12 @@ class Turn(Value):
     """All that was spoken; None if nothing was."""
     first_sound_seconds: float | None = None
     """From the request to the first sound."""
+
+    def __repr__(self) -> str:
+        """With the name of the status."""
+        fields = {field: repr(getattr(self, field)) for field in self.__fields__}
+        fields["status"] = TurnStatus.names().get(self.status, fields["status"])
+        return f"Turn({', '.join(f'{field}={value}' for field, value in fields.items())})"
 
     @property
     def cancelled(self) -> bool:
@@ -124,6 +135,10 @@ class Reply:
         """`timeout`: the longest silence, in seconds. `check`: whether a failed turn raises."""
         self.message = text
         self.request_id = 0
+        self.wholes = self.deltas = 0
+        """Frames that held an answer, and pieces of one."""
+        self._before: list[str] = []
+        self._before_length = 0
         self._conduct = conduct
         self._timeout = timeout
         self._check = check
@@ -165,6 +180,22 @@ class Reply:
     def text(self) -> str:
         """The answer, as far as it has come."""
         return "".join(self._pieces)
+
+    @property
+    def said(self) -> str:
+        """All that was answered, as far as it has come: also what was replaced, each in a line of its own."""
+        return "\n".join(filter(None, (*self._before, self.text)))
+
+    @property
+    def status(self) -> int | None:
+        """How the turn has ended; None if it has not, or nobody knows."""
+        return self._turn.status if self._turn is not None else None
+
+    async def wait_over(self) -> None:
+        """Wait until no more frames come, whoever reads them. The turn must have begun."""
+        while not self.over:
+            self._news.clear()
+            await self._news.wait()
 
     async def result(self) -> Turn:
         """Read to the end.
@@ -270,19 +301,30 @@ class Reply:
 
     def _add(self, message: AnswerText) -> None:
         text = message.text
-        if not message.is_delta and self._pieces:
-            # Not even looked at if it is shorter: a long answer would be put together for each of many short frames.
-            if len(text) >= self._length and text.startswith(self.text):
-                text = text[self._length :]
-            else:
-                self._pieces, self._length = [], 0
-                text = Anew(text)
+        if not message.is_delta:
+            self.wholes += 1
+            text = self._new(text)
+        elif text:
+            self.deltas += 1
         if text:
             if self._first is None:
                 self._first = monotonic() - self._since
             self._pieces.append(text)
             self._length += len(text)
             self._tell(text)
+
+    def _new(self, text: str) -> str:
+        """The piece that is new in all of an answer."""
+        if not self._pieces:
+            return text
+        # Not even looked at if it is shorter: a long answer would be put together for each of many short frames.
+        if len(text) >= self._length and text.startswith(self.text):
+            return text[self._length :]
+        if self._before_length + self._length <= MAX_BEFORE:
+            self._before.append(self.text)
+            self._before_length += self._length
+        self._pieces, self._length = [], 0
+        return Anew(text)
 
     def _hear(self, pcm: bytes) -> None:
         form = self._format

@@ -20,8 +20,10 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Protocol, Self
 
-from trunkline.wires.tryll.drive_agent import REQUEST_SECONDS, TURN_SECONDS, RemoteAgent
+from trunkline.wires.tryll.drive_again import MODEL_SECONDS, REQUEST_SECONDS
+from trunkline.wires.tryll.drive_agent import TURN_SECONDS, RemoteAgent
 from trunkline.wires.tryll.drive_connection import Connection, Progress
+from trunkline.wires.tryll.drive_events import call
 from trunkline.wires.tryll.drive_turn import Reply
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
@@ -41,15 +43,16 @@ logger = logging.getLogger(__name__)
 
 #: The sound of one frame. A moment has two or four bytes, and none is cut in two.
 FRAME_BYTES = 64 * 1024
-#: How long a server may be silent while it fetches and loads a model.
-MAKING_SECONDS = 300.0
 #: How long the last words may take: a small machine writes down a minute.
 TRANSCRIPT_SECONDS = 60.0
 #: Updates that are kept for a reader who is late. The older ones of them say less than the newer.
 MAX_UPDATES = 1000
 
-_TOO_LONG = 4105
+_NO_ANSWER = 1003
 _NOT_LISTENING = 4104
+_TOO_LONG = 4105
+#: Errors from this on are about the voice input. Those before are about the agent, which was not told.
+_OF_VOICE = 4100
 
 Listener = Callable[[WireTranscriptUpdate], object]
 
@@ -94,8 +97,12 @@ class RemoteVoice:
         self._owner = owner
         self._request = request
         self._home: Connection | None = None
+        self._failure: TryllError | None = None
+        """Why it could not be made again."""
         self._utterance = _Utterance(None)
         self._utterance.transcript = ""
+        self._replies: list[Reply] = []
+        """The answers that are to come, also to utterances before."""
         self._listener: Listener | None = None
         self._destroyed = False
 
@@ -106,7 +113,7 @@ class RemoteVoice:
         model: str,
         *,
         progress: Progress | None = None,
-        timeout: float = MAKING_SECONDS,
+        timeout: float = MODEL_SECONDS,
         **fields: Any,
     ) -> Self:
         """Make one. `progress` hears of a model that is downloaded for it.
@@ -145,13 +152,22 @@ class RemoteVoice:
             TryllError: 3001, 3002, there is no such agent; 4103, the voice input is listening; or as `end`.
         """
         link = await self._live()
-        before, self._utterance = self._utterance, _Utterance(agent)
-        agent_id = agent.id if agent is not None else 0
+        agent_id = agent.at(link) if agent is not None else 0
+        request = BeginUtteranceRequest(0, self.id, agent_id, hands_free, max_ms, barge_in)
+        begun = _Utterance(agent)
         try:
-            await link.request(BeginUtteranceRequest(0, self.id, agent_id, hands_free, max_ms, barge_in), Ack, timeout)
-        except BaseException:
-            self._utterance = before
+            # The last words of the one before come until then.
+            await link.request(request, Ack, timeout, then=lambda: self._begun(begun))
+        except BaseException as error:
+            refused = isinstance(error, TryllError) and error.code != _NO_ANSWER
+            if not refused and (self._utterance is begun or self._utterance.over):
+                # Nobody knows of it: it must not stand in the way of the next.
+                begun.fail(_cancelled())
+                link.write(CancelUtteranceRequest(voice_input_id=self.id))
             raise
+
+    def _begun(self, utterance: _Utterance) -> None:
+        self._utterance = utterance
 
     async def send(self, pcm: bytes) -> None:
         """Let the server hear some sound, of the format that the voice input has. After the utterance, nobody listens.
@@ -164,7 +180,7 @@ class RemoteVoice:
             raise ValueError("samples have 16 bits, and one is cut in two")
         link = self._home
         if link is None or link.lost is not None:
-            raise (link.lost if link is not None else None) or TryllError(1002)
+            raise (link.lost if link is not None else self._failure) or TryllError(1002)
         for begin in range(0, len(pcm), FRAME_BYTES):
             await link.tell(AudioBufferFrame(self.id, pcm[begin : begin + FRAME_BYTES]))
 
@@ -207,7 +223,7 @@ class RemoteVoice:
         """
         utterance = self._utterance
         await (await self._live()).request(CancelUtteranceRequest(0, self.id), Ack, timeout)
-        utterance.fail(TryllError(_NOT_LISTENING, "The utterance was cancelled."))
+        utterance.fail(_cancelled())
 
     @property
     def reply(self) -> Reply | None:
@@ -258,7 +274,11 @@ class RemoteVoice:
     async def _live(self) -> Connection:
         if self._destroyed:
             raise TryllError(4102)
-        return await self._owner.live()
+        link = await self._owner.live()
+        if self._home is not link:
+            error = self._failure or TryllError(1002)
+            raise TryllError(error.code, error.message)
+        return link
 
     # For the client.
 
@@ -269,8 +289,16 @@ class RemoteVoice:
             TryllError: it cannot be made.
         """
         made = (await link.request(self._request, CreateVoiceInputResponse, timeout, progress))[-1]
-        self.id, self._home = made.voice_input_id, link
+        if self._destroyed:
+            link.write(DestroyVoiceInputRequest(voice_input_id=made.voice_input_id))
+            return
+        self.id, self._home, self._failure = made.voice_input_id, link, None
         link.voices[self.id] = self
+
+    def fail(self, error: TryllError) -> None:
+        """It cannot be made again: whatever is asked of it raises that, until there is another connection."""
+        logger.warning("a voice input could not be made again: %s", error)
+        self._failure, self._home = error, None
 
     # For the connection.
 
@@ -284,26 +312,29 @@ class RemoteVoice:
             utterance.transcript = message.text
             if message.text and utterance.agent is not None and self._home is not None:
                 utterance.reply = _Unasked.expected(self._home, utterance.agent, message.text)
+                self._replies = [reply for reply in (*self._replies, utterance.reply) if not reply.over]
         utterance.news.set()
         if self._listener is not None:
-            try:
-                self._listener(message)
-            except Exception:
-                logger.exception("a listener to a transcript failed")
+            call(self._listener, message, "a transcript")
 
     def complain(self, error: TryllError) -> None:
         """The server says that something is wrong, and nobody asked."""
-        utterance = self._utterance
+        waiting = [reply for reply in self._replies if not reply.over]
         if error.code == _TOO_LONG:
-            utterance.fail(error)
-        elif utterance.reply is not None:
-            utterance.reply.lose(error)
+            self._utterance.fail(error)
+        elif error.code < _OF_VOICE and waiting:
+            # Those before it were said to the agent, or wait for that with it.
+            waiting[-1].lose(error)
         else:
             logger.warning("the server complains: %s", error)
 
     def lose(self, error: TryllError) -> None:
         """The connection is gone."""
         self._utterance.fail(error)
+
+
+def _cancelled() -> TryllError:
+    return TryllError(_NOT_LISTENING, "The utterance was cancelled.")
 
 
 class _Unasked:
@@ -319,7 +350,8 @@ class _Unasked:
         """The answer that is to come."""
         reply = Reply(cls(link, agent), text, TURN_SECONDS, check=True)
         reply.sent(0)
-        link.unasked[agent.id] = reply
+        link.turns.expect(agent.id, reply)
+        agent.expect(reply)
         return reply
 
     async def begin(self, reply: Reply, text: str, timeout: float) -> None:
@@ -331,7 +363,5 @@ class _Unasked:
 
     def ended(self, reply: Reply) -> None:
         """See `Conduct`."""
-        if self._link.unasked.get(self._agent_id) is reply:
-            del self._link.unasked[self._agent_id]
-        if reply.text:
-            self._agent.remember(reply.message, reply.text)
+        self._link.turns.forget(self._agent_id, reply)
+        self._agent.heard_out(reply)

@@ -1,0 +1,189 @@
+"""Talking with an agent: what is heard, asked, answered and interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.tryll_served import Served, served
+from tests.support.tryll_stub import TryllStub
+from tests.support.tryll_voice import silence, tone, words
+from trunkline.agents.external.tryll_talk import Talk
+from trunkline.agents.external.tryll_talk_events import (
+    MAX_WAITING,
+    Answered,
+    Asked,
+    Heard,
+    Hushed,
+    Outbox,
+    Spoken,
+    TalkEvent,
+    Words,
+)
+from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.drive import Sound
+from trunkline.wires.tryll.errors import TryllError
+
+MOCK = Manner("mock", "mock", "mock")
+SOUND = Spoken(Sound(b"\0\0", 8000))
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Served]:
+    async with served(tmp_path) as found:
+        yield found
+
+
+async def opened(server: Served, manner: Manner = MOCK) -> Talk:
+    return await Talk.open(server.host, server.port, manner)
+
+
+async def told(talk: Talk) -> list[TalkEvent]:
+    """All that is told up to the end."""
+    found = []
+    async with asyncio.timeout(10):
+        while (event := await talk.next_event()) is not None:
+            found.append(event)
+    return found
+
+
+async def until(talk: Talk, kind: type[Any]) -> Any:
+    async with asyncio.timeout(10):
+        while not isinstance(event := await talk.next_event(), kind):
+            assert event is not None
+    return event
+
+
+def over(events: list[TalkEvent]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Heard) and event.kind == "over"]
+
+
+async def test_hands_free_a_pause_ends_an_utterance_and_no_sound_behind_it_is_lost(server: Served) -> None:
+    async with await opened(server) as talk:
+        await talk.listen()
+        # All at once: most of it is there before the first pause is found.
+        await talk.hear(tone(500) + silence(700) + tone(300) + silence(900) + tone(400))
+        await talk.finish()
+        events = await told(talk)
+    assert over(events)[:3] == [words(1, 5), words(1, 3), words(1, 4)]
+    assert [event.text for event in events if isinstance(event, Asked)] == [words(1, 5), words(1, 3), words(1, 4)]
+    assert events[-1] == Answered("success")
+    answer = "".join(event.text for event in events[events.index(Asked(words(1, 4))) :] if isinstance(event, Words))
+    assert answer == f"You said: {words(1, 4)}"
+    assert events.index(Heard("start")) < events.index(Heard("partial", words(1, 3)))
+
+
+async def test_sound_at_an_odd_rate_ends_as_any_other(server: Served) -> None:
+    async with await opened(server, MOCK.replace(sample_rate=22050)) as talk:
+        await talk.listen()
+        await talk.hear(tone(500, rate=22050) + silence(777, rate=22050))
+        await talk.finish()
+        assert over(await told(talk))[0] == words(1, 5)
+
+
+async def test_a_key_that_is_released_ends_the_utterance_and_can_be_pressed_again(server: Served) -> None:
+    async with await opened(server) as talk:
+        for count in (3, 2):
+            await talk.press()
+            await talk.hear(tone(100 * count) + silence(100))
+            await talk.release()
+            await talk.hear(tone(500))
+            assert (await until(talk, Asked)).text == words(1, count)
+            assert await until(talk, Answered) == Answered("success")
+
+
+async def test_speech_interrupts_the_answer_unless_it_may_not(server: Served) -> None:
+    slow = MOCK.replace(model="mock-slow")
+    async with await opened(server, slow) as talk:
+        await talk.say("word " * 200)
+        await until(talk, Words)
+        await talk.listen()
+        await talk.hear(tone(300))
+        await until(talk, Hushed)
+        assert await until(talk, Answered) == Answered("cancelled")
+        await talk.hear(silence(600))
+        assert (await until(talk, Asked)).text == words(1, 3)
+    async with await opened(server, slow.replace(barge_in=False)) as talk:
+        await talk.say("word " * 200)
+        await until(talk, Words)
+        await talk.listen()
+        await talk.hear(tone(300) + silence(600))
+        assert (await until(talk, Heard)).kind == "start"
+        assert talk.answering
+        talk.hush()
+        assert await until(talk, Answered) == Answered("cancelled")
+
+
+async def test_whoever_is_deaf_hears_nothing_until_it_listens_again(server: Served) -> None:
+    async with await opened(server) as talk:
+        await talk.listen()
+        await talk.hear(tone(300))
+        assert (await until(talk, Heard)).kind == "start"
+        await talk.deafen()
+        await talk.hear(tone(900) + silence(600))
+        await talk.listen()
+        await talk.hear(tone(200) + silence(600))
+        assert (await until(talk, Asked)).text == words(1, 2)
+
+
+async def test_silence_is_answered_by_nobody(server: Served) -> None:
+    async with await opened(server) as talk:
+        await talk.listen()
+        await talk.hear(silence(2000))
+        await talk.finish()
+        assert await told(talk) == [Heard("over")]
+
+
+async def test_without_a_server_there_is_no_conversation() -> None:
+    async with TryllStub() as stub:
+        port = stub.port
+    with pytest.raises(TryllError) as caught:
+        await Talk.open("127.0.0.1", port, MOCK)
+    assert caught.value.code == 1001
+
+
+async def test_a_model_that_cannot_be_had_is_replaced_by_the_next_and_told_of() -> None:
+    def download(_: Any, asked: m.DownloadModelRequest) -> list[m.Message]:
+        return [m.DownloadComplete(asked.request_id, asked.model_name, False, "nobody has it")]
+
+    async with TryllStub() as stub:
+        stub.models["ears"] = m.ModelInfo("ears", m.ModelStatus.LOCAL, model_type="stt")
+        stub.models["best"] = m.ModelInfo("best", m.ModelStatus.ABSENT, model_type="tts")
+        stub.models["good"] = m.ModelInfo("good", m.ModelStatus.LOCAL, model_type="tts")
+        stub.answers[m.DownloadModelRequest] = download
+        stub.answers[m.CreateVoiceInputRequest] = lambda _, asked: [m.CreateVoiceInputResponse(asked.request_id, 7)]
+        notices: list[str] = []
+        talk = await Talk.open("127.0.0.1", stub.port, Manner("mock"), notice=notices.append)
+        assert (talk.manner.stt, talk.manner.tts) == ("ears", "good")
+        assert notices == ["`best` cannot be had: nobody has it"]
+        await talk.close()
+        with pytest.raises(TryllError):
+            await Talk.open("127.0.0.1", stub.port, Manner("mock", tts="best"))
+
+
+async def test_silence_takes_sound_that_waits_and_words_stay() -> None:
+    out = Outbox()
+    out.push(Words("a"))
+    out.push(SOUND)
+    late = asyncio.create_task(fill(out))
+    await asyncio.sleep(0)
+    assert not late.done()
+    out.push(Hushed())
+    await late
+    out.push(Heard("partial", "x"))
+    out.push(Heard("partial", "x y"))
+    out.end()
+    found = []
+    while (event := await out.get()) is not None:
+        found.append(event)
+    assert found == [Words("a"), Hushed(), Heard("partial", "x y")]
+
+
+async def fill(out: Outbox) -> None:
+    for _ in range(MAX_WAITING + 5):
+        await out.put(SOUND, 0)
