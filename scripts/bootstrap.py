@@ -22,6 +22,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,8 @@ STAMP = VENV / "trunkline-installed.json"
 UNFINISHED = VENV / "trunkline-unfinished"
 # Raise it when bootstrap itself installs differently, so that environments made before are brought up to date.
 FORMAT = 1
+# Whoever waits longer without a sign of life thinks that nothing happens.
+SIGN_SECONDS = 10.0
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -202,10 +205,12 @@ def locked() -> Iterator[int]:
 def run(command: list[str], lock: int) -> None:
     """Runs a command that keeps the lock as long as it lives; its output appears only when it fails.
 
+    While it takes its time, a line now and then says that it does.
+
     Raises:
         BootstrapError: it failed.
     """
-    done = subprocess.run(
+    with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -213,14 +218,28 @@ def run(command: list[str], lock: int) -> None:
         pass_fds=[lock],
         text=True,
         errors="replace",
-        check=False,
-    )
+    ) as done:
+        try:
+            output = output_of(done)
+        except BaseException:
+            done.kill()
+            raise
     if done.returncode != 0:
-        sys.stderr.write(done.stdout)
+        sys.stderr.write(output)
         raise BootstrapError(
             f"`{' '.join(command)}` failed (exit code {done.returncode}), see above. It needs a package index: check "
             f"the network and pip's own settings (`pip config list`), then run this again; `make clean` starts afresh."
         )
+
+
+def output_of(process: subprocess.Popen[str]) -> str:
+    """All that it prints, once it is at its end."""
+    begun = time.monotonic()
+    while True:
+        try:
+            return process.communicate(timeout=SIGN_SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            say(f"... still at it, {time.monotonic() - begun:.0f} s so far")
 
 
 def has_module(name: str) -> bool:

@@ -22,6 +22,7 @@ from trunkline.wires.tryll.messages import ConfigureSessionRequest, DownloadProg
 
 GRAPH = Path(__file__).parent / "graph.yaml"
 
+#: A small model finds the right tool for these. What exactly it hands out is a matter of luck.
 LINES = [
     "Who is the mayor of Millbrook?",
     "Please open the gate for me.",
@@ -93,6 +94,8 @@ def main() -> None:
     parser.add_argument("--real", action="store_true", help="with real models in place of the mock engine")
     options = parser.parse_args()
     host, _, port = options.address.rpartition(":")
+    if not host or not port.isdecimal():
+        parser.error(f"`{options.address}` is no address: it is HOST:PORT, such as 127.0.0.1:9100")
     engine = InferenceEngine.LLAMA_CPP if options.real else InferenceEngine.MOCK
     config = ConfigureSessionRequest(
         inference_engine=engine, embedding_engine=engine, allow_auto_model_downloading=True, game_name="npc"

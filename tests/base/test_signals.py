@@ -21,6 +21,7 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
 
 def test_a_signal_that_another_thread_got_ends_the_wait() -> None:
     heard: list[int] = []
+    usual = _wakeup_fd()
     before = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
     try:
         with waking() as reader:
@@ -30,6 +31,12 @@ def test_a_signal_that_another_thread_got_ends_the_wait() -> None:
             assert select.select([reader], [], [], 10)[0] == [reader]
             thread.join()
         assert heard == [signal.SIGUSR1]
-        assert signal.set_wakeup_fd(-1) == -1
+        assert _wakeup_fd() == usual
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def _wakeup_fd() -> int:
+    fd = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(fd)
+    return fd

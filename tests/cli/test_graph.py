@@ -89,6 +89,15 @@ def test_a_picture_goes_to_standard_output_or_into_a_file(good: str, tmp_path: P
     assert (result.exit_code, "cannot be written" in result.stderr) == (1, True)
 
 
+def test_a_picture_takes_the_place_of_nothing_that_it_is_drawn_from(good: str, tmp_path: Path) -> None:
+    turn = tmp_path / "turn.json"
+    turn.write_text("{}")
+    for target in (good, str(turn)):
+        result = trunkline("draw", good, "--turn", str(turn), "-o", target)
+        assert (result.exit_code, "would take the place of" in result.stderr) == (2, True)
+    assert (Path(good).read_text(), turn.read_text()) == (GOOD, "{}")
+
+
 def test_a_graph_that_is_wrong_is_not_drawn(bad: str) -> None:
     result = trunkline("draw", bad)
     assert (result.exit_code, result.stdout, result.stderr.count("Error: ")) == (1, "", 3)

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from trunkline.agents.graph import yaml_graph
 from trunkline.cli.graph_run import _Heard, _Talk, command
+from trunkline.cli.talk_files import WavWriter, read_wav
 
 GRAPH = """start: guard
 default_model: any
@@ -52,10 +53,32 @@ def run(*arguments: str, typed: str | None = None) -> Result:
     return CliRunner().invoke(command, list(arguments), input=typed)
 
 
+def test_a_record_does_not_take_the_place_of_the_graph(file: str) -> None:
+    result = run(file, "-m", "x", "--record", os.path.join(os.path.dirname(file), ".", "npc.yaml"))
+    assert (result.exit_code, "would take the place of" in result.stderr) == (2, True)
+    assert Path(file).read_text() == GRAPH
+
+
 def test_one_message_is_answered_on_standard_output_and_its_way_told_beside_it(file: str) -> None:
     result = run(file, "-m", "is the mill old?")
     assert (result.stdout, result.exit_code) == ("You said: is the mill old?\n", 0)
     assert "(guard not_triggered > find found > tools no_tool_called > answer default; " in result.stderr
+
+
+def test_an_agent_that_the_graph_names_answers_and_one_that_runs_code_is_for_the_user_to_name(file: str) -> None:
+    Path(file).write_text(SLOW.replace("mock-slow", "agent:echo"))
+    assert (result := run(file, "-m", "as it was said")).stdout == "as it was said\n", result.output
+    assert run(file, "-m", "hi", "--model", "agent:scripted:tour").exit_code == 0
+    name = "agent:tests.support.puppet:Puppet"
+    Path(file).write_text(SLOW.replace("mock-slow", f"{name!r}"))
+    result = run(file, "-m", "hi")
+    assert (result.exit_code, "not for a file to decide" in result.stderr) == (1, True)
+    # Made, and unable to answer: nobody pulls its strings.
+    Path(file).write_text(SLOW.replace("answer: {", "answer: {model_name: any, "))
+    assert run(file, "-m", "hi", "--model", name).stdout == "You said: hi\n"
+    Path(file).write_text(SLOW.replace("mock-slow", "agent:nobody"))
+    result = run(file, "-m", "hi")
+    assert (result.exit_code, "no agent `nobody`" in result.stderr) == (1, True)
 
 
 def test_events_and_canned_answers_are_shown(file: str) -> None:
@@ -110,13 +133,17 @@ def test_a_graph_that_cannot_run_and_a_turn_that_fails_exit_with_1(file: str, tm
     assert (result.exit_code, "no-such-model" in result.stderr) == (1, True)
 
 
-def test_what_is_spoken_is_not_played_and_its_length_is_told() -> None:
-    heard = _Heard(quiet=True)
+def test_what_is_spoken_is_not_played_and_its_length_is_told_and_it_can_be_kept(tmp_path: Path) -> None:
+    sounds = WavWriter(str(tmp_path / "said.wav"))
+    heard = _Heard(quiet=True, sounds=sounds)
     heard.delta("hello")
     assert heard.told() == {"answer": "hello", "events": []}
     heard.audio(bytes(3200), 16_000)
     heard.audio(bytes(3200), 16_000)
     assert heard.told() == {"answer": "hello", "events": [], "sound_seconds": 0.2}
+    sounds.close()
+    kept = read_wav(str(tmp_path / "said.wav"))
+    assert (kept.pcm, kept.sample_rate, kept.channels) == (bytes(6400), 16_000, 1)
 
 
 class Terminal:

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.package_index import Index, Model, serving
 from trunkline.base.extras import install_hint
-from trunkline.cli import models
+from trunkline.cli import models, table
 from trunkline.models import catalog, fetch_http, local
 
 PATIENCE_SECONDS = 20.0
@@ -69,8 +69,10 @@ def test_the_list_says_what_there_is_and_what_is_here(model: Model, index: Index
     ]
 
 
-def test_the_list_fits_a_terminal_of_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+def test_the_list_fits_a_terminal_of_eighty_columns_and_is_whole_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    piped = run("list")
+    assert all(entry.description in piped for entry in catalog.entries())
+    monkeypatch.setattr(table, "room", lambda: 80)
     lines = run("list").splitlines()
     assert len(lines) == 1 + len(catalog.entries())
     assert max(map(len, lines)) <= 80

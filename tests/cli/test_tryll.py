@@ -18,9 +18,12 @@ from click.testing import CliRunner
 
 from tests.conftest import require
 from tests.support.tryll_served import Peer, echo, served
+from trunkline.agents.coder.agent import Coder
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.cli import tryll
 from trunkline.core.faults import ConfigError
+from trunkline.models.discover import Found
+from trunkline.models.providers import ModelSettings
 from trunkline.wires.tryll import messages as m
 
 
@@ -65,11 +68,28 @@ async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else
     await made.close()
 
 
+def test_an_agent_that_nobody_told_of_a_model_gets_the_one_that_chat_would_take(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def found(_: object) -> Found:
+        return Found(ModelSettings(provider="mock", model="found-here"), "it is a test")
+
+    monkeypatch.setattr("trunkline.models.discover.discover", found)
+    monkeypatch.setattr("os.environ", {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    agents = tryll._offered(["coder"], str(tmp_path))
+    assert isinstance(agents["coder"], Coder)
+    assert agents["coder"].settings.model.model == "found-here"
+    assert "The agents' model is `found-here`: it is a test." in capfd.readouterr().err
+
+
 @pytest.mark.process
 def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root/lines.txt").write_text("one\n")
-    command = [sys.executable, "-c", "from trunkline.cli.tryll import command; command()", "serve"]
+    # Once it is up it looks for garbage seldom.
+    garbage = "print(gc.get_threshold(), gc.get_freeze_count() > 0)"
+    program = f"import gc\nfrom trunkline.cli.tryll import command\ntry: command()\nfinally: {garbage}"
+    command = [sys.executable, "-c", program, "serve"]
     command += ["--listen", "127.0.0.1:0", "--storage-root", str(tmp_path / "root"), "--agent", "scripted:tour"]
     environ = os.environ | {"TRUNKLINE_HOME": str(tmp_path / "home"), "TRUNKLINE_CACHE": str(tmp_path / "cache")}
     with subprocess.Popen(
@@ -83,7 +103,7 @@ def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
             assert found, line
             asyncio.run(_talk(int(found[1]), process))
             assert process.wait(10) == 128 + signal.SIGTERM
-            assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+            assert (process.stdout.read(), process.stderr.read()) == (b"(10000, 10, 10) True\n", b"")
         finally:
             process.kill()
 

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.tryll_stub import TryllStub, echo
-from trunkline.cli.tryll_chat import command
+from trunkline.cli import talking
+from trunkline.cli.tryll_chat import INSTRUCTIONS, command
 from trunkline.wires.tryll import messages as m
 
 GRAPH = """
@@ -43,7 +45,11 @@ async def test_one_question_is_answered_on_standard_output_alone(stub: TryllStub
     result = await chat(stub, "-p", "hello there")
     assert (result.stdout, result.exit_code) == ("hello there \n", 0)
     assert "small: 50 %" in result.stderr
-    assert stub.asked(m.CreateAgentRequest)[0].default_model_name == "small"
+    made = stub.asked(m.CreateAgentRequest)[0]
+    assert made.default_model_name == "small"
+    # A small model is told what it is.
+    assert made.graph is not None
+    assert getattr(made.graph.nodes[0].params, "system_prompt", "") == INSTRUCTIONS
 
 
 async def test_what_plays_a_model_needs_none_to_be_fetched(stub: TryllStub) -> None:
@@ -72,6 +78,69 @@ async def test_a_graph_brings_its_storages_along_and_its_nodes_are_heard(stub: T
     assert [asked.name for asked in stub.asked(m.CreateStringStorageRequest)] == ["lines", "names"]
     assert stub.asked(m.CreateEmbeddedStringStorageRequest)[0].embedding_model == "e"
     assert "[refuse: mine] k=\\x1b[31mv" in result.stderr
+
+
+async def test_a_graph_that_comes_along_is_known_by_its_name_and_records_travel_whole(
+    stub: TryllStub, tmp_path: Path
+) -> None:
+    assert (await chat(stub, "--graph", "npc", "-p", "hi")).exit_code == 0
+    assert [asked.name for asked in stub.asked(m.CreateEmbeddedStringStorageRequest)] == ["village", "requests"]
+    file = tmp_path / "shop.yaml"
+    records = "records: [{text: Sell me a sword.}]"
+    file.write_text(GRAPH.replace('strings: ["x"]', records))
+    result = await chat(stub, "--graph", str(file), "-p", "hi")
+    assert (result.exit_code, "takes no records" in result.stderr) == (1, True)
+    stub.extensions = (*stub.extensions, "records")
+    assert (await chat(stub, "--graph", str(file), "-p", "hi")).exit_code == 0
+    assert stub.asked(m.CreateEmbeddedStringStorageRequest)[-1].records_json == (
+        '{"records":[{"text":"Sell me a sword."}]}'
+    )
+
+
+async def test_why_a_turn_failed_is_told(stub: TryllStub) -> None:
+    why = '{"error": {"code": 4001, "message": "The node `answer`: it is too hot."}}'
+    stub.answers[m.SendMessageRequest] = lambda _, asked: [
+        m.TurnComplete(asked.request_id, asked.agent_id, m.TurnStatus.ERROR, why)
+    ]
+    result = await chat(stub, "-p", "x")
+    assert (result.exit_code, "it is too hot" in result.stderr) == (1, True)
+    assert stub.asked(m.CreateAgentRequest)[0].enable_diagnostics
+
+
+async def test_what_the_server_says_meanwhile_has_a_line_of_its_own(
+    stub: TryllStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talking, "_is_one_terminal", lambda: True)
+    stub.answers[m.SendMessageRequest] = lambda _, asked: [
+        m.AnswerText(asked.request_id, asked.agent_id, "Once upon", is_delta=True),
+        m.ErrorResponse(0, 2001, "The server stops."),
+        m.AnswerText(asked.request_id, asked.agent_id, " a time", is_delta=True, is_final=True),
+        m.TurnComplete(asked.request_id, asked.agent_id),
+    ]
+    # Who is quicker, the answer or the complaint, is a matter of luck: both are whole.
+    result = await chat(stub, "-p", "x")
+    assert result.stdout == "Once upon a time\n"
+    assert next(line for line in result.output.splitlines() if "2001" in line).startswith("the server complains")
+
+
+def test_the_line_of_an_answer_is_broken_once_and_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command()
+    def told() -> None:
+        screen = talking.Screen()
+        screen.write("one")
+        screen.aside("ahem")
+        screen.aside("ahem")
+        screen.write(" two")
+        screen.end()
+        screen.end()
+        screen.write("three")
+        screen.aside("oh")
+        screen.end()
+
+    monkeypatch.setattr(talking, "_is_one_terminal", lambda: True)
+    assert CliRunner().invoke(told).output == "one\nahem\nahem\n two\n\nthree\noh\n"
+    monkeypatch.setattr(talking, "_is_one_terminal", lambda: False)
+    assert CliRunner().invoke(told).stdout == "one two\n\nthree\n"
 
 
 async def test_a_failed_turn_and_a_missing_server_exit_with_1(stub: TryllStub, monkeypatch: pytest.MonkeyPatch) -> None:

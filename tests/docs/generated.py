@@ -312,11 +312,11 @@ def discovery_table() -> str:
 def catalog_table() -> str:
     """The models that can be pulled."""
     rows = [
-        (f"`{entry.name}`", f"{entry.download / 1e6:,.0f} MB", f"{entry.context:,}", entry.licence, entry.description)
+        (f"`{entry.name}`", f"{entry.size / 1e6:,.0f} MB", f"{entry.context:,}", entry.licence, entry.description)
         for entry in catalog.entries()
         if entry.context is not None
     ]
-    return table(("model", "download", "window, tokens", "licence", "what it is"), rows)
+    return table(("model", "size", "window, tokens", "licence", "what it is"), rows)
 
 
 def slash_commands() -> str:

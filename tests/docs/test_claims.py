@@ -14,7 +14,8 @@ from tests.docs.generated import tools
 from trunkline.agents import player, registry
 from trunkline.agents.coder import compaction, files, guards, instructions, words
 from trunkline.agents.graph import agent as graph_agent
-from trunkline.agents.graph import agent_engine, agent_models, llama, plan
+from trunkline.agents.graph import agent_engine, agent_models, embedded, engines, llama, plan, tool_calls, vectors
+from trunkline.agents.graph import catalog as graph_catalog
 from trunkline.base import http, jsontext, stdio
 from trunkline.cli import chat_once
 from trunkline.core import approvals, performer, recorder, turns
@@ -38,8 +39,13 @@ from trunkline.tools.mcp import servers as mcp_servers
 from trunkline.wires import ledger
 from trunkline.wires.jsonstream import codec, drive
 from trunkline.wires.jsonstream import stdio as jsonstream_stdio
+from trunkline.wires.tryll import codec_reader as tryll_reader
+from trunkline.wires.tryll import drive as tryll_drive
+from trunkline.wires.tryll import drive_voice as tryll_drive_voice
 from trunkline.wires.tryll import serve as tryll_serve
+from trunkline.wires.tryll import serve_connection as tryll_connection
 from trunkline.wires.tryll import serve_desk as tryll_desk
+from trunkline.wires.tryll import serve_room as tryll_room
 from trunkline.wires.tryll import serve_session as tryll_session
 
 pytestmark = pytest.mark.docs
@@ -47,6 +53,13 @@ pytestmark = pytest.mark.docs
 KIB, MIB = 1024, 1024 * 1024
 
 #: Document, words, and the fact in the code that they repeat.
+
+
+def _small_model() -> Any:
+    (entry,) = [each for each in graph_catalog.built_in() if each.name == "smollm2-135m"]
+    return entry.default_sampling
+
+
 QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/jsonstream.md", "an agent reads is 16 MiB", codec.MAX_LINE, 16 * MIB),
     ("reference/jsonstream.md", "JSON may be nested 200 deep", jsontext.MAX_DEPTH, 200),
@@ -69,7 +82,7 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("explanation/sessions-and-log.md", "an agent gets 0.7 s", performer.CANCEL_SECONDS, 0.7),
     ("explanation/sessions-and-log.md", "(256 KiB, and four times", recorder.CHECKPOINT_BYTES, 256 * 1024),
     ("explanation/sessions-and-log.md", "(256 KiB, and four times", recorder.CHECKPOINT_RATIO, 4),
-    ("../README.md", "is a download of 93 MB", round(catalog.find("smollm2-135m").download / 1e6), 93),
+    ("../README.md", "has 98 MB", round(catalog.find("smollm2-135m").size / 1e6), 98),
     ("how-to/use-a-local-model.md", "up to 8,192 tokens", local.DEFAULT_WINDOW, 8192),
     ("how-to/use-a-local-model.md", "an answer has at most 1,024", local.DEFAULT_MAX_TOKENS, 1024),
     ("how-to/use-a-local-model.md", "else all but one core, at most 8", local_engine.MAX_THREADS, 8),
@@ -79,16 +92,22 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("how-to/use-a-local-model.md", "(8,192 tokens is assumed)", limits.LOCAL_CONTEXT_WINDOW, 8192),
     (
         "how-to/serve-local-models-to-a-game.md",
-        "download of 93 MB",
-        round(catalog.find("smollm2-135m").download / 1e6),
-        93,
+        "`smollm2-135m`, 98 MB",
+        round(catalog.find("smollm2-135m").size / 1e6),
+        98,
     ),
     ("how-to/serve-local-models-to-a-game.md", "(two to four, by", (llama.MIN_PLACES, llama.MAX_PLACES), (2, 4)),
     ("how-to/serve-local-models-to-a-game.md", "end within 60 s", tryll_serve.Settings().frame_seconds, 60.0),
     ("how-to/serve-local-models-to-a-game.md", "cut off after 30 s", tryll_serve.Settings().stall_seconds, 30.0),
+    ("how-to/serve-local-models-to-a-game.md", "takes 256 bytes per second", tryll_connection.LEAST_RATE, 256),
+    ("reference/tryll.md", "frame and 64 KiB more; at most 4 MiB", tryll_reader.SHARED_TEXT, 64 * KIB),
+    ("reference/tryll.md", "frame and 64 KiB more; at most 4 MiB", tryll_reader.MAX_TEXT, 4 * MIB),
+    ("reference/tryll.md", "conversations | 64 MiB of all agents", tryll_room.MAX_SAID_BYTES, 64 * MIB),
+    ("reference/tryll.md", "tool call over 128 Ki characters", tool_calls.MAX_ARGUMENTS, 128 * KIB),
+    ("reference/files.md", "; 8 GiB, of which", vectors.MAX_STORED_BYTES, 8 * 1024 * MIB),
     ("how-to/serve-local-models-to-a-game.md", "turns get 2 s to come", tryll_serve.GRACE_SECONDS, 2.0),
     ("how-to/serve-local-models-to-a-game.md", "agents of a session | 4,096", tryll_session.MAX_AGENTS, 4096),
-    ("how-to/serve-local-models-to-a-game.md", "session | 64 MiB in all", tryll_session.MAX_KEPT_BYTES, 64 * MIB),
+    ("how-to/serve-local-models-to-a-game.md", "session | 64 MiB in all", tryll_room.MAX_KEPT_BYTES, 64 * MIB),
     ("how-to/serve-local-models-to-a-game.md", "under way | 64, and 16 MiB", tryll_desk.MAX_REQUESTS, 64),
     ("how-to/serve-local-models-to-a-game.md", "under way | 64, and 16 MiB", tryll_desk.MAX_REQUEST_BYTES, 16 * MIB),
     ("how-to/serve-local-models-to-a-game.md", "nodes of a graph | 256", plan.MAX_NODES, 256),
@@ -137,7 +156,20 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/tools.md", "searches for 30 s at most", grep.GREP_SECONDS, 30.0),
     ("reference/tools.md", "Up to 5 sub-agents at once", spawn.MAX_TASKS, 5),
     ("reference/graph-nodes.md", "at most 1,048,576 characters", agent_engine.MAX_ANSWER, MIB),
+    ("reference/graph-nodes.md", "| `max_tokens` | 2048 |", engines.DEFAULT_SAMPLING.max_tokens, 2048),
+    ("reference/graph-nodes.md", "| `temperature` | 0.7 |", engines.DEFAULT_SAMPLING.temperature, 0.7),
+    ("reference/graph-nodes.md", "| `min_p` | 0.05 |", engines.DEFAULT_SAMPLING.min_p, 0.05),
+    ("reference/graph-nodes.md", "the catalog says 256", _small_model().max_tokens, 256),
+    ("reference/graph-nodes.md", "10000 of them, with 200000 values", embedded.MAX_INLINE_RECORDS, 10_000),
+    ("reference/tryll.md", "10,000 records, and 200,000 values", embedded.MAX_INLINE_VALUES, 200_000),
+    ("reference/tryll-client.md", "| a turn | 120 |", tryll_drive.TURN_SECONDS, 120),
+    ("reference/tryll-client.md", "| models and embedded storages | 300 |", tryll_drive.MODEL_SECONDS, 300),
+    ("reference/tryll-client.md", "| requests | 30 |", tryll_drive.REQUEST_SECONDS, 30),
+    ("reference/tryll-client.md", "| to connect | 30 |", tryll_drive.CONNECT_SECONDS, 30),
+    ("reference/tryll-client.md", "six attempts in about three seconds", sum(tryll_drive.Reconnect().pauses()) // 1, 3),
+    ("reference/tryll-client.md", "last words of an utterance | 60 |", tryll_drive_voice.TRANSCRIPT_SECONDS, 60),
     ("reference/graph-nodes.md", "in up to 256 conversations", agent_models.MAX_CONVERSATIONS, 256),
+    ("reference/graph-nodes.md", "up to 32 conversations", agent_models.MAX_SESSION_CONVERSATIONS, 32),
     ("explanation/figures.md", "at most 20x", coder_bench.FIRST_DELTA_GOAL.limit, 20),
     ("explanation/figures.md", "cost of turn 5 | at most 1.2x", coder_bench.FLAT_GOAL.limit, 1.2),
     ("explanation/figures.md", "cost of turn 5 |", coder_bench.EARLY, 5),

@@ -75,6 +75,13 @@ def test_without_a_server_it_says_what_to_start() -> None:
     assert (done.returncode, "trunkline tryll serve" in done.stderr) == (1, True)
 
 
+@pytest.mark.process
+def test_what_is_no_address_is_said() -> None:
+    command = [sys.executable, str(NPC / "play.py"), "nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, "`nonsense` is no address" in done.stderr) == (2, True)
+
+
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.timeout(TIMEOUT_SECONDS)
@@ -86,5 +93,6 @@ def test_it_plays_with_the_real_models() -> None:
     # What a small model makes of it is its own; what it is given, and what it may call, is not.
     assert "Anselm" in said
     assert "* The gate opens." in said
+    assert "> Hand me a rope, friend.\n* You get: " in said
     assert "there is no tool" not in said
     assert "I keep this gate, stranger." in said

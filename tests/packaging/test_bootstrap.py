@@ -252,6 +252,29 @@ def test_on_debian_as_root_it_installs_what_venv_needs(monkeypatch: pytest.Monke
     assert ran == [f"python{sys.version_info.major}.{sys.version_info.minor}-venv", "venv"]
 
 
+def test_what_takes_long_says_so_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bootstrap, "SIGN_SECONDS", 0.01)
+    os.mkfifo(tmp_path / "end")
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        # What it waits for comes once it has said so.
+        if not said:
+            (tmp_path / "end").write_text("go")
+        said.append(text)
+
+    monkeypatch.setattr(bootstrap, "say", say)
+    wait = f"open({str(tmp_path / 'end')!r}).read()"
+    with open(os.devnull) as lock:
+        bootstrap.run([sys.executable, "-c", wait], lock.fileno())
+        assert "still at it" in said[0]
+        with pytest.raises(bootstrap.BootstrapError, match="exit code 3"):
+            bootstrap.run([sys.executable, "-c", "print('why'); raise SystemExit(3)"], lock.fileno())
+    assert capsys.readouterr().err == "why\n"
+
+
 def test_a_python_that_can_make_no_environment_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "has_module", lambda _: False)
     monkeypatch.setattr(system_packages, "may_install", lambda: False)

@@ -31,10 +31,10 @@ def executable() -> str | None:
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
-    """A browser without a window. Its pages are closed with it."""
+async def chromium(*more: str) -> AsyncIterator[Browser]:
+    """A browser without a window, with these arguments, too. Its pages are closed with it."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=executable(), args=list(_ARGUMENTS))
+        browser = await playwright.chromium.launch(executable_path=executable(), args=[*_ARGUMENTS, *more])
         try:
             yield browser
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from trunkline.agents.graph.voices import VoicePool
 from trunkline.wires.tryll.messages import InferenceEngine
@@ -30,6 +30,8 @@ class FakeVoice:
         self.asked: list[tuple[str, int, float]] = []
         self.speaking = 0
         """How many are spoken to just now."""
+        self.most = 0
+        """How many were, at most."""
         self.gate = asyncio.Event()
         self.waiting = asyncio.Event()
         self._hold_at = hold_at
@@ -49,6 +51,7 @@ class FakeVoice:
         number = len(self.asked)
         self.asked.append((text, speaker, speed))
         self.speaking += 1
+        self.most = max(self.most, self.speaking)
         try:
             if self._fails is not None and self._fails[0] == number:
                 raise self._fails[1]
@@ -70,11 +73,15 @@ class FakeVoices(VoicePool):
     """A server's voices, whose models are not asked: each name has one of these."""
 
     def __init__(self, voices: Sequence[FakeVoice], models: object) -> None:
-        super().__init__(models)  # type: ignore[arg-type]  # only `list` is used
+        super().__init__(models)  # type: ignore[arg-type]  # never asked
         self._by_name = {voice.name: voice for voice in voices}
 
-    async def voice(self, name: str, engine: int) -> FakeVoice | None:
-        return None if engine == InferenceEngine.MOCK else self._by_name[name]
-
-    def first_voice(self) -> str:
-        return next(iter(self._by_name))
+    async def voice(
+        self, name: str, engine: int, fetched: Callable[[str], Awaitable[None]] | None = None
+    ) -> FakeVoice | None:
+        if engine == InferenceEngine.MOCK:
+            return None
+        name = name or next(iter(self._by_name))
+        if fetched is not None:
+            await fetched(name)
+        return self._by_name[name]

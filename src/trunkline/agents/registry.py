@@ -43,6 +43,12 @@ def names() -> tuple[str, ...]:
     return tuple(_FACTORIES)
 
 
+def runs_code(name: str) -> bool:
+    """Whether the name brings a program or a module along: then whoever writes it decides what runs here."""
+    kind, colon, _ = name.partition(":")
+    return bool(colon) and kind not in (_SCRIPT, _SERVER)
+
+
 def make(name: str, options: Mapping[str, Any]) -> Agent:
     """The agent of that name. Options that are of no use to it are ignored.
 

@@ -101,7 +101,7 @@ class Opener:
             from trunkline.models.discover import discover
 
             found = await discover(self._environ)
-            options |= {key: getattr(found.settings, key) for key in ("provider", "model", "base_url", "api_key")}
+            options |= found.options
             agent = self._made(spec, options)
         self._learn(agent)
         return agent, options

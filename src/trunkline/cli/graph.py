@@ -13,6 +13,7 @@ import click
 
 from trunkline.base.printable import printable
 from trunkline.cli.graph_run import command as run_command
+from trunkline.cli.graph_run import refuse_to_replace
 from trunkline.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ _COLOURS = {"problem": "red", "warning": "yellow", "fine": "green"}
 
 @click.group("graph")
 def command() -> None:
-    """Check, run and draw graph agents that are YAML files.
+    """Check, run and draw graph agents that are YAML files, or the one that comes along: `npc`.
 
     \b
     Examples:
-      trunkline graph check npc.yaml
-      trunkline graph run npc.yaml -m "Who are you?"
-      trunkline graph draw npc.yaml -o npc.svg
+      trunkline graph check shop.yaml
+      trunkline graph run npc -m "Who is the mayor?"
+      trunkline graph draw npc -o npc.svg
     """
 
 
@@ -101,6 +102,7 @@ def draw(file: str, output: str | None, turn: str | None) -> None:
     from trunkline.agents.graph.drawing import recorded, svg
     from trunkline.agents.graph.yaml_check import examine
 
+    refuse_to_replace(output, file, turn)
     report = examine(file)
     if report.graph is None:
         for each in report.problems:

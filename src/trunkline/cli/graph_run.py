@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,8 +20,11 @@ from trunkline.cli import talking
 from trunkline.core.faults import Fault
 
 if TYPE_CHECKING:
+    from trunkline.agents.graph.agent_models import AgentModels
     from trunkline.agents.graph.hosting import HostedGraphAgent, LocalGraphHost, SessionHost
+    from trunkline.agents.graph.pool import ModelPool
     from trunkline.agents.graph.yaml_graph import GraphFile
+    from trunkline.cli.talk_files import WavWriter
 
 EXIT_FAILED = 1
 EXIT_STOPPED = 130
@@ -49,25 +53,39 @@ _SAMPLE_BYTES = 2
     type=click.Path(dir_okay=False),
     help="Write down what happened in the last turn, for `graph draw --turn`.",
 )
+@click.option(
+    "--sound",
+    metavar="FILE.wav",
+    type=click.Path(dir_okay=False),
+    help="Keep what the graph says aloud. The mock engine says nothing aloud.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each turn, at its end.")
-def command(file: str, message: str | None, engine: str, model: str, record: str | None, as_json: bool) -> None:
+def command(
+    file: str, message: str | None, engine: str, model: str, record: str | None, sound: str | None, as_json: bool
+) -> None:
     """Talk to a graph in this process: answers as they come, what nodes tell, and the way through the graph.
 
     Files that the graph names are looked for beside it. Ctrl-C stops an answer, and a second one the program.
+
+    An agent that the graph names (`agent:NAME`) works in this folder, and may do nothing that needs to be allowed. One
+    that runs a program or a module of its own has to be named by `--model`.
 
     \b
     Examples:
       trunkline graph run npc.yaml
       trunkline graph run npc.yaml -m "Who are you?" --record turn.json
       trunkline graph run npc.yaml --engine local --model smollm2-135m
+      trunkline graph run speaker.yaml --engine local -m "Good morning" --sound answer.wav
     """
     from trunkline.agents.graph import yaml_graph
     from trunkline.wires.tryll.errors import TryllError
 
+    refuse_to_replace(record, file)
+    refuse_to_replace(sound, file)
     try:
         graph = yaml_graph.load(file)
-        with asyncio.Runner() as runner:
-            talk = _Talk(graph, os.path.dirname(os.path.abspath(file)), record, as_json)
+        with asyncio.Runner() as runner, _sounds(sound) as sounds:
+            talk = _Talk(graph, yaml_graph.folder_of(file), record, as_json, sounds)
             try:
                 runner.run(talk.open(engine, model))
                 if message is None and sys.stdin.isatty() and engine == "mock":
@@ -80,6 +98,35 @@ def command(file: str, message: str | None, engine: str, model: str, record: str
     except KeyboardInterrupt:
         code = EXIT_STOPPED
     sys.exit(code)
+
+
+def _sounds(path: str | None) -> WavWriter | nullcontext[None]:
+    """The file that what is said aloud goes to.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    if path is None:
+        return nullcontext()
+    from trunkline.cli.talk_files import WavWriter
+
+    return WavWriter(path)
+
+
+def refuse_to_replace(target: str | None, *sources: str | None) -> None:
+    """See to it that what is written takes the place of nothing that is read.
+
+    Raises:
+        click.UsageError: it would.
+    """
+    for source in filter(None, sources):
+        if (
+            target is not None
+            and os.path.exists(target)
+            and os.path.exists(source)
+            and os.path.samefile(target, source)
+        ):
+            raise click.UsageError(printable(f"`{target}` would take the place of `{source}`, which is read."))
 
 
 def _converse(runner: asyncio.Runner, talk: _Talk) -> int:
@@ -102,7 +149,10 @@ class _Talk:
     _session: SessionHost | None = None
     _agent: HostedGraphAgent
 
-    def __init__(self, graph: GraphFile, folder: str, record: str | None, as_json: bool) -> None:
+    def __init__(
+        self, graph: GraphFile, folder: str, record: str | None, as_json: bool, sounds: WavWriter | None = None
+    ) -> None:
+        self._sounds = sounds
         self._graph = graph
         self._folder = folder
         self._record = record
@@ -122,7 +172,7 @@ class _Talk:
 
         cache = paths.cache_dir()
         vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
-        self._host = LocalGraphHost(ModelPool(cache), self._folder, vectors)
+        self._host = LocalGraphHost(self._models(ModelPool(cache), model), self._folder, vectors)
         session = self._session = self._host.open_session()
         mock = engine == "mock"
         number = InferenceEngine.MOCK if mock else InferenceEngine.LLAMA_CPP
@@ -150,6 +200,29 @@ class _Talk:
             CreateAgentRequest(0, graph.graph, model or graph.default_model, True, graph.max_steps), progress
         )
 
+    def _models(self, pool: ModelPool, model: str) -> AgentModels:
+        """The models, with the agents that the graph names among them.
+
+        Raises:
+            ConfigError: there is no such agent, or it is not for a file to name it.
+        """
+        from trunkline.agents import registry
+        from trunkline.agents.graph.agent_models import PREFIX, AgentModels, offered, wanted
+        from trunkline.base.environ_secrets import environment_secrets
+        from trunkline.base.redact import Redactor
+        from trunkline.core.faults import ConfigError
+
+        names = wanted(self._graph.graph, model or self._graph.default_model)
+        for name in names:
+            if registry.runs_code(name) and PREFIX + name != model:
+                raise ConfigError(
+                    f"The graph wants to run `{name}`, which is not for a file to decide.",
+                    hint="Take it out of the file, and name it with `--model`.",
+                )
+        folder = os.getcwd()
+        secrets = Redactor(environment_secrets(os.environ))
+        return AgentModels(pool, offered(names, folder), workspace=folder, secrets=secrets)
+
     async def close(self) -> None:
         """Let go of everything, as far as it was there."""
         if self._session is not None:
@@ -166,7 +239,7 @@ class _Talk:
         """
         from trunkline.base import jsontext
 
-        heard = _Heard(self._as_json)
+        heard = _Heard(self._as_json, self._sounds)
         stops = await self._run(text, heard)
         found: dict[str, Any] = jsontext.loads(heard.debug_info.encode())
         if self._record is not None:
@@ -174,7 +247,7 @@ class _Talk:
         if self._as_json:
             click.echo(jsontext.dumps({"message": text, **heard.told(), **_summary(found)}).decode())
         else:
-            click.echo()
+            talking.screen.end()
             _show(found, heard.sound_seconds, stopped=bool(stops))
         return EXIT_STOPPED if stops else EXIT_FAILED if found["status"] == "Error" else 0
 
@@ -214,8 +287,9 @@ class _Heard:
 
     full = False
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, sounds: WavWriter | None = None) -> None:
         self._quiet = quiet
+        self._sounds = sounds
         self._pieces: list[str] = []
         self._events: list[dict[str, Any]] = []
         self.sound_seconds = 0.0
@@ -227,7 +301,7 @@ class _Heard:
     def delta(self, text: str) -> None:
         self._pieces.append(text)
         if not self._quiet:
-            click.echo(printable(text), nl=False)
+            talking.screen.write(text)
 
     def whole(self, text: str, final: bool) -> None:
         self.delta(f"\n{text}" if self._pieces else text)
@@ -235,6 +309,10 @@ class _Heard:
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         # Nobody plays it here; that there is some is worth knowing.
         self.sound_seconds += len(pcm) / _SAMPLE_BYTES / sample_rate
+        if self._sounds is not None:
+            from trunkline.wires.tryll.drive import Sound
+
+            self._sounds.write(Sound(pcm, sample_rate))
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
         self._events.append({"node": node, "type": type, **dict(pairs)})

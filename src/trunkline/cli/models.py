@@ -6,7 +6,6 @@ Exit codes: 0, or 1 when a model cannot be had or is not there, or 130 when a pu
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -89,7 +88,7 @@ def list_models(wide: bool, as_json: bool) -> None:
         "DESCRIPTION": lambda entry: entry.description,
     }
     rows = [[column(entry) for column in columns.values()] for entry in catalog.entries()]
-    for line in table.lines(list(columns), rows, None if wide else shutil.get_terminal_size().columns):
+    for line in table.lines(list(columns), rows, None if wide else table.room()):
         click.echo(line)
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -273,8 +271,7 @@ async def _ask(url: str, secret: str, method: str, path: str, body: Any) -> dict
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in table.lines(head, rows, width):
+    for line in table.lines(head, rows, table.room()):
         click.echo(line)
 
 

@@ -5,6 +5,8 @@ The last column takes what room is left. What does not fit is cut, and `cut` mar
 
 from __future__ import annotations
 
+import shutil
+import sys
 import unicodedata
 from collections.abc import Sequence
 
@@ -13,6 +15,11 @@ ELLIPSIS = "..."
 LEAST_LAST = 12
 
 _GAP = "  "
+
+
+def room() -> int | None:
+    """The width that there is: that of the terminal; None, so that nothing is cut, if nobody looks at one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def lines(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:

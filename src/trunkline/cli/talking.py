@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock
 
 import click
 
@@ -12,6 +15,68 @@ from trunkline.base.printable import printable
 _PROMPT = "> "
 #: Lines about a download: one for each so many hundredths.
 _STEP = 10
+
+
+class Screen:
+    """Standard output with an answer that grows, and standard error with all else there is to say meanwhile.
+
+    On a terminal both are the same, and what comes in the middle of an answer's line gets a line of its own. It may
+    come from another thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._within = self._broken = False
+
+    def write(self, piece: str) -> None:
+        """The answer goes on."""
+        if piece:
+            with self._lock:
+                click.echo(printable(piece), nl=False)
+                self._within, self._broken = not piece.endswith("\n"), False
+
+    def end(self) -> None:
+        """The answer is over, and so is its line."""
+        with self._lock:
+            if not self._broken:
+                click.echo()
+            self._within = self._broken = False
+
+    def aside(self, text: str) -> None:
+        """Something else, on standard error."""
+        with self._lock:
+            if self._within and _is_one_terminal():
+                click.echo(err=True)
+                self._within, self._broken = False, True
+            click.echo(printable(text), err=True)
+
+    @contextmanager
+    def log(self) -> Iterator[None]:
+        """Show here, too, what is logged in the block."""
+        handler = _Aside(self)
+        logger = logging.getLogger("trunkline")
+        logger.addHandler(handler)
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+
+
+class _Aside(logging.Handler):
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(logging.WARNING)
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._screen.aside(self.format(record))
+
+
+def _is_one_terminal() -> bool:
+    return sys.stdout.isatty() and sys.stderr.isatty()
+
+
+#: There is one.
+screen = Screen()
 
 
 def messages() -> Iterator[str]:
@@ -30,7 +95,7 @@ def messages() -> Iterator[str]:
 def show_event(node: str, kind: str, pairs: Iterable[tuple[str, str]]) -> None:
     """Tell on standard error what a node wants to be known."""
     told = ", ".join(f"{key}={value}" for key, value in pairs)
-    click.echo(printable(f"[{node}: {kind}] {told}"), err=True)
+    screen.aside(f"[{node}: {kind}] {told}")
 
 
 class ProgressLines:
@@ -45,4 +110,4 @@ class ProgressLines:
         step = (name, share // _STEP)
         if step != self._last:
             self._last = step
-            click.echo(printable(f"{name}: {share} %"), err=True)
+            screen.aside(f"{name}: {share} %")

@@ -6,6 +6,7 @@ Exit codes of `serve`: 1 when it could not start, 2 for wrong usage, 130 after C
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -20,9 +21,10 @@ from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.printable import printable
 from trunkline.base.redact import Redactor
 from trunkline.cli import opening, serving
+from trunkline.core.agent import Agent
 from trunkline.core.approvals import MODES, Policy
 from trunkline.core.events import Mode
-from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.faults import ConfigError, Fault, NoModel
 
 if TYPE_CHECKING:
     import ssl
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from trunkline.agents.graph.hosting import Models
 
 DEFAULT_LISTEN = "127.0.0.1:9100"
+#: Objects after which a process that serves looks for garbage, and how often it looks further.
+_THRESHOLDS = (10_000, 10, 10)
 _PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN."
 #: More clients than one process serves well.
 _MAX_FILES = 65536
@@ -123,7 +127,8 @@ def serve(
 ) -> None:
     """Serve until stopped. The server is ready when a connection gets its `SessionReady`.
 
-    Whoever connects can use every agent that is offered, with all that `--mode` and `--allow` let it do.
+    Whoever connects can use every agent that is offered, with all that `--mode` and `--allow` let it do. Its model is
+    the one that `trunkline chat` would take: the configured one, or else one that is found here.
 
     \b
     Examples:
@@ -176,11 +181,22 @@ async def _serve(
                 hint="Choose another address with `--listen HOST:PORT`, or port 0 for any that is free.",
             ) from None
         shown = f"[{real_host}]" if ":" in real_host else real_host
+        _collect_seldom()
         serving.told(f"The Tryll server is ready: {shown}:{real_port} (Ctrl-C ends it.)")
         await stop.wait()
     finally:
         await server.close()
         await graphs.close()
+
+
+def _collect_seldom() -> None:
+    """Look for garbage in cycles less often, and never in what is there from the start and stays to the end.
+
+    A turn makes a few hundred objects and no cycles: to look for some after every 700 takes 7 % of a short turn.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
 
 
 def _agents(
@@ -192,7 +208,7 @@ def _agents(
     does not count.
     """
     folder = opening.directory(workspace)
-    agents = offered(names, folder)
+    agents = _offered(names, folder)
     allowed = tuple(filter(None, allow.split(",")))
     secrets = Redactor([*environment_secrets(os.environ), *([token] if token else [])])
 
@@ -200,6 +216,18 @@ def _agents(
         return Policy(mode, allow=allowed, interactive=False)
 
     return lambda models: AgentModels(models, agents, policy=policy, workspace=folder, secrets=secrets)
+
+
+def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
+    """The agents. If nobody told one of a model, it gets the one that is found here, as in `trunkline chat`."""
+    try:
+        return offered(names, folder)
+    except NoModel:
+        from trunkline.models.discover import discover
+
+        found = asyncio.run(discover(os.environ))
+        serving.told(printable(f"The agents' model is `{found.settings.model}`: {found.why}."))
+        return offered(names, folder, found.options)
 
 
 def _token(environ: Mapping[str, str], public: bool) -> str:

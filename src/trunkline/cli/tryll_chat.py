@@ -30,6 +30,8 @@ EXIT_STOPPED = 130
 
 _ENGINES = {"mock": InferenceEngine.MOCK, "llama-cpp": InferenceEngine.LLAMA_CPP}
 _NO_SERVER = 1001
+#: A small model that is told nothing about itself answers nonsense.
+INSTRUCTIONS = "You are a helpful assistant. Answer briefly, in plain words."
 
 
 @click.command("chat")
@@ -38,8 +40,15 @@ _NO_SERVER = 1001
 @click.option(
     "--model", default="", metavar="NAME", help="The model that answers; one that the server has, by default."
 )
-@click.option("--graph", "file", type=click.Path(exists=True, dir_okay=False), help="Talk to this graph (YAML).")
-@click.option("--system-prompt", metavar="TEXT", help="Instructions for the model, where no graph has them.")
+@click.option(
+    "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to one that comes along: `npc`, a character."
+)
+@click.option(
+    "--system-prompt",
+    default=INSTRUCTIONS,
+    metavar="TEXT",
+    help="Instructions for the model, where no graph has them. Without this, to be a helpful assistant, and brief.",
+)
 @click.option("--engine", type=click.Choice(list(_ENGINES)), help="What runs the models; the real one, by default.")
 @click.option(
     "--tls-ca",
@@ -51,7 +60,7 @@ def command(
     text: str | None,
     model: str,
     file: str | None,
-    system_prompt: str | None,
+    system_prompt: str,
     engine: str | None,
     tls_ca: str | None,
 ) -> None:
@@ -63,13 +72,17 @@ def command(
     Examples:
       trunkline tryll chat
       trunkline tryll chat -p "Who are you?"
-      trunkline tryll chat 127.0.0.1:9100 --graph npc.yaml
+      trunkline tryll chat --graph npc
+      trunkline tryll chat 127.0.0.1:9100 --graph shop.yaml
     """
     try:
         found = TryllAgent.parse(address)
         number = _ENGINES[engine] if engine is not None else None
         config = TryllAgent(engine=number, token=os.environ.get(TOKEN_VARIABLE, "")).config(model)
-        with SyncTryll(found.host, found.port, config=config, ssl=tls_context(tls_ca)) as tryll:
+        with (
+            talking.screen.log(),
+            SyncTryll(found.host, found.port, config=config, ssl=tls_context(tls_ca)) as tryll,
+        ):
             agent = _made(tryll, model, file, system_prompt, fetch=config.inference_engine != InferenceEngine.MOCK)
             sys.exit(_ask(agent, text) if text is not None else _converse(agent))
     except (Fault, TryllError) as error:
@@ -95,7 +108,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext | None:
         raise ConfigError(f"`{ca}` holds no certificate in PEM.") from None
 
 
-def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str | None, *, fetch: bool) -> SyncAgent:
+def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str, *, fetch: bool) -> SyncAgent:
     """The agent to talk to, with all that its graph needs. `fetch`: also models that the server has not got yet."""
     from trunkline.agents.graph import yaml_graph
 
@@ -109,12 +122,17 @@ def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str | N
         tryll.create_storage(storage.name, storage.strings, kind=storage.kind, keys=storage.keys)
     for knowledge in graph.knowledge:
         tryll.create_embedded_storage(
-            knowledge.name, knowledge.strings, embedding_model=knowledge.embedding_model, progress=_Lines()
+            knowledge.name,
+            knowledge.strings,
+            embedding_model=knowledge.embedding_model,
+            records_json=knowledge.records_json,
+            progress=_Lines(),
         )
     agent = tryll.create_agent(
         graph.graph,
         default_model=chosen,
-        diagnostics=graph.diagnostics,
+        # They have the sentence that says why a turn failed.
+        diagnostics=True,
         max_steps=graph.max_steps,
         progress=_Lines(),
     )
@@ -141,16 +159,16 @@ def _ask(agent: SyncAgent, text: str) -> int:
     try:
         with reply:
             for piece in reply:
-                click.echo(printable(piece), nl=False)
+                talking.screen.write(piece)
     except TryllError as error:
-        click.echo()
+        talking.screen.end()
         click.echo(f"Error: {printable(str(error))}", err=True)
         return EXIT_FAILED
     except KeyboardInterrupt:
-        click.echo()
+        talking.screen.end()
         click.echo("Stopped.", err=True)
         return EXIT_STOPPED
-    click.echo()
+    talking.screen.end()
     return 0
 
 

@@ -2,7 +2,8 @@
 
 `trunkline up --tour` shows a conversation over the JSON stream instead, line by line, and ends.
 
-Exit codes: 0 when the conversation was shown, 1 when something failed, 130 after Ctrl-C, 143 after SIGTERM.
+Exit codes: 0 when the conversation was shown, or when Ctrl-C has stopped all that ran, as it should; 1 when something
+failed; 130 after Ctrl-C in the conversation, or when something did not stop; 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import os
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -64,7 +66,8 @@ def command(tour: bool, as_json: bool) -> None:
 
     A chain in this process with a contract on it, an agent social network, and one scripted agent that tests the
     contract, posts what it finds and asks you a question. Beside them a Tryll server with graph agents on local models;
-    a model is fetched when somebody first uses it. Ctrl-C stops all and leaves nothing running.
+    a model is fetched when somebody first uses it; and a page where you talk to one with your browser's microphone.
+    Ctrl-C stops all and leaves nothing running.
 
     \b
     Examples:
@@ -75,7 +78,7 @@ def command(tour: bool, as_json: bool) -> None:
         raise click.UsageError("`--json` goes with `--tour`.")
     if tour:
         sys.exit(_run(lambda stop: _showcase(as_json, stop)))
-    sys.exit(_run(_everything))
+    sys.exit(_run(_everything, ends_by=signal.SIGINT))
 
 
 async def _showcase(as_json: bool, stop: asyncio.Event) -> int:
@@ -148,8 +151,11 @@ def _write(text: str) -> None:
     click.echo(text, nl=False)
 
 
-def _run(main: Main) -> int:
-    """Run until it ends or a signal comes: the first one asks, a second one insists."""
+def _run(main: Main, ends_by: int | None = None) -> int:
+    """Run until it ends or a signal comes: the first one asks, a second one insists.
+
+    `ends_by` is the signal that it is meant to end by: what stops properly then has done what it should.
+    """
     received: list[int] = []
 
     async def until_signal() -> int:
@@ -168,7 +174,8 @@ def _run(main: Main) -> int:
             code = await main(stop)
         except asyncio.CancelledError:
             code = EXIT_FAILED
-        code = _SIGNAL_EXIT + received[0] if received else code
+        proper = received == [ends_by] and code == 0 and asyncio.all_tasks() == {task}
+        code = _SIGNAL_EXIT + received[0] if received and not proper else code
         if asyncio.all_tasks() != {task}:
             # Services that ignore even their cancellation would keep the loop, and us, here for ever.
             sys.stdout.flush()

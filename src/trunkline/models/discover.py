@@ -31,6 +31,11 @@ class Found(Value):
     settings: ModelSettings
     why: str
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What an agent is to be told of it."""
+        return {key: getattr(self.settings, key) for key in ("provider", "model", "base_url", "api_key")}
+
 
 class _Key(Value):
     """A variable with a key, and what the key opens."""

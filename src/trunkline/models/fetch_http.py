@@ -1,6 +1,7 @@
 """Files over HTTP, as far as they are not there yet.
 
-A download that breaks off leaves what came: the next attempt, now or after a restart, asks for the rest. Rate limits,
+A download that breaks off leaves what came, and beside it which version of the file that was, if the server says: the
+next attempt, now or after a restart, asks for the rest of the same one, and begins anew with another. Rate limits,
 overload and broken connections are waited out, in bounded time. What arrives is not trusted: whoever asked checks it.
 """
 
@@ -10,7 +11,7 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from trunkline.base import http
@@ -34,6 +35,10 @@ BACKOFF_SECONDS = 1.0
 MAX_WAIT_SECONDS = 60.0
 #: The largest page of an index. The real ones have some megabytes at most.
 MAX_PAGE_BYTES = 64 * 1024 * 1024
+#: How the file ends that says which version of a file is being fetched.
+VERSION = ".version"
+#: The longest name of a version that is kept.
+MAX_VERSION_CHARS = 1024
 R = TypeVar("R")
 
 #: Called with the number of bytes that are there.
@@ -121,10 +126,12 @@ def _found_at(response: httpx.Response, asked: str) -> str:
 
 
 async def download(client: httpx.AsyncClient, url: str, path: str, size: int, arrived: Arrived) -> None:
-    """Bring the file at `path` to `size` bytes, beginning after those that it has.
+    """Bring the file at `path` to `size` bytes, beginning after those that it has, if they are of the same version.
+
+    Where a server names no versions, what came is gone on with: it is the caller who checks the whole.
 
     Raises:
-        Broken: it cannot be had. What came is kept, unless it is of a longer file, which is another one.
+        Broken: it cannot be had. What came is kept, unless it is of another file.
         OSError: it cannot be written.
     """
     await _again(lambda: _continue(client, url, path, size, arrived), lambda: _length(path))
@@ -138,10 +145,19 @@ async def _continue(client: httpx.AsyncClient, url: str, path: str, size: int, a
         if done == size:
             return
         # Written as it is: a compressed transfer would count bytes that are none of the file's.
+        begun = _kept_version(path) if done else ""
         headers = {"range": f"bytes={done}-"} if done else {}
+        if begun:
+            headers["if-range"] = begun
         async with _response(client, url, headers) as response:
+            version = _version(response)
             if done and not _goes_on(response, done):
                 done = file.truncate(0)
+            elif done and version != begun:
+                file.truncate(0)
+                raise Broken("the file has changed meanwhile", attempts=UNANSWERED_ATTEMPTS)
+            if not done:
+                _keep_version(path, version)
             arrived(done)
             async for chunk in response.aiter_raw():
                 done += len(chunk)
@@ -153,6 +169,7 @@ async def _continue(client: httpx.AsyncClient, url: str, path: str, size: int, a
                 arrived(done)
     if done < size:
         raise Broken(f"the file ended after {done} of {size} bytes", attempts=UNANSWERED_ATTEMPTS)
+    _keep_version(path, "")
 
 
 def _appending(path: str) -> BinaryIO:
@@ -163,6 +180,31 @@ def _appending(path: str) -> BinaryIO:
 def _goes_on(response: httpx.Response, done: int) -> bool:
     """Whether a server sends what comes after that many bytes, and not the whole again."""
     return response.status_code == 206 and response.headers.get("content-range", "").startswith(f"bytes {done}-")
+
+
+def _version(response: httpx.Response) -> str:
+    """What names the version of a file, as `If-Range` takes it; empty if nothing does."""
+    tag: str = response.headers.get("etag", "")
+    # Two that are equal by a weak one may differ in their bytes.
+    found: str = tag if tag and not tag.startswith("W/") else response.headers.get("last-modified", "")
+    return found if len(found) <= MAX_VERSION_CHARS else ""
+
+
+def _kept_version(path: str) -> str:
+    try:
+        with open(path + VERSION, encoding="latin-1") as file:
+            return file.read(MAX_VERSION_CHARS).strip()
+    except OSError:
+        return ""
+
+
+def _keep_version(path: str, version: str) -> None:
+    if version:
+        with open(path + VERSION, "w", encoding="latin-1", errors="replace") as file:
+            file.write(version)
+    else:
+        with suppress(OSError):
+            os.remove(path + VERSION)
 
 
 @asynccontextmanager

@@ -219,6 +219,25 @@ async def test_closing_an_agent_gives_its_slots_back() -> None:
     assert {slot.name for slot in engine.released} == {"a", "b"}
 
 
+# What it cost.
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [(10**12, 2**31 - 1), (10**400, 2**31 - 1), (2.5, 2), (-3, 0), (float("nan"), 0), (True, 0), (None, 0), ("5", 0)],
+)
+async def test_whatever_an_engine_says_of_its_cost_fits_into_the_end_of_a_turn(told: Any, counted: int) -> None:
+    class Odd(MockLanguage):
+        async def generate(self, *args: Any, **options: Any) -> AsyncGenerator[str, None]:
+            yield Piece("a", told, told, told)
+            yield Piece("b", told, told, told)
+
+    made = await agent(graph(a=GenerateParams()), with_engine(Odd()))
+    ended = end(await take(made, "x"))
+    total = min(2 * counted, 2**31 - 1)
+    assert (ended.status, ended.tokens, ended.prompt_tokens, ended.cached_tokens) == (0, total, total, total)
+
+
 # Failing.
 
 

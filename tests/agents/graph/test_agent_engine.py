@@ -3,60 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.agents.graph.troupe import DONE, Troupe, problem, reply, said, stage
 from tests.support.loop import until
 from tests.support.puppet import Puppet
-from tests.support.tryll_served import Peer, echo, served
-from trunkline.agents.graph import agent_engine, agent_models
-from trunkline.agents.graph.agent_engine import HIGH_WATER, _Heard
-from trunkline.agents.graph.agent_models import AgentModels, offered
+from tests.support.tryll_served import Peer, echo
+from trunkline.agents.graph import agent_engine
+from trunkline.agents.graph.agent_engine import HIGH_WATER, Guest, _Heard
+from trunkline.agents.graph.agent_models import AgentModels
 from trunkline.agents.graph.engines import DEFAULT_SAMPLING, ChatMessage, EngineError, Prompt, Slot
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base.redact import Redactor
 from trunkline.core import events as core
-from trunkline.core.agent import AddHistory, Approve, Capabilities, Deny, OpenRequest
+from trunkline.core.agent import AddHistory, Approve, Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.faults import ConfigError, Unsupported
 from trunkline.core.turns import NOBODY_TO_ASK
 from trunkline.core.usage import Usage
 from trunkline.wires.tryll import messages as m
-
-DONE = core.TurnEnded("success")
-
-
-class Troupe:
-    """An agent with a puppet for every conversation."""
-
-    name = "troupe"
-    capabilities = Capabilities()
-
-    def __init__(self) -> None:
-        self.puppets: list[Puppet] = []
-        self.fails: Exception | None = None
-        self.slow: asyncio.Event | None = None
-        self.refuses: Exception | None = None
-
-    async def open(self, request: OpenRequest) -> Puppet:
-        if self.fails is not None:
-            raise self.fails
-        puppet = Puppet()
-        puppet.refuses = self.refuses
-        self.puppets.append(puppet)
-        if self.slow is not None:
-            await self.slow.wait()
-        return await puppet.open(request)
-
-    async def busy(self, number: int = 0) -> Puppet:
-        """The puppet of a conversation, once it is asked something."""
-        await until(lambda: len(self.puppets) > number and self.puppets[number].busy)
-        return self.puppets[number]
 
 
 @pytest.fixture
@@ -64,39 +33,10 @@ def troupe() -> Troupe:
     return Troupe()
 
 
-@asynccontextmanager
-async def stage(folder: Path, troupe: Troupe, **options: Any) -> AsyncIterator[Peer]:
-    """A client of a server that offers the troupe and the echo."""
-    agents = {"echo": offered([])["echo"], "troupe": troupe}
-    models = AgentModels(ModelPool(str(folder / "cache")), agents, **options)
-    async with served(folder, models) as server, server.peer() as peer:
-        yield peer
-    assert all(puppet.closed for puppet in troupe.puppets)
-
-
 @pytest.fixture
 async def peer(tmp_path: Path, troupe: Troupe) -> AsyncIterator[Peer]:
     async with stage(tmp_path, troupe) as made:
         yield made
-
-
-def said(answers: Sequence[m.AnswerText]) -> str:
-    return "".join(answer.text for answer in answers)
-
-
-async def reply(peer: Peer, troupe: Troupe, agent: int, text: str, *events: core.Event) -> tuple[str, m.TurnComplete]:
-    """What the client hears of a turn in which the newest puppet does these things."""
-    peer.say(m.SendMessageRequest(7, agent, text))
-    puppet = await troupe.busy(max(0, len(troupe.puppets) - 1))
-    puppet.say(*events)
-    answers, complete = await peer.turn()
-    return said(answers), complete
-
-
-def problem(complete: m.TurnComplete) -> tuple[int, str]:
-    assert complete.status == m.TurnStatus.ERROR
-    error = json.loads(complete.debug_info)["error"]
-    return error["code"], error["message"]
 
 
 @pytest.mark.parametrize("engine", [m.InferenceEngine.MOCK, m.InferenceEngine.LLAMA_CPP, m.InferenceEngine.OPEN_VINO])
@@ -126,19 +66,30 @@ async def test_it_is_told_the_system_prompt_once_and_then_only_what_is_new(peer:
     assert not puppet.changes
 
 
-async def test_each_node_of_each_agent_has_a_conversation_of_its_own(peer: Peer, troupe: Troupe) -> None:
+async def test_all_nodes_of_an_agent_share_one_conversation_and_each_agent_has_its_own(
+    peer: Peer, troupe: Troupe
+) -> None:
     first = m.NodeDescription("first", m.GenerateParams(system_prompt="one", default_exit="second"))
     second = m.NodeDescription("second", m.GenerateParams(system_prompt="two"))
     graph = m.GraphDescription((first, second), "first")
+    agents = []
     for number in range(2):
         request = m.CreateAgentRequest(2, graph, "agent:troupe")
-        agent = (await peer.ask(request, m.CreateAgentResponse)).agent_id
-        peer.say(m.SendMessageRequest(3, agent, "hi"))
-        for place in (2 * number, 2 * number + 1):
-            (await troupe.busy(place)).say(core.TextDelta(f"<{place}>"), DONE)
-        assert said((await peer.turn())[0]) == f"<{2 * number}><{2 * number + 1}>"
-    told = [puppet.request.instructions for puppet in troupe.puppets if puppet.request is not None]
-    assert told == ["one", "two", "one", "two"]
+        agents.append((await peer.ask(request, m.CreateAgentResponse)).agent_id)
+        peer.say(m.SendMessageRequest(3, agents[number], "hi"))
+        puppet = await troupe.busy(number)
+        puppet.say(core.TextDelta("<1>"), DONE)
+        await until(partial(_has_heard, puppet, 2))
+        puppet.say(core.TextDelta("<2>"), DONE)
+        assert said((await peer.turn())[0]) == "<1><2>"
+    assert [puppet.request.instructions for puppet in troupe.puppets if puppet.request is not None] == ["one", "one"]
+    await peer.ask(m.DestroyAgentRequest(4, agents[0]), m.Ack)
+    await until(lambda: troupe.puppets[0].closed)
+    assert not troupe.puppets[1].closed
+
+
+def _has_heard(puppet: Puppet, count: int) -> bool:
+    return len(puppet.heard) == count
 
 
 async def test_cancelling_stops_the_agent_and_keeps_its_conversation(peer: Peer, troupe: Troupe) -> None:
@@ -179,9 +130,35 @@ async def test_an_agent_that_is_slow_to_begin_keeps_no_cancelled_turn_waiting(pe
     peer.say(m.CancelTurnRequest(4, agent))
     assert (await peer.turn())[1].status == m.TurnStatus.CANCELLED
     await peer.get(m.Ack)
+    (late,) = troupe.puppets
     troupe.puppets.clear()
     troupe.slow = None
     assert (await reply(peer, troupe, agent, "two", core.TextDelta("now"), DONE))[0] == "now"
+    assert late.request is None
+
+
+@pytest.mark.parametrize("how", ["cancelled", "released"])
+async def test_what_begins_when_nobody_needs_it_any_more_is_ended_at_once(
+    tmp_path: Path, troupe: Troupe, how: str
+) -> None:
+    troupe.slow = asyncio.Event()
+    troupe.stubborn = True
+    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe})
+    guest = Guest()
+    engine = await models.language("agent:troupe", m.InferenceEngine.MOCK, guest)
+    answer = engine.generate(Prompt((ChatMessage("user", "hi"),)), DEFAULT_SAMPLING, stream=True)
+    turn = asyncio.ensure_future(anext(answer))
+    await until(lambda: troupe.puppets)
+    if how == "cancelled":
+        turn.cancel()
+    else:
+        engine.release(Slot("say"))
+    troupe.slow.set()
+    with pytest.raises((asyncio.CancelledError, EngineError)):
+        await turn
+    await until(lambda: troupe.puppets[0].closed and not models._closing)
+    assert (guest.party.conversations, models._count["troupe"]) == (0, 0)
+    await models.close()
 
 
 async def test_what_needs_approval_is_denied_with_the_reason(peer: Peer, troupe: Troupe) -> None:
@@ -244,30 +221,6 @@ async def test_an_answer_without_an_end_is_cut_off(peer: Peer, troupe: Troupe, m
     await until(lambda: not troupe.puppets[0].busy)
 
 
-async def test_an_agent_is_in_so_many_conversations_and_no_more(
-    troupe: Troupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(agent_models, "MAX_CONVERSATIONS", 1)
-    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe, **offered([])})
-
-    async def answers(name: str) -> str:
-        engine = await models.language(f"agent:{name}", m.InferenceEngine.MOCK)
-        prompt = Prompt((ChatMessage("user", "hi"),))
-        return "".join([piece async for piece in engine.generate(prompt, DEFAULT_SAMPLING, stream=True)])
-
-    first = await models._opened("troupe", None)
-    with pytest.raises(EngineError, match="takes no more"):
-        await answers("troupe")
-    assert [await answers("echo") for _ in range(2)] == ["hi", "hi"]
-    models._end(first)
-    await until(lambda: not models._closing)
-    troupe.fails = ConfigError("There is no key.")
-    for _ in range(2):
-        with pytest.raises(EngineError, match="no key"):
-            await answers("troupe")
-    await models.close()
-
-
 async def test_what_a_turn_used_is_told(peer: Peer, troupe: Troupe) -> None:
     agent = await peer.agent("agent:troupe")
     used = core.TurnEnded("success", Usage(100, 9, 40))
@@ -302,43 +255,6 @@ async def test_secrets_of_the_server_are_masked(tmp_path: Path, troupe: Troupe) 
         assert text.startswith("it is ")
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        m.ToolCallParams(model_name="agent:echo", tools=(m.ToolDefinition("open"),)),
-        m.ClassifyIntentLLMParams(model_name="agent:echo", intents_ids="a,b"),
-    ],
-)
-async def test_nodes_that_need_more_than_words_are_refused(peer: Peer, params: m.NodeParams) -> None:
-    graph = m.GraphDescription((m.NodeDescription("judge", params),), "judge")
-    error = await peer.ask(m.CreateAgentRequest(3, graph, "any"), m.ErrorResponse)
-    assert (error.code, "judge" in error.message, "agent:echo" in error.message) == (3003, True, True)
-    inherited = m.GraphDescription((m.NodeDescription("judge", params.replace(model_name=None)),), "judge")
-    assert await peer.refused(m.CreateAgentRequest(4, inherited, "agent:echo")) == 3003
-    await peer.ask(m.CreateAgentRequest(5, inherited, "any"), m.CreateAgentResponse)
-
-
-@pytest.mark.parametrize("name", ["agent:coder", "agent:", "agent:scripted:tour", "agent:os:getcwd", "agent:ECHO"])
-async def test_a_name_that_is_not_offered_makes_no_agent(peer: Peer, name: str) -> None:
-    error = await peer.ask(m.CreateAgentRequest(3, echo(), name), m.ErrorResponse)
-    assert (error.code, f"`{name}`" in error.message) == (3003, True)
-
-
-async def test_agents_are_listed_and_there_is_nothing_to_fetch_or_to_delete(peer: Peer) -> None:
-    models = (await peer.ask(m.ListModelsRequest(3), m.ListModelsResponse)).models
-    found = [(model.name, model.status, model.model_type) for model in models if model.name.startswith("agent:")]
-    assert found == [(f"agent:{name}", m.ModelStatus.LOCAL, "language") for name in ("echo", "troupe")]
-    assert "smollm2-135m" in {model.name for model in models}
-    await peer.ask(m.LoadModelRequest(4, "agent:echo"), m.LoadModelResponse)
-    await peer.ask(m.UnloadModelRequest(5, "agent:echo"), m.Ack)
-    for request in (m.DownloadModelRequest, m.DeleteModelRequest, m.LoadModelRequest, m.UnloadModelRequest):
-        assert await peer.refused(request(6, "agent:coder")) == 6002
-    assert await peer.refused(m.DownloadModelRequest(7, "agent:echo")) == 6002
-    assert await peer.refused(m.DeleteModelRequest(8, "agent:echo")) == 6002
-    storage = m.CreateEmbeddedStringStorageRequest(9, "lore", strings=("x",), embedding_model="agent:echo")
-    assert await peer.refused(storage) == 8003
-
-
 async def test_an_agent_tells_no_probabilities_and_counts_by_guessing(troupe: Troupe, tmp_path: Path) -> None:
     models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe})
     engine = await models.language("agent:troupe", m.InferenceEngine.MOCK)
@@ -347,14 +263,6 @@ async def test_an_agent_tells_no_probabilities_and_counts_by_guessing(troupe: Tr
     assert engine.count("six ab") == 2
     engine.release(Slot("say"))
     await models.close()
-
-
-async def test_the_end_of_the_models_is_the_end_of_every_conversation(troupe: Troupe, tmp_path: Path) -> None:
-    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe})
-    session = await models._opened("troupe", None)
-    await models.close()
-    assert troupe.puppets[0].closed
-    assert session.status.value == "closed"
 
 
 async def test_an_agent_waits_for_a_reader_that_is_behind() -> None:
@@ -375,13 +283,3 @@ async def test_an_agent_waits_for_a_reader_that_is_behind() -> None:
     show(core.TextDelta("x" * HIGH_WATER))
     async with asyncio.timeout(1):
         await heard.drain()
-
-
-def test_only_agents_that_are_there_and_can_answer_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(offered(["scripted:tour", "echo"])) == ["echo", "scripted:tour"]
-    with pytest.raises(ConfigError, match="no agent `nobody`"):
-        offered(["nobody"])
-    made = offered([])["echo"]
-    monkeypatch.setattr(type(made), "problem", lambda self: "It has lost its voice.", raising=False)
-    with pytest.raises(ConfigError, match="lost its voice"):
-        agent_models.offered([])

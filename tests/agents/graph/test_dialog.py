@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from typing import Any
+
 import pytest
 
 from tests.agents.graph.helpers import Recorder, agent, end, graph, host_in, take
 from trunkline.agents.graph import dialog
 from trunkline.agents.graph.dialog import Dialog, Window
-from trunkline.agents.graph.engines import ChatMessage
+from trunkline.agents.graph.engines import ChatMessage, Prompt, PromptTooLong
 from trunkline.agents.graph.host import LocalHost
-from trunkline.wires.tryll.messages import GenerateParams, TurnStatus
+from trunkline.wires.tryll.messages import (
+    ClassifyIntentLLMParams,
+    GenerateParams,
+    NodeParams,
+    SamplingParams,
+    ToolCallParams,
+    ToolDefinition,
+    TurnStatus,
+)
 
 ASK = (ChatMessage("system", "be brief"), ChatMessage("user", "now"))
 
@@ -61,6 +72,61 @@ async def test_a_message_that_does_not_fit_fails_the_turn_and_the_next_one_works
     assert "318 tokens; 300 fit" in end(events).debug_info
     assert end(await take(made, "word " * 200)).status == TurnStatus.SUCCESS
     assert made.history() == [("word " * 200, "ok")]
+
+
+class Strict(Recorder):
+    """Has ten times as many tokens as it says it would, and takes no prompt of more than its context."""
+
+    tells = True
+
+    async def generate(self, prompt: Prompt, *args: Any, **options: Any) -> AsyncGenerator[str, None]:
+        tokens = 10 * sum(self.count(message.text) for message in prompt.messages)
+        if tokens > self.context_size:
+            self.prompts.append(prompt)
+            raise PromptTooLong(f"{tokens} tokens", tokens if self.tells else 0)
+        async for piece in super().generate(prompt, *args, **options):
+            yield piece
+
+    async def score(self, prompt: Prompt, *args: Any, **options: Any) -> list[float]:
+        async for _ in self.generate(prompt, SamplingParams(), stream=False):
+            pass
+        return [3.0, 1.0]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+@pytest.mark.parametrize(
+    "params",
+    [
+        GenerateParams(),
+        GenerateParams(stream=True),
+        ToolCallParams(tools=(ToolDefinition("t"),), generate_on_no_tool=True),
+        ClassifyIntentLLMParams(intents_ids="a,b", history_turns=64),
+    ],
+)
+async def test_what_an_engine_finds_too_long_is_tried_again_with_less_history(params: NodeParams, tells: bool) -> None:
+    engine = Strict(context_size=2000)
+    engine.tells = tells
+    made = await agent(graph(a=params), LocalHost(language=lambda name: engine))
+    made.restore(filled(40).exchanges())
+    assert end(await take(made, "now")).status == TurnStatus.SUCCESS
+    tries = len(engine.prompts)
+    assert 1 < tries < 12
+    shown = engine.prompts[-1].messages
+    assert 2 <= len(shown) < 30
+    assert shown[-1].text == "now"
+    # What was dropped stays dropped.
+    await take(made, "and now")
+    assert len(engine.prompts) == tries + 1
+
+
+async def test_a_message_that_is_too_long_by_itself_is_said_to_be_and_is_not_kept() -> None:
+    engine = Strict(context_size=400)
+    made = await agent(graph(a=GenerateParams()), LocalHost(language=lambda name: engine), diagnostics=True)
+    await take(made, "hello")
+    events = await take(made, "word " * 60)
+    assert (end(events).error, "600 tokens" in end(events).debug_info) == (4001, True)
+    assert end(await take(made, "hi")).status == TurnStatus.SUCCESS
+    assert [user for user, _ in made.history()] == ["hello", "hi"]
 
 
 def test_an_agent_keeps_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -285,14 +286,64 @@ async def test_vectors_are_made_once_for_the_same_texts_and_again_for_others(tmp
     assert vectors._key(Counting("m"), ["a"]) != vectors._key(MockEmbedding("m"), ["a"])
 
 
+async def test_a_client_cannot_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = VectorStore(str(tmp_path))
+    await store.get(MockEmbedding("m"), ["anybody can have these made"])
+    assert not os.listdir(tmp_path)
+    # Those that were used longest ago make room.
+    monkeypatch.setattr(vectors, "MAX_STORED_BYTES", 6000)
+    for number in range(3):
+        await store.get(Counting("m"), [str(number)])
+        os.utime(tmp_path / f"{vectors._key(Counting('m'), [str(number)])}.npy", (number, number))
+    (tmp_path / "other").write_text("not ours")
+    await store.get(Counting("m"), ["0"])
+    await store.get(Counting("m"), ["3"])
+    kept = [vectors._key(Counting("m"), [text]) for text in ("0", "2", "3")]
+    assert set(os.listdir(tmp_path)) == {"other", *(f"{key}.npy" for key in kept)}
+
+
 async def test_a_damaged_file_of_vectors_is_made_anew(tmp_path: Path) -> None:
-    await VectorStore(str(tmp_path)).get(MockEmbedding("m"), ["a", "b"])
-    file = tmp_path / f"{vectors._key(MockEmbedding('m'), ['a', 'b'])}.npy"
-    for damage in (b"", b"garbage", file.read_bytes()[:-7]):
+    await VectorStore(str(tmp_path)).get(Counting("m"), ["a", "b"])
+    file = tmp_path / f"{vectors._key(Counting('m'), ['a', 'b'])}.npy"
+    whole = file.read_bytes()
+    # Cut, with a head that is no Python, another kind of file, and with two vectors in each other's place.
+    rows = len(whole) - 32 - 2 * 384 * 4
+    swapped = whole[:rows] + whole[rows + 384 * 4 : -32] + whole[rows : rows + 384 * 4] + whole[-32:]
+    damages = (b"", b"garbage", whole[:-7], whole[:8] + b"\x36" + whole[9:], b"PK\5\6" + bytes(18), swapped)
+    for damage in damages:
         file.write_bytes(damage)
-        found = await VectorStore(str(tmp_path)).get(MockEmbedding("m"), ["a", "b"])
-        assert found.matrix.shape == (2, 384)
-        assert np.load(file).shape == (2, 384)
+        await VectorStore(str(tmp_path)).get(Counting("m"), ["a", "b"])
+        assert file.read_bytes() == whole
+
+
+async def test_vectors_of_another_model_of_the_same_name_are_made_anew(tmp_path: Path) -> None:
+    Counting.embedded = 0
+    first, other = Counting("m"), Counting("m")
+    first.fingerprint, other.fingerprint = "1", "2"
+    for engine in (first, first, other):
+        await VectorStore(str(tmp_path)).get(engine, ["a"])
+    assert Counting.embedded == 2
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300, None])
+async def test_what_is_no_number_is_no_vector_neither_of_a_record_nor_of_a_question(number: Any) -> None:
+    class Broken(MockEmbedding):
+        broken = True
+
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            whole = await super().embed(texts)
+            return [[number, *vector[1:]] for vector in whole] if self.broken else whole
+
+    engine = Broken("m")
+    host = LocalHost(Shelf(None), embedding=lambda name: engine)
+    request = CreateEmbeddedStringStorageRequest(1, "s", "", ("a",), "m")
+    with pytest.raises(TryllError, match="8003"):
+        await host.shelf.create_embedded(request, host.embedding)
+    engine.broken = False
+    await host.shelf.create_embedded(request, host.embedding)
+    engine.broken = True
+    with pytest.raises(EngineError):
+        await (await host.embedded("s")).search("a", 1)
 
 
 async def test_an_engine_with_vectors_of_another_length_is_refused() -> None:
@@ -309,11 +360,11 @@ async def test_many_vectors_are_searched_by_an_index_and_a_filter_still_holds(
     monkeypatch.setattr(vectors, "EXACT_LIMIT", 100)
     monkeypatch.setattr(vectors, "_QUICK", 0)
     texts = [f"number {number} of many" for number in range(300)]
-    made = await VectorStore(str(tmp_path)).get(MockEmbedding("m"), texts)
-    index = tmp_path / f"{vectors._key(MockEmbedding('m'), texts)}.usearch"
+    made = await VectorStore(str(tmp_path)).get(Counting("m"), texts)
+    index = tmp_path / f"{vectors._key(Counting('m'), texts)}.usearch"
     for content in (index.read_bytes(), b"damaged"):
         index.write_bytes(content)
-        found = await VectorStore(str(tmp_path)).get(MockEmbedding("m"), texts)
+        found = await VectorStore(str(tmp_path)).get(Counting("m"), texts)
         assert found is not made
         assert found._index is not None
         (query,) = await MockEmbedding("m").embed([texts[123]])

@@ -7,9 +7,8 @@ import gc
 import pytest
 
 from tests.agents.graph.helpers import agent, debug, end, graph, node_names, take
-from trunkline.agents.graph import diagnostics, embedded, interaction, turn
+from trunkline.agents.graph import diagnostics, embedded, interaction, patterns, turn
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.nodes import patterns
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,

@@ -9,16 +9,19 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from tests.agents.graph.helpers import agent, end, graph, take
 from tests.support.local_model import MODEL, THREADS, TIMEOUT_SECONDS, model_path
 from trunkline.agents.graph.catalog import ModelEntry
 from trunkline.agents.graph.engines import ChatMessage, EngineError, Piece, Prompt, Slot
+from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.llama import LlamaLanguage
 from trunkline.agents.graph.llama_embedding import LlamaEmbedding
 from trunkline.agents.graph.llama_slots import Places
-from trunkline.wires.tryll.messages import SamplingParams
+from trunkline.wires.tryll.messages import GenerateParams, SamplingOverrides, SamplingParams, TurnStatus
 
 PLACES = 2
 COLD = SamplingParams(temperature=0.0, max_tokens=12)
@@ -217,7 +220,7 @@ class TestRealModel:
         assert again[0] - again[1] == pytest.approx(scores[2] - scores[0], abs=0.05)
 
     async def test_what_it_cannot_do_is_said_and_it_goes_on(self, model: LlamaLanguage) -> None:
-        with pytest.raises(EngineError, match=r"The prompt has \d+ tokens, and 2048 fit"):
+        with pytest.raises(EngineError, match=r"The prompt has \d+ tokens, and 1536 fit"):
             await answer(model, ask("word " * 4000))
         with pytest.raises(EngineError, match="The model failed"):
             async for _ in model.generate(ask("Hi!"), COLD, stream=True, grammar="no grammar"):
@@ -260,3 +263,25 @@ class TestRealModel:
             (_, with_text, _) = cost([piece async for piece in pieces])
             (_, without, _) = cost(await answer(model, ask("")))
             assert with_text - without <= model.count(text) <= 3 * (with_text - without)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+async def test_a_conversation_of_what_has_more_tokens_than_it_seems_goes_on(gguf: str) -> None:
+    """Random capitals: each is nearly a token of its own, and the estimate takes five of them for one."""
+    engine = await LlamaLanguage.load(ModelEntry("m", context_size=512), gguf, places=1, threads=THREADS)
+    try:
+        brief = SamplingOverrides(temperature=0.0, max_tokens=8)
+        made = await agent(graph(a=GenerateParams(sampling=brief)), LocalHost(language=lambda name: engine))
+        letters = Random(3)
+        for _ in range(8):
+            noise = "".join(letters.choices("QZXJKVWYBPFG", k=80))
+            ended = end(await take(made, f"Repeat: {noise}"))
+            # There is always room for an answer.
+            assert (ended.status, ended.prompt_tokens <= 384) == (TurnStatus.SUCCESS, True)
+        too_long = "".join(letters.choices("QZXJKVWYBPFG", k=800))
+        assert end(await take(made, too_long)).error == 4001
+        assert end(await take(made, "hi")).status == TurnStatus.SUCCESS
+        assert too_long not in [user for user, _ in made.history()]
+    finally:
+        await engine.close()

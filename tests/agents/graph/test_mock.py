@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import tracemalloc
 from itertools import combinations
 from time import perf_counter
 
@@ -11,6 +13,7 @@ import pytest
 from tests.agents.graph.helpers import agent, end, graph, said, take
 from trunkline.agents.graph.engines import ChatMessage, Prompt
 from trunkline.agents.graph.mock import MAX_EMBEDDED_CHARS, MockEmbedding, MockLanguage
+from trunkline.agents.graph.tool_calls import MAX_ARGUMENT
 from trunkline.agents.graph.turn import Delta, Event, Whole
 from trunkline.wires.tryll.messages import (
     GenerateParams,
@@ -86,6 +89,25 @@ async def test_it_calls_each_tool_whose_name_occurs_and_no_other(form: str) -> N
     assert end(events).status == TurnStatus.SUCCESS
     for none in ("hello", '{"name": "lights", "tool": "evil"}', '<tool_call>{"name":"x"}</tool_call>'):
         assert [type(event) for event in await take(made, none)] == [type(end(events))]
+
+
+async def test_many_tools_do_not_make_a_long_message_longer() -> None:
+    texts = tuple(ToolParamDefinition(f"p{number}", "string") for number in range(64))
+    tools = tuple(ToolDefinition(f"t{number:03}", "", texts) for number in range(128))
+    message = " ".join(tool.name for tool in tools) + "\N{GRINNING FACE}" + "x" * 900_000
+    made = await agent(graph(a=ToolCallParams(tools=tools, notify_client=True)))
+    tracemalloc.start()
+    try:
+        events = await take(made, message)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    calls = [event for event in events if isinstance(event, Event)]
+    assert [call.pairs[0][1] for call in calls] == [tool.name for tool in tools]
+    assert peak < 64 << 20
+    one = await take(await agent(graph(a=ToolCallParams(tools=tools[:1], notify_client=True))), message)
+    (arguments,) = [json.loads(event.pairs[1][1]) for event in one if isinstance(event, Event)]
+    assert arguments["p0"] == message[:MAX_ARGUMENT]
 
 
 async def test_the_same_text_is_at_no_distance_and_texts_with_nothing_in_common_are_far() -> None:

@@ -34,6 +34,18 @@ def with_engine(engine: Any) -> LocalHost:
 # Generate.
 
 
+async def test_whoever_only_chooses_tools_sees_the_message_alone() -> None:
+    """A history of answers would teach a small model to answer."""
+    engine = Recorder()
+    host = LocalHost(language=lambda name: engine)
+    for may_answer, count in ((False, 2), (True, 4)):
+        params = ToolCallParams(tools=(ToolDefinition("t"),), generate_on_no_tool=may_answer)
+        made = await agent(graph(a=params), host)
+        made.restore([("hello", "hi")])
+        await take(made, "now")
+        assert (len(engine.shown()), engine.shown()[-1]) == (count, ("user", "now"))
+
+
 async def test_a_prompt_is_system_then_history_then_the_message() -> None:
     engine = Recorder("one", "two")
     made = await agent(graph(a=GenerateParams(system_prompt="Be nice.", model_name="m")), with_engine(engine))

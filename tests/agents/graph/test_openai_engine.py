@@ -12,9 +12,21 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.pools import REAL, refusal
-from trunkline.agents.graph.engines import ChatMessage, EngineError, Prompt
+from trunkline.agents.graph.engines import ChatMessage, EngineError, Prompt, PromptTooLong
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll.messages import SamplingParams
+
+#: What servers answer in other ways than they should, by the message.
+ODD = {
+    "page": b"<html>hello</html>",
+    "empty": b"",
+    "object": b'{"status": "fine"}',
+    "cut": b'data: {"choices": [{"delta": {"content": "hal"}}]}\n\n',
+    "too long": b'data: {"error": {"code": "context_length_exceeded", "message": "no", "n_prompt_tokens": 99}}\n\n',
+    "whole": b'{"choices": [{"message": {"content": "all of it"}}], "usage": {"prompt_tokens": "3"}, "error": null}',
+    "parts": b'data: {"error": null, "choices": [{"delta": {"content": ["all ", {"type": "text", "text": "of it"}, 5]},'
+    b' "finish_reason": "stop"}], "usage": [1]}',
+}
 
 
 class _Far(BaseHTTPRequestHandler):
@@ -30,6 +42,8 @@ class _Far(BaseHTTPRequestHandler):
         elif body.get("logprobs"):
             top = [{"token": "B", "logprob": -0.1}, {"token": "A", "logprob": -3.0}]
             self._send(json.dumps({"choices": [{"logprobs": {"content": [{"top_logprobs": top}]}}]}).encode())
+        elif body["messages"][-1]["content"] in ODD:
+            self._send(ODD[body["messages"][-1]["content"]])
         else:
             words = ("Hello", " ", body["messages"][-1]["content"])
             said: list[dict[str, Any]] = [{"choices": [{"delta": {"content": word}}]} for word in words]
@@ -82,6 +96,29 @@ async def test_a_model_behind_an_address_answers_scores_and_embeds(
         [pytest.approx(0.6), pytest.approx(0.8)],
     ]
     assert (await refusal(far.download("far"))).code == 6002
+    await far.close()
+
+
+async def said(far: ModelPool, text: str) -> str:
+    engine = await far.language("far", REAL)
+    prompt = Prompt((ChatMessage("user", text),))
+    return "".join([piece async for piece in engine.generate(prompt, SamplingParams(), stream=True)])
+
+
+async def test_an_answer_that_is_told_in_another_way_is_read(far: ModelPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAR_KEY", "secret")
+    assert await said(far, "whole") == await said(far, "parts") == "all of it"
+    await far.close()
+
+
+async def test_what_is_no_answer_is_an_error(far: ModelPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAR_KEY", "secret")
+    for text in ("page", "empty", "object", "cut"):
+        with pytest.raises(EngineError, match="gave no answer, or not all of it"):
+            await said(far, text)
+    with pytest.raises(PromptTooLong) as caught:
+        await said(far, "too long")
+    assert caught.value.tokens == 99
     await far.close()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -16,6 +18,7 @@ from trunkline.agents.graph.agent import GraphAgent, TurnEvents
 from trunkline.agents.graph.engines import EngineError, Piece
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.mock import MockLanguage
+from trunkline.agents.graph.speaking import MAX_WAITING
 from trunkline.agents.graph.turn import Delta, Ended, Sound, TurnEvent
 from trunkline.core.faults import ConfigError
 from trunkline.models.voice.engines import SpeechError
@@ -123,7 +126,8 @@ async def test_a_sentence_is_heard_while_the_next_one_is_generated() -> None:
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
     found: list[TurnEvent] = []
     reading = asyncio.create_task(read(made.turn("hello"), found))
-    await until(lambda: any(isinstance(event, Sound) for event in found))
+    # The model waits before its last word.
+    await until(lambda: any(isinstance(event, Sound) for event in found) and said(found).endswith("Is it "))
     assert said(found) == "It is a fine day. Is it "
     assert voice.said == ["It is a fine day."]
     model.gate.set()
@@ -147,6 +151,44 @@ async def test_text_goes_on_while_a_slow_voice_speaks() -> None:
     await reading
     assert voice.said == ["One is one.", "Two is two.", "Three."]
     assert sound(found) == all_of(voice)
+
+
+async def test_a_model_that_is_far_ahead_of_the_voice_waits_for_it() -> None:
+    class Endless(Recorder):
+        given = 0
+
+        async def generate(self, *_: Any, **__: Any) -> AsyncGenerator[str, None]:
+            while True:
+                self.given += 1
+                yield "This is one. "
+
+    voice, model = FakeVoice(hold_at=0), Endless()
+    made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
+    found: list[TurnEvent] = []
+    reading = asyncio.create_task(read(made.turn("go"), found))
+    await until(lambda: model.given > MAX_WAITING)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert model.given < MAX_WAITING + 8
+    made.cancel()
+    await reading
+
+
+@pytest.mark.parametrize("kind", ["Speak", "GenerateAndSpeak"])
+async def test_an_agent_that_is_closed_lets_go_of_its_voice(kind: str) -> None:
+    lent: list[weakref.ref[FakeVoice]] = []
+
+    def lend(_: str) -> FakeVoice:
+        voice = FakeVoice()
+        lent.append(weakref.ref(voice))
+        return voice
+
+    described, model = speaking(kind)
+    made = await agent(described, LocalHost(voice=lend, language=lambda _: model))
+    assert sound(await take(made, "open"))
+    made.close()
+    gc.collect()
+    assert [voice() for voice in lent] == [None]
 
 
 async def test_an_answer_aloud_is_prompted_like_any_other() -> None:

@@ -97,6 +97,39 @@ def test_names_are_one_of_a_kind_and_free_again_after_their_storage(tmp_path: Pa
     assert held.lines == ("a",)
 
 
+@pytest.mark.parametrize(
+    ("records", "told"),
+    [
+        ("[]", "no object"),
+        ('{"records": [], "more": 1}', "no object"),
+        ("{", "not JSON"),
+        ('{"records": []}', "at least one"),
+        ('{"records": [7]}', "record 0"),
+        ('{"records": [{"text": "a", "metadata": {"x": 1}}], "fields": [{"name": "x", "type": "string"}]}', "default"),
+        (f'{{"records": {[0] * 10_001}}}', "at most 10000 records"),
+        (
+            '{"records": ['
+            + ",".join(['{"text": ""}'] * 4000)
+            + '], "fields": ['
+            + ",".join(f'{{"name": "f{each}", "type": "int", "default": 1}}' for each in range(51))
+            + "]}",
+            "more than 200000 values",
+        ),
+    ],
+    ids=range(8),
+)
+async def test_records_that_a_client_sends_are_looked_at_and_have_limits(records: str, told: str) -> None:
+    host = LocalHost()
+    with pytest.raises(TryllError, match=told) as caught:
+        await host.shelf.create_embedded(
+            CreateEmbeddedStringStorageRequest(1, "s", embedding_model="m", records_json=records), host.embedding
+        )
+    assert caught.value.code == 8003
+    both = CreateEmbeddedStringStorageRequest(1, "s", "", ("a",), "m", '{"records": [{"text": "a"}]}')
+    with pytest.raises(TryllError, match="needs either"):
+        await host.shelf.create_embedded(both, host.embedding)
+
+
 OUTSIDE = ["../secret.txt", "/etc/passwd", "C:\\x.txt", "c:x.txt", "\\\\host\\share\\x.txt", "a/../../secret.txt",
            "..\\secret.txt", "link.txt", "dir/secret.txt", "/"]  # fmt: skip
 

@@ -6,7 +6,16 @@ import json
 
 import pytest
 
-from trunkline.agents.graph.tool_calls import FORMATS, MAX_CALLS, Call, described, grammar, read_calls, write_calls
+from trunkline.agents.graph.tool_calls import (
+    FORMATS,
+    MAX_ARGUMENTS,
+    MAX_CALLS,
+    Call,
+    described,
+    grammar,
+    read_calls,
+    write_calls,
+)
 from trunkline.wires.tryll.messages import ToolDefinition, ToolParamDefinition
 
 CALLS = [Call("open", {"door": 'left {or} "right"', "n": 2, "deep": {"a": [1]}}), Call("wait", {})]
@@ -53,6 +62,23 @@ def test_arguments_are_a_flat_object_of_texts() -> None:
     assert json.loads(call.arguments_json) == {"s": "é", "b": "true", "n": "1.5", "z": "null", "o": '{"a":[1]}'}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        ({"s": "x" * 500_000, "n": 1, "o": {"a": "y" * 500_000}}, {"s": "x" * 3999 + "…", "n": "1", "o": "null"}),
+        ({f"{number}": "\x01" * 4000 for number in range(20)}, {f"{n}": "\x01" * 399 + "…" for n in range(20)}),
+        ({"k" * 500_000: "x"}, {}),
+    ],
+    ids=["long texts", "many escapes", "a long name"],
+)
+def test_arguments_that_are_too_long_for_an_event_are_still_json(
+    arguments: dict[str, object], kept: dict[str, str]
+) -> None:
+    written = Call("x", arguments).arguments_json
+    assert len(written) <= MAX_ARGUMENTS
+    assert json.loads(written) == kept
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_model_is_told_of_its_tools_and_held_to_them(form: str) -> None:
     tools = (
@@ -69,3 +95,7 @@ def test_the_model_is_told_of_its_tools_and_held_to_them(form: str) -> None:
     assert '\\"open\\"' in rules
     assert 'text ", " "\\"n\\": " integer' in rules
     assert '| "NO_TOOL"' in rules
+    # One call and the end, unless the node lets it write several.
+    (one,) = [line for line in rules.splitlines() if line.startswith("root")]
+    assert "{" not in one.replace('"{', "")
+    assert "{0,2}" in grammar(tools, form, may_answer=False, most=3)

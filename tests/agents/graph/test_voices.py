@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.pools import info, refusal
+from tests.support.fake_voice import FakeVoice
+from tests.support.loop import until
 from tests.support.speech import collected
+from trunkline.agents.graph.catalog import SPEAKS, ModelEntry
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.voices import VoicePool
 from trunkline.agents.graph.weights import Weights
@@ -136,8 +139,83 @@ async def test_no_name_is_the_first_voice_and_the_mock_engine_has_none(pool: Mod
     assert await voices.voice("whatever", InferenceEngine.MOCK) is None
 
 
-def test_no_name_is_the_first_voice_that_is_here() -> None:
-    assert VoicePool(ModelPool()).first_voice() == "espeak"
+class Lent:
+    """Models that are all the same engine, and never come back."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Any]:
+        return self.engine, lambda: None
+
+
+async def test_a_session_has_one_thing_said_at_a_time_and_others_do_not_wait_for_it() -> None:
+    engine = FakeVoice(piece=2)
+    pools = [VoicePool(Lent(engine)) for _ in range(2)]  # type: ignore[arg-type]  # what is missing is not used
+    # Two leases, as of two agents.
+    many = [await pools[0].voice("a", REAL) for _ in range(2)]
+    other = await pools[1].voice("a", REAL)
+    assert other is not None
+    unread = many[0].speak("It is read slowly.")  # type: ignore[union-attr]  # there is one
+    await anext(unread)
+    waiting = [asyncio.ensure_future(collected(voice.speak(f"{n}"))) for n, voice in enumerate(many * 3) if voice]
+    assert await collected(other.speak("Me too."))
+    assert engine.said == ["It is read slowly.", "Me too."]
+    # Whoever gives up leaves the place to the next.
+    waiting[0].cancel()
+    await unread.aclose()
+    assert all(await asyncio.gather(*waiting[1:]))
+    assert engine.said[2:] == ["1", "2", "3", "4", "5"]
+    assert engine.most == 2
+
+
+async def test_a_session_has_one_thing_written_down_at_a_time_and_others_do_not_wait_for_it() -> None:
+    class Ears(Fake):
+        asked: list[bytes] = []  # noqa: RUF012  # one test, one list
+        gate = asyncio.Event()
+
+        async def transcribe(self, pcm: bytes, *, hotwords: Sequence[str] = ()) -> str:
+            self.asked.append(pcm)
+            await self.gate.wait()
+            return pcm.decode()
+
+    engine = Ears("ears")
+    pools = [VoicePool(Lent(engine)) for _ in range(2)]  # type: ignore[arg-type]  # what is missing is not used
+    many, other = await pools[0].recognizer("a", REAL), await pools[1].recognizer("a", REAL)
+    work = [asyncio.ensure_future(many.transcribe(str(number).encode())) for number in range(4)]
+    await until(lambda: engine.asked)
+    work.append(asyncio.ensure_future(other.transcribe(b"other")))
+    work[1].cancel()
+    await until(lambda: len(engine.asked) == 2)
+    engine.gate.set()
+    await asyncio.wait(work)
+    assert engine.asked == [b"0", b"other", b"2", b"3"]
+
+
+async def test_a_voice_that_is_being_downloaded_is_not_here_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = ModelPool()
+    voices = pool.named(SPEAKS)
+    assert len(voices) > 1
+    states = dict.fromkeys(voices, ModelStatus.DOWNLOADING) | {voices[-1]: ModelStatus.DOWNLOADED}
+    monkeypatch.setattr(pool, "_status", lambda entry: states[entry.name])
+    assert VoicePool(pool).first_voice() == voices[-1]
+
+
+def test_no_name_is_the_first_voice_that_is_here_and_no_other_model_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+
+    def status(self: Weights, entry: ModelEntry) -> int:
+        looked.append(entry.name)
+        return really(self, entry)
+
+    really = Weights.status
+    monkeypatch.setattr(Weights, "status", status)
+    pool = ModelPool()
+    voices = pool.named(SPEAKS)
+    assert VoicePool(pool).first_voice() == "espeak"
+    assert looked == list(voices[: voices.index("espeak") + 1])
 
 
 def test_there_is_a_detector_for_each_stream(pool: ModelPool) -> None:

@@ -21,6 +21,7 @@ from trunkline.models import catalog, fetch_http
 from trunkline.wires.tryll.messages import ModelStatus
 
 WEIGHTS = os.urandom(300_000)
+OTHER_WEIGHTS = os.urandom(300_000)
 
 
 def contents(folder: str, name: str) -> bytes:
@@ -69,6 +70,9 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Files)
         self.digest = hashlib.sha256(WEIGHTS).hexdigest()
         self.ranges: list[str | None] = []
+        self.weights = WEIGHTS
+        self.version = ""
+        self.obeys = True
         self.cut = 0
         self.go_on = threading.Event()
         self.go_on.set()
@@ -87,21 +91,29 @@ class _Files(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.send_header("content-length", str(len(WEIGHTS)))
-        self.send_header("x-linked-etag", f'"{self.server.digest}"')
+        if self.server.digest:
+            self.send_header("x-linked-etag", f'"{self.server.digest}"')
         self.end_headers()
 
     def do_GET(self) -> None:
         asked = self.headers["range"]
         self.server.ranges.append(asked)
+        if self.server.obeys and self.headers["if-range"] not in (None, self.server.version):
+            asked = None
         start = int(asked[6:-1]) if asked else 0
         self.server.go_on.wait(10)
         self.send_response(206 if asked else 200)
         self.send_header("content-length", str(len(WEIGHTS) - start))
         if asked:
             self.send_header("content-range", f"bytes {start}-{len(WEIGHTS) - 1}/{len(WEIGHTS)}")
+        if self.server.version:
+            self.send_header("etag", self.server.version)
         self.end_headers()
         cut, self.server.cut = self.server.cut, 0
-        self.wfile.write(WEIGHTS[start : cut or None])
+        self.wfile.write(self.server.weights[start : cut or None])
+        if cut and self.server.version:
+            # From now on there is another file.
+            self.server.weights, self.server.version = OTHER_WEIGHTS, '"2"'
 
     def log_message(self, *arguments: object) -> None:
         pass
@@ -148,7 +160,18 @@ async def test_other_bytes_than_promised_are_not_kept(hub: Hub, tmp_path: Path) 
     error = await refusal(pool.download("w"))
     assert (error.code, "SHA-256" in error.message) == (6001, True)
     assert info(pool, "w").status == ModelStatus.ABSENT
-    assert not any("w.gguf" in files for _, _, files in os.walk(tmp_path))
+    assert os.listdir(tmp_path) == ["models.json"]
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+async def test_two_versions_of_a_file_are_never_put_together(hub: Hub, tmp_path: Path, obeys: bool) -> None:
+    hub.digest, hub.version, hub.cut, hub.obeys = "", '"1"', 100_000, obeys
+    pool = listing(tmp_path)
+    await pool.download("w")
+    assert contents(info(pool, "w").local_path, "w.gguf") == OTHER_WEIGHTS
+    assert hub.ranges == [None, "bytes=100000-", *([] if obeys else [None])]
+    assert sorted(os.listdir(tmp_path)) == ["downloads.json", "models.json", "owner--repo"]
+    assert os.listdir(tmp_path / "owner--repo") == ["w.gguf"]
 
 
 async def test_one_download_at_a_time_and_it_outlives_who_asked(hub: Hub, tmp_path: Path) -> None:

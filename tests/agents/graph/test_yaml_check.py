@@ -8,7 +8,7 @@ from time import process_time
 import pytest
 
 from trunkline.agents.graph.yaml_check import Report, examine
-from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS
+from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS, bundled
 
 BROKEN = """start: nobody
 defualt_model: x
@@ -30,6 +30,13 @@ nodes:
     type: Generate
     sampling: {temperature: 9, seed: -1}
     template: "{{#a}}"
+"""
+
+KNOWLEDGE = """knowledge:
+  kb:
+    embedding_model: m
+    fields: [{name: intent, type: string, optional: true}, {name: level, type: int, default: 1}]
+    records: [{text: Sell me a sword., metadata: {intent: buy}}]
 """
 
 
@@ -70,16 +77,66 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_line_node_and_key(tmp
         ("type: Generate\n    template: '{{#a}}'\n    model_name: m", 5, "template", "its template"),
         ("type: Retrieve\n    top_k: 0\n    embedded_string_storage: kb", 5, "top_k", "from 1 to 1000"),
         ("type: ToolCall\n    tool_call_format: xml\n    model_name: m", 5, "tool_call_format", "must be one of"),
+        (
+            "type: Retrieve\n    embedded_string_storage: kb\n    filter: {op: shout}",
+            6,
+            "filter",
+            "filter.",
+        ),
+        (
+            "type: ClassifyIntent\n    embedded_string_storage: kb\n    metadata_field: intend",
+            6,
+            "metadata_field",
+            "no field `intend`",
+        ),
+        (
+            "type: ClassifyIntent\n    embedded_string_storage: kb\n    metadata_field: level",
+            6,
+            "metadata_field",
+            "must be string",
+        ),
+        (
+            "type: ToolCall\n    model_name: m\n    tools: [{name: x, parameters: {type: object}}]",
+            6,
+            "tools.0.parameters",
+            "must be a list of {name, type, description}",
+        ),
+        ("type: ToolCall\n    model_name: m\n    tools: [open]", 6, "tools", "must be a list of {name, description,"),
         ("type: IntentToInstruction\n    string_storage: lines", 5, "string_storage", "which is no Map"),
     ],
 )
 def test_what_a_node_says_of_itself_is_told_of_its_key(
     tmp_path: Path, node: str, line: int, key: str, told: str
 ) -> None:
-    report = examined(tmp_path, f"start: a\nnodes:\n  a:\n    {node}\nstorages: {{lines: [x]}}\n")
+    report = examined(tmp_path, f"start: a\nnodes:\n  a:\n    {node}\nstorages: {{lines: [x]}}\n{KNOWLEDGE}")
     (problem,) = report.problems
     assert (problem.line, problem.node, problem.key) == (line, "a", key)
     assert told in problem.told
+
+
+def test_storages_in_files_beside_the_graph_are_opened_and_those_of_others_are_not(tmp_path: Path) -> None:
+    text = """start: a
+nodes:
+  a: {type: HumanMessageGuardrail, string_storage: patterns.txt, triggered: b, not_triggered: b}
+  b: {type: ClassifyIntent, embedded_string_storage: kb.json, metadata_field: intent, found: c}
+  c: {type: ClassifyIntent, embedded_string_storage: brought-by-others, metadata_field: any}
+"""
+    (tmp_path / "patterns.txt").write_text("fine\n(\n")
+    (tmp_path / "kb.json").write_text('{"embedding_model": "m", "records_file": "records.json"}')
+    (tmp_path / "records.json").write_text('[{"id": "1", "text": "a"}]')
+    problems = examined(tmp_path, text).problems
+    assert [(each.line, each.node, each.key) for each in problems] == [
+        (3, "a", "string_storage"),
+        (4, "b", "metadata_field"),
+    ]
+    assert ["pattern 1" in problems[0].told, "no field `intent`" in problems[1].told] == [True, True]
+
+
+def test_the_graphs_that_come_along_are_fine() -> None:
+    assert bundled() == ["npc"]
+    for name in bundled():
+        report = examine(name)
+        assert (report.problems, report.warnings) == ((), ())
 
 
 def test_a_file_that_cannot_be_read_or_is_no_yaml_is_one_problem(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.agents.graph.helpers import Recorder, agent, host_in, said, take
 from trunkline.agents.graph import yaml_graph
+from trunkline.agents.graph.host import LocalHost
 from trunkline.core.faults import ConfigError
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
@@ -115,6 +116,37 @@ async def test_a_file_runs_with_what_it_brings_along(tmp_path: Path) -> None:
     assert said(await take(made, "hello")) == "no call"
 
 
+async def test_records_with_fields_come_along_from_the_file_itself_or_from_files_beside_it(tmp_path: Path) -> None:
+    nodes = """start: a
+nodes:
+  a: {type: ClassifyIntent, embedded_string_storage: kb, metadata_field: intent, threshold: 0.5, found: b}
+  b: {type: IntentToInstruction, inline_keys: [buy], inline_strings: [Name a price.], default: c}
+  c: {type: Generate, model_name: m, template: "{{instruction_b}}"}
+knowledge:
+"""
+    inside = """  kb:
+    embedding_model: m
+    fields: [{name: intent, type: string, optional: true}]
+    records: [{text: Sell me a sword., metadata: {intent: buy}}, {id: bye, text: Farewell.}]
+"""
+    (tmp_path / "inside.yaml").write_text(nodes + inside)
+    (tmp_path / "beside.yaml").write_text(nodes + "  kb: kb.json\n")
+    field = '{"name": "intent", "type": "string", "optional": true}'
+    (tmp_path / "kb.json").write_text(f'{{"embedding_model": "m", "records_file": "r.json", "fields": [{field}]}}')
+    sell = '{"id": "0", "text": "Sell me a sword.", "metadata": {"intent": "buy"}}'
+    (tmp_path / "r.json").write_text(f'[{sell}, {{"id": "bye", "text": "Farewell."}}]')
+    for name in ("inside", "beside"):
+        found = yaml_graph.load(str(tmp_path / f"{name}.yaml"))
+        # As it would be somewhere else: without the folder.
+        model = Recorder("Two coins.")
+        host = LocalHost(language=lambda _, model=model: model)  # type: ignore[misc]
+        storage = await host.shelf.create_embedded(found.knowledge[0], host.embedding)
+        assert storage.records.ids == ("0", "bye")
+        made = await agent(found.graph, host)
+        assert said(await take(made, "Sell me a sword.")) == "Two coins."
+        assert "Name a price." in [message.text for message in model.prompts[0].messages]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -174,6 +206,18 @@ async def test_a_file_runs_with_what_it_brings_along(tmp_path: Path) -> None:
             "line 4: `nodes` has the key `a` twice",
         ),
         ("start: [", "npc.yaml, line 1: not YAML"),
+        (
+            "start: a\nknowledge:\n  k: {embedding_model: m}\nnodes:\n  a: {type: Instruction}",
+            "line 3: `knowledge.k` needs either `strings` or `records`",
+        ),
+        (
+            "start: a\nknowledge:\n  k: {embedding_model: m, strings: [x], fields: []}\nnodes:\n  a: {type: Speak}",
+            "line 3: `knowledge.k` has `fields` for plain strings",
+        ),
+        (
+            "start: a\nknowledge:\n  k: {embedding_model: m, records: [{id: x}]}\nnodes:\n  a: {type: Instruction}",
+            "line 3: `knowledge.k` does not work. .* record 0 has no `id` and `text`",
+        ),
         ("start: a\nstorages: {s: 7}\nnodes:\n  a: {type: Instruction}", "line 2: `storages.s` must be a list"),
     ],
 )

@@ -91,12 +91,17 @@ async def test_after_the_end_nothing_is_heard_and_the_end_comes_after_what_goes_
     slow = Slow()
     running = asyncio.ensure_future(slow.transcribe(sound(1)))
     await asyncio.to_thread(slow.entered.wait)
+    waiting = asyncio.ensure_future(slow.transcribe(sound(2)))
+    await asyncio.sleep(0)
     closing = asyncio.ensure_future(slow.close())
     await asyncio.wait([closing], timeout=0.02)
     assert slow.freed == 0
     slow.go_on.set()
     await closing
     assert await running == "1"
+    with pytest.raises(SpeechError, match="unloaded"):
+        await waiting
+    assert slow.begun == [1]
     await slow.close()
     assert slow.freed == 1
     with pytest.raises(SpeechError, match="unloaded"):

@@ -15,6 +15,7 @@ from tests.support.speaking_process import RATE
 from tests.support.speech import collected
 from trunkline.models.voice import espeak, piper, process_voice
 from trunkline.models.voice.engines import SpeechError
+from trunkline.models.voice.frames import SOUND_BYTES
 from trunkline.models.voice.process_voice import ProcessVoice
 
 pytestmark = pytest.mark.process
@@ -39,7 +40,7 @@ async def test_sound_comes_in_pieces_none_of_them_empty_or_long(voice: ProcessVo
     assert [piece async for piece in voice.speak("a bc nothing d")] == [b"a", b"bc", b"d"]
     sizes = [len(piece) async for piece in voice.speak("long")]
     assert sum(sizes) == 100_000
-    assert max(sizes) <= 32 * 1024
+    assert max(sizes) <= SOUND_BYTES
     assert await collected(voice.speak("... \0")) == b""
 
 
@@ -78,7 +79,7 @@ async def test_leaving_stops_the_engine_and_frees_it_for_the_next(voice: Process
     await sound.aclose()
     async with asyncio.timeout(5):
         assert await waiting == b"next"
-        await voice.idle()
+        assert await collected(voice.speak("last")) == b"last"
     assert voice.pid == pid
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.tryll_served import Peer, Served, echo, served
+from trunkline.agents.graph import agent as graph_agent
+from trunkline.agents.graph.turn import Ended
 from trunkline.wires.tryll import messages as m
 
 SLOW = "mock-slow"
@@ -167,6 +169,19 @@ async def test_a_turn_that_fails_says_so_at_its_end_only(peer: Peer) -> None:
     assert "4003" in complete.debug_info
 
 
+async def test_a_turn_whose_end_fits_into_no_frame_ends_all_the_same(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await peer.agent()
+    monkeypatch.setattr(graph_agent, "_ended", lambda *_, **__: Ended(tokens=10**12))
+    peer.say(m.SendMessageRequest(5, agent, "hello"))
+    assert (await peer.turn())[1].status == m.TurnStatus.ERROR
+    monkeypatch.undo()
+    peer.say(m.SendMessageRequest(6, agent, "hello"))
+    assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+    assert await peer.ask(m.DestroyAgentRequest(7, agent), m.Ack) == m.Ack(7)
+
+
 async def test_a_cancelled_turn_ends_before_it_is_acknowledged(peer: Peer) -> None:
     agent = await peer.agent(SLOW)
     peer.say(m.SendMessageRequest(3, agent, LONG))
@@ -241,10 +256,13 @@ async def test_a_node_changes_between_turns(peer: Peer) -> None:
     busy = [await peer.get(m.ErrorResponse), await peer.get(m.ErrorResponse)]
     assert [(error.request_id, error.code) for error in busy] == [(9, 3004), (7, 3004)]
     assert [answer.text for answer in (await peer.turn())[0]] == ["You", " said:", " x", " y", ""]
-    # Whoever destroys it while it changes hears of the change first, and of what comes too late.
-    peer.say(change, m.SendMessageRequest(6, agent, "x"), m.DestroyAgentRequest(5, agent))
+    # Whoever destroys it while it changes hears of the change first, then of what came before the end, and after it.
+    late = m.SendMessageRequest(8, agent, "y")
+    peer.say(change, m.SendMessageRequest(6, agent, "x"), m.DestroyAgentRequest(5, agent), late)
     assert await peer.get(m.Ack) == m.Ack(3)
-    assert (await peer.get(m.ErrorResponse)).code == 3002
+    assert (await peer.get(m.ErrorResponse)).request_id == 8
+    _, complete = await peer.turn()
+    assert (complete.request_id, complete.status) == (6, m.TurnStatus.CANCELLED)
     assert await peer.get(m.Ack) == m.Ack(5)
 
 
@@ -258,6 +276,10 @@ async def test_a_conversation_goes_on_in_another_agent(peer: Peer) -> None:
     for append in (False, True, True):
         await peer.ask(m.RestoreHistoryRequest(5, second, told, append), m.Ack)
     assert (await peer.ask(m.SaveHistoryRequest(6, second), m.SaveHistoryResponse)).entries == told * 3
+    # What is too long for one entry is in several, one after the other.
+    pieces = (m.HistoryEntry("user", "hel"), m.HistoryEntry("user", "lo"), told[1])
+    await peer.ask(m.RestoreHistoryRequest(5, second, pieces), m.Ack)
+    assert (await peer.ask(m.SaveHistoryRequest(6, second), m.SaveHistoryResponse)).entries == told
     for wrong in ((told[1], told[0]), told[:1], (m.HistoryEntry("system", "x"), told[1])):
         assert await peer.refused(m.RestoreHistoryRequest(7, second, wrong)) == 3007
 

@@ -13,7 +13,7 @@ from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine, Slot
 from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll import serve_desk, serve_session
+from trunkline.wires.tryll import serve_desk
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Progress
@@ -36,7 +36,7 @@ class Pool:
         self.here = asyncio.Event()
         self.asked: list[str] = []
 
-    async def language(self, name: str, engine: int) -> LanguageEngine:
+    async def language(self, name: str, engine: int, guest: object = None) -> LanguageEngine:
         self.asked.append(f"language {name} {engine}")
         return self.engine
 
@@ -45,6 +45,12 @@ class Pool:
 
     async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]:
         raise TryllError(code, f"There is no model `{name}`.")
+
+    def named(self, kind: str) -> tuple[str, ...]:
+        return ()
+
+    def is_here(self, name: str) -> bool:
+        return False
 
     def list(self) -> tuple[m.ModelInfo, ...]:
         return tuple(m.ModelInfo(f"model {number}", files=("x" * 1000,)) for number in range(2000))
@@ -173,19 +179,3 @@ async def test_what_nobody_foresaw_fails_one_request_and_is_logged(
     assert await peer.refused(m.LoadModelRequest(3, "bad")) == 6002
     assert "a `LoadModelRequest` failed" in caplog.text
     assert await peer.agent()
-
-
-async def test_a_session_keeps_no_more_than_its_share(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_session, "MAX_KEPT_BYTES", 3000)
-    lines = m.CreateStringStorageRequest(3, "lines", ("x" * 2000,))
-    await peer.ask(lines, m.CreateStringStorageResponse)
-    assert await peer.refused(lines.replace(name="more")) == 7003
-    assert await peer.refused(m.CreateAgentRequest(4, echo(system_prompt="x" * 2000), "any")) == 3003
-    # What failed, and what is gone, does not count.
-    await peer.ask(m.DestroyStringStorageRequest(5, "lines"), m.Ack)
-    await peer.ask(lines.replace(name="more"), m.CreateStringStorageResponse)
-    monkeypatch.setattr(serve_session, "MAX_AGENTS", 1)
-    first = await peer.agent()
-    assert await peer.refused(m.CreateAgentRequest(6, echo(), "any")) == 3003
-    await peer.ask(m.DestroyAgentRequest(7, first), m.Ack)
-    assert await peer.agent() != first

@@ -43,6 +43,36 @@ async def speaking(folder: Path, voice: FakeVoice, **settings: Any) -> AsyncIter
         yield server
 
 
+class OneVoice(ModelPool):
+    """Every model that speaks is the same voice."""
+
+    def __init__(self, cache: str, voice: FakeVoice) -> None:
+        super().__init__(cache)
+        self._only = voice
+
+    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Any]:
+        return self._only, lambda: None
+
+
+async def test_of_a_thousand_agents_of_a_client_that_does_not_read_one_is_spoken_for(tmp_path: Path) -> None:
+    # Each answer is some MiB of sound, and there is another client.
+    voice = FakeVoice(repeat=20_000)
+    async with served(tmp_path, OneVoice(str(tmp_path / "cache"), voice)) as server, talker(server) as (deaf, first):
+        agents = [first]
+        for _ in range(999):
+            made = await deaf.ask(m.CreateAgentRequest(2, TALK, "any"), m.CreateAgentResponse)
+            agents.append(made.agent_id)
+        (connection,) = server.server.connections
+        deaf.say(*(m.SendMessageRequest(number, agent, "a b c d e f g h") for number, agent in enumerate(agents, 10)))
+        await until(lambda: connection.behind)
+        async with talker(server) as (peer, agent):
+            peer.say(m.SendMessageRequest(3, agent, "Hello."))
+            assert await whole_turn(peer)
+        assert connection.behind
+        assert voice.most == 2
+        assert voice.said.count("You said: a b c d e f g h") < 100
+
+
 @asynccontextmanager
 async def talker(
     server: Served, graph: m.GraphDescription = TALK, engine: int = REAL, **options: Any
@@ -148,6 +178,9 @@ async def test_a_voice_is_fetched_with_the_agent_if_models_may_be(tmp_path: Path
     class Recording(ModelPool):
         async def ensure(self, name: str, progress: Progress | None = None) -> None:
             fetched.append(name)
+
+        def list(self) -> tuple[m.ModelInfo, ...]:
+            raise AssertionError("That looks at all files, in the event loop.")
 
     pool = Recording(str(tmp_path / "cache"))
     async with served(tmp_path, pool, FakeVoices([FakeVoice("piper-joe")], pool)) as server:

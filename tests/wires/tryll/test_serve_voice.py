@@ -248,6 +248,8 @@ async def test_an_engine_that_breaks_ends_the_utterance_and_nothing_else(
             peer.say(*mic.sound(tone(200)))
             error = await peer.get(m.ErrorResponse)
         assert (error.request_id, error.code, error.voice_input_id) == (0, 4100, mic.id)
+        # Whoever waits for its end hears it.
+        assert (await mic.updates())[-1].text == ""
         assert "an utterance failed" in caplog.text
         await mic.quiet()
         assert (await mic.utter(tone(100)))[-1].text == "w1"

@@ -189,12 +189,13 @@ def test_a_union_needs_its_value() -> None:
         (hostile.tables_in_tables, True),
         (lambda: hostile.event_of_one_text(900_000, 16), True),
         (lambda: hostile.event_of_one_text(900_000, 5000), True),
-        (lambda: hostile.same_string(1000, 100), False),
+        (lambda: hostile.same_string(1000, 100), True),
+        (lambda: hostile.same_string(1000, 60), False),
         (lambda: hostile.event_of_one_text(1000, 16), False),
     ],
     ids=[
         "a long string", "a short string", "a wide string", "a table", "vtables", "tables in tables", "an event",
-        "a long event", "a little", "a little event",
+        "a long event", "a short frame", "a little", "a little event",
     ],
 )  # fmt: skip
 def test_however_offsets_alias_a_frame_costs_little(make: Callable[[], bytes], refused: bool) -> None:
@@ -212,6 +213,13 @@ def test_however_offsets_alias_a_frame_costs_little(make: Callable[[], bytes], r
     finally:
         tracemalloc.stop()
     assert peak < MEMORY
+
+
+def test_strings_that_are_the_same_one_are_one_in_memory() -> None:
+    found = decode(hostile.same_string(1000, 60))
+    assert isinstance(found, CreateStringStorageRequest)
+    assert found.strings == ("x" * 1000,) * 60
+    assert len(set(map(id, found.strings))) == 1
 
 
 def test_a_hostile_frame_is_refused_before_it_takes_long() -> None:

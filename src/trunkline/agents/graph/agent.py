@@ -18,15 +18,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import Any, Self
 
-from trunkline.agents.graph.diagnostics import Diary
+from trunkline.agents.graph.diagnostics import Diary, NoDiary
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes import Node
-from trunkline.agents.graph.nodes.patterns import PatternBook
-from trunkline.agents.graph.nodes.strings import Guardrail
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
-from trunkline.agents.graph.turn import Delta, Ended, Sound, Turn, TurnEvent, Whole
+from trunkline.agents.graph.turn import Ended, Turn, TurnEvent
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import GraphDescription, NodeParams, TurnStatus
 
@@ -38,6 +36,8 @@ MAX_STEPS = 64
 MAX_MAX_STEPS = 10_000
 #: Steps after which others have their turn: nodes that wait for nothing would keep the loop to themselves.
 _SHARE = 16
+
+_NO_DIARY = NoDiary()
 
 
 class TurnEvents:
@@ -87,14 +87,12 @@ class GraphAgent:
         self._diagnostics = diagnostics
         self._max_steps = min(max_steps, MAX_MAX_STEPS) or MAX_STEPS
         self._nodes: dict[str, Node[Any]] = make_nodes(graph, default_model)
-        patterns = PatternBook()
-        for node in self._nodes.values():
-            if isinstance(node, Guardrail):
-                node.book = patterns
         self._changing = False
         self._running: Turn | None = None
         self._cancelled = False
-        # The task that waits for something inside a turn.
+        # The task that runs the turn, how often it was cancelled before that, and the same task while it waits.
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
         self._waiting: asyncio.Task[Any] | None = None
 
     @property
@@ -148,34 +146,52 @@ class GraphAgent:
     def _over(self, turn: Turn) -> None:
         """The turn is at its end. The next one may have begun already."""
         if self._running is turn:
-            self._running = self._waiting = None
+            self._running = self._waiting = self._task = None
             if answer := turn.answer:
                 self.dialog.add(turn.text, answer)
 
     async def _run(self, turn: Turn) -> AsyncGenerator[TurnEvent, None]:
-        diary = Diary(turn) if self._diagnostics else None
+        # The walk and its end are one generator: each more would cost every event of every turn.
+        diary = Diary(turn) if self._diagnostics else _NO_DIARY
         error: TryllError | None = None
-        task: asyncio.Task[Any] | None = None
-        cancelling = 0
+        steps = 0
+        name = "" if self._cancelled else self.graph.start_node
         try:
-            async with aclosing(self._walk(turn, diary)) as walk:
-                while not self._cancelled:
-                    if (current := asyncio.current_task()) is not task and current is not None:
-                        task, cancelling = current, current.cancelling()
-                    self._waiting = task
-                    event = await anext(walk, None)
-                    self._waiting = None
-                    if event is None:
-                        break
-                    if diary is not None:
-                        if isinstance(event, Delta | Whole):
-                            diary.text()
-                        elif isinstance(event, Sound):
-                            diary.sound()
+            while name:
+                self._see_to_steps(steps, name)
+                steps += 1
+                node = self._nodes[name]
+                turn.data = diary.node(name, node.type)
+                exit_name = ""
+                self._wait()
+                if node.streams:
+                    async with aclosing(node.stream(turn, self.dialog)) as events:
+                        async for event in events:
+                            self._waiting = None
+                            diary.told(event)
+                            yield event
+                            if self._cancelled:
+                                break
+                            self._wait()
+                        else:
+                            exit_name = "default"
+                else:
+                    exit_name = await node.run(turn, self.dialog)
+                self._waiting = None
+                diary.left(exit_name)
+                for event in turn.events:
+                    diary.told(event)
                     yield event
+                    if self._cancelled:
+                        break
+                turn.events.clear()
+                name = "" if self._cancelled else node.exits[exit_name]
+                if not steps % _SHARE:
+                    self._wait()
+                    await asyncio.sleep(0)
         except asyncio.CancelledError:
             # Ours, or that of whoever runs the task: theirs goes on.
-            if not self._cancelled or task is None or task.uncancel() > cancelling:
+            if not self._cancelled or self._task is None or self._task.uncancel() > self._cancelling:
                 raise
         except TryllError as failure:
             error = failure
@@ -185,39 +201,18 @@ class GraphAgent:
         finally:
             cancelled = self._cancelled
             self._over(turn)
-        status = TurnStatus.SUCCESS if error is None else TurnStatus.ERROR
-        if cancelled:
-            status, error = TurnStatus.CANCELLED, None
-        debug = diary.finished(status, turn.tokens, error) if diary is not None else ""
-        code = error.code if error is not None else 0
-        yield Ended(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, code)
+        yield _ended(turn, diary, None if cancelled else error, cancelled=cancelled)
 
-    async def _walk(self, turn: Turn, diary: Diary | None) -> AsyncGenerator[TurnEvent, None]:
-        name = self.graph.start_node
-        steps = 0
-        while name:
-            if steps == self._max_steps:
-                raise TryllError(4003, f"The turn ran {steps} nodes and was not at its end; the next one was `{name}`.")
-            steps += 1
-            node = self._nodes[name]
-            if diary is not None:
-                turn.data = diary.node(name, node.type)
-            if node.streams:
-                async with aclosing(node.stream(turn, self.dialog)) as events:
-                    async for event in events:
-                        yield event
-                exit_name = "default"
-            else:
-                exit_name = await node.run(turn, self.dialog)
-            if diary is not None:
-                diary.left(exit_name)
-            if turn.events:
-                for event in turn.events:
-                    yield event
-                turn.events.clear()
-            name = node.exits[exit_name]
-            if not steps % _SHARE:
-                await asyncio.sleep(0)
+    def _see_to_steps(self, steps: int, name: str) -> None:
+        if steps == self._max_steps:
+            raise TryllError(4003, f"The turn ran {steps} nodes and was not at its end; the next one was `{name}`.")
+
+    def _wait(self) -> None:
+        """From here on the turn may wait for something, which `cancel` ends. The task may be another for each event."""
+        task = asyncio.current_task()
+        if task is not self._task and task is not None:
+            self._task, self._cancelling = task, task.cancelling()
+        self._waiting = task
 
     # Between turns.
 
@@ -258,6 +253,13 @@ class GraphAgent:
         if self.busy:
             raise TryllError(3004)
         self.dialog.restore(exchanges)
+
+
+def _ended(turn: Turn, diary: Diary | NoDiary, error: TryllError | None, *, cancelled: bool) -> Ended:
+    status = TurnStatus.CANCELLED if cancelled else TurnStatus.SUCCESS if error is None else TurnStatus.ERROR
+    debug = diary.finished(status, turn.tokens, error)
+    code = error.code if error is not None else 0
+    return Ended(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, code)
 
 
 def _needs_models(node: Node[Any]) -> int:

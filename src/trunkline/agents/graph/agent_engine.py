@@ -1,9 +1,9 @@
-"""An agent in the place of a language model: one node of one graph agent has one conversation with it.
+"""An agent in the place of a language model: a graph agent has one conversation with it, whichever node speaks.
 
-The conversation begins with the node's first turn, and is told the system prompt and what was said until then. After
-that it hears only what is new, since it remembers the rest by itself: the message, and what the node's template made of
-the turn's knowledge. So how much history a model would see does not matter to an agent, and nothing tells it how to
-sample.
+The conversation begins when the first of the nodes asks, and is told that node's system prompt and what was said until
+then. After that it hears only what is new, since it remembers the rest by itself: the message, and what the node's
+template made of the turn's knowledge. So how much history a model would see does not matter to an agent, and nothing
+tells it how to sample.
 
 A `core.session` stands between: an agent that hangs, crashes or ignores its end costs its own turn and nothing else.
 Nobody can be asked on this wire, so what its policy does not allow is denied, with the reason.
@@ -16,7 +16,8 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
-from trunkline.agents.graph.engines import ChatMessage, EngineError, Piece, Prompt, Slot
+from trunkline.agents.graph.engines import ChatMessage, EngineError, Piece, Prompt, Slot, cost
+from trunkline.agents.graph.pool_leases import LanguageLease
 from trunkline.core.agent import AddHistory
 from trunkline.core.events import (
     Envelope,
@@ -49,8 +50,26 @@ _APART = "\n\n"
 Open = Callable[[str | None], Awaitable[Session]]
 
 
+class Party:
+    """All graph agents of one session of a server: how many conversations they are in, and those that begin or end."""
+
+    def __init__(self) -> None:
+        self.conversations = 0
+
+
+class Guest:
+    """One graph agent, as whoever has the agents sees it: of what party it is, and its conversations by agent."""
+
+    def __init__(self, party: Party | None = None) -> None:
+        self.party = party if party is not None else Party()
+        self.conversations: dict[str, AgentLanguage] = {}
+
+
 class AgentLanguage:
-    """A `LanguageEngine` for one node. `close` takes a session that is not needed any more, and does not wait."""
+    """A `LanguageEngine` for all nodes of one graph agent, which never ask at the same time.
+
+    `close` takes a session that is not needed any more, and does not wait.
+    """
 
     context_size = CONTEXT_SIZE
     tool_call_format = ""
@@ -61,7 +80,19 @@ class AgentLanguage:
         self._open = open
         self._close = close
         self._session: Session | None = None
+        self._uses = 0
         self._released = False
+
+    def lend(self) -> LanguageLease:
+        """For one node more. When the last one is released, the conversation ends."""
+        self._uses += 1
+        return LanguageLease(self, self._let_go)
+
+    def _let_go(self) -> None:
+        self._uses -= 1
+        if not self._uses:
+            self._released = True
+            self.begin_anew()
 
     async def generate(
         self,
@@ -106,9 +137,7 @@ class AgentLanguage:
         return (len(text.encode("utf-8", "replace")) + 2) // 3
 
     def release(self, slot: Slot) -> None:
-        """End the conversation. Idempotent."""
-        self._released = True
-        self.begin_anew()
+        """Nothing: no node has anything here for itself."""
 
     def begin_anew(self) -> None:
         """End the conversation; the next turn begins another one, and tells it what was said until then."""
@@ -257,8 +286,8 @@ class _Heard:
     def bill(self) -> Piece:
         """What the turn cost, as far as that is known: each piece was counted as a token already."""
         usage = (self._end.usage if self._end is not None else None) or Usage()
-        rest = max(0, (usage.output_tokens or 0) - self._count)
-        return Piece("", rest, usage.input_tokens or 0, usage.cache_read_tokens or 0)
+        rest = max(0, cost(usage.output_tokens) - self._count)
+        return Piece("", rest, cost(usage.input_tokens), cost(usage.cache_read_tokens))
 
 
 def _joined(messages: Iterable[ChatMessage]) -> str:

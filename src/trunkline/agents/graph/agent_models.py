@@ -13,10 +13,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents import registry
-from trunkline.agents.graph.agent_engine import AgentLanguage
+from trunkline.agents.graph.agent_engine import AgentLanguage, Guest, Party
+from trunkline.agents.graph.catalog import LANGUAGE
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
@@ -48,20 +50,27 @@ HARMLESS = "echo"
 
 #: Conversations with one agent at a time, the harmless one aside: each may be a process.
 MAX_CONVERSATIONS = 256
+#: Conversations of one session at a time, whoever they are with: no client is to have all of those, or the memory.
+MAX_SESSION_CONVERSATIONS = 32
 
 #: Nodes that need more of a model than its words, and what that is.
 _UNFIT = {ToolCallParams: "held to the form of a call", ClassifyIntentLLMParams: "asked for probabilities"}
 
 
-def offered(names: Iterable[str], workspace: str = ".") -> dict[str, Agent]:
+def offered(
+    names: Iterable[str], workspace: str = ".", options: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Agent]:
     """The agents of these names, made once for all conversations, behind the one that is harmless.
 
+    `options` are what `registry.make` takes beside the workspace.
+
     Raises:
+        NoModel: one needs a model, and nobody said which.
         ConfigError: there is none of a name, or it lacks what it needs.
     """
     agents: dict[str, Agent] = {}
     for name in dict.fromkeys((HARMLESS, *names)):
-        agents[name] = agent = registry.make(name, {"workspace": workspace})
+        agents[name] = agent = registry.make(name, {**options, "workspace": workspace})
         problem = getattr(agent, "problem", None)
         if callable(problem) and (why := problem()) is not None:
             raise ConfigError(f"The agent `{name}` cannot answer: {why}")
@@ -71,6 +80,13 @@ def offered(names: Iterable[str], workspace: str = ".") -> dict[str, Agent]:
 def nobody_asked() -> Policy:
     """Denies every tool: there is nobody on this wire who could be asked."""
     return Policy(allow=(), interactive=False)
+
+
+def wanted(graph: GraphDescription, default_model: str) -> tuple[str, ...]:
+    """The agents that a graph names in the place of models, each once."""
+    models = (getattr(node.params, "model_name", None) or default_model for node in graph.nodes
+              if hasattr(node.params, "model_name"))  # fmt: skip
+    return tuple(dict.fromkeys(model.removeprefix(PREFIX) for model in models if model.startswith(PREFIX)))
 
 
 def check_nodes(graph: GraphDescription, default_model: str) -> None:
@@ -113,30 +129,35 @@ class AgentModels:
         self._policy = policy
         self._workspace = workspace
         self._secrets = secrets if secrets is not None else Redactor()
-        self._open: dict[Session, str] = {}
+        self._open: dict[Session, tuple[str, Party]] = {}
         # Conversations by agent, those that begin or end included.
         self._count: Counter[str] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def language(self, name: str, engine: int) -> LanguageEngine:
-        """A language model, or a conversation with an agent, for one node. Its `release` ends the use.
+    async def language(self, name: str, engine: int, guest: Guest | None = None) -> LanguageEngine:
+        """A language model, or the guest's conversation with an agent, for one node. Its `release` ends the use.
 
         Raises:
             TryllError: 3003, it is not offered; or as the models say.
         """
         if not name.startswith(PREFIX):
-            return await self._models.language(name, engine)
+            return await self._models.language(name, engine, guest)
         if not self._knows(name):
             raise TryllError(3003, f"This server offers no model `{name}`.")
+        guest = guest if guest is not None else Guest()
         short = name.removeprefix(PREFIX)
-        return AgentLanguage(short, partial(self._opened, short), self._end)
+        if short not in guest.conversations:
+            guest.conversations[short] = AgentLanguage(short, partial(self._opened, short, guest.party), self._end)
+        return guest.conversations[short].lend()
 
-    async def _opened(self, name: str, instructions: str | None) -> Session:
+    async def _opened(self, name: str, party: Party, instructions: str | None) -> Session:
         if self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS:
             raise AgentBusy(f"It is in {MAX_CONVERSATIONS} conversations, and takes no more.")
+        if party.conversations >= MAX_SESSION_CONVERSATIONS:
+            raise AgentBusy(f"A session is in at most {MAX_SESSION_CONVERSATIONS} conversations with agents.")
         agent = self._agents[name]
         own: Redactor | None = getattr(agent, "redactor", None)
-        self._count[name] += 1
+        self._counted(name, party, 1)
         try:
             session = await Session.open(
                 agent,
@@ -148,23 +169,26 @@ class AgentModels:
                 redact=Redaction(own if own is not None else self._secrets),
             )
         except BaseException:
-            self._count[name] -= 1
+            self._counted(name, party, -1)
             raise
-        self._open[session] = name
+        self._open[session] = name, party
         return session
 
+    def _counted(self, name: str, party: Party, more: int) -> None:
+        self._count[name] += more
+        party.conversations += more
+
     def _end(self, session: Session) -> None:
-        name = self._open.pop(session, None)
-        if name is not None:
-            closing = asyncio.get_running_loop().create_task(self._closed(session, name), name="end an agent")
+        if (found := self._open.pop(session, None)) is not None:
+            closing = asyncio.get_running_loop().create_task(self._closed(session, *found), name="end an agent")
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 
-    async def _closed(self, session: Session, name: str) -> None:
+    async def _closed(self, session: Session, name: str, party: Party) -> None:
         try:
             await session.close()
         finally:
-            self._count[name] -= 1
+            self._counted(name, party, -1)
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
         """An embedding model.
@@ -180,10 +204,19 @@ class AgentModels:
         """A model that hears or speaks: no agent does."""
         return await self._models.speech(name, kind, code)
 
+    def named(self, kind: str) -> tuple[str, ...]:
+        """The names of all models of a kind; of those that answer, the agents behind them. Looks at no file."""
+        agents = tuple(PREFIX + name for name in self._agents) if kind == LANGUAGE else ()
+        return (*self._models.named(kind), *agents)
+
+    def is_here(self, name: str) -> bool:
+        """Whether a model could be loaded now. Agents always are here."""
+        return self._knows(name) or self._models.is_here(name)
+
     def list(self) -> tuple[ModelInfo, ...]:
         """The models, and behind them the agents: always there, and nothing to fetch."""
         agents = (
-            ModelInfo(PREFIX + name, ModelStatus.LOCAL, model_type="language", engine=ENGINE) for name in self._agents
+            ModelInfo(PREFIX + name, ModelStatus.LOCAL, model_type=LANGUAGE, engine=ENGINE) for name in self._agents
         )
         return (*self._models.list(), *agents)
 

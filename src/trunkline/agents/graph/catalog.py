@@ -52,6 +52,8 @@ _ENGINES = {
     "openaicompatible": OPENAI,
 }
 _KINDS = {"": LANGUAGE, "language": LANGUAGE, "llm": LANGUAGE, "embedding": EMBEDDING, "embeddings": EMBEDDING}
+#: How built-in models sample where a node does not say: one that is very small finds no end, and says nothing new.
+_SAMPLING = {"smollm2-135m": SamplingParams(max_tokens=256)}
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -101,6 +103,7 @@ def built_in() -> tuple[ModelEntry, ...]:
             audience="public",
             tool_call_format="chatml" if entry.kind == "llm" else "",
             context_size=min(entry.context or 0, DEFAULT_CONTEXT),
+            default_sampling=_SAMPLING.get(entry.name),
             files=tuple(file.name for file in entry.files),
             # By the documents an empty source means that there is nothing to download.
             source=f"index/{entry.files[0].parts[0].package}" if entry.files else "",

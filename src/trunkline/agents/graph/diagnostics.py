@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from trunkline.agents.graph.interaction import Interaction
-from trunkline.agents.graph.turn import Turn
+from trunkline.agents.graph.turn import Delta, Sound, Turn, TurnEvent, Whole
 from trunkline.base import jsontext
 from trunkline.wires.tryll.errors import CATALOGUE, TryllError
 from trunkline.wires.tryll.messages import TurnStatus
@@ -52,7 +52,9 @@ class Diary:
         return data
 
     def left(self, exit_name: str) -> None:
-        """The node is done."""
+        """The node is done. Without an exit it was cut off, which is known at the end."""
+        if not exit_name:
+            return
         self._nodes[-1]["exit"] = exit_name
         self._nodes[-1]["ms"] = _ms(perf_counter() - self._since)
         self._settle()
@@ -69,14 +71,15 @@ class Diary:
         self._kept += sum(map(len, data.values()))
         self._full = self._kept > MAX_KEPT
 
-    def text(self) -> None:
-        """Text went out."""
-        if self._first_text is None:
-            self._first_text = perf_counter()
+    def told(self, event: TurnEvent) -> None:
+        """Text or sound goes out, or something else.
 
-    def sound(self) -> None:
-        """Sound went out. The node that made the first of a turn says when, counted from the turn's beginning."""
-        if not self._heard:
+        The node that made the first sound of a turn says when, counted from the turn's beginning.
+        """
+        if isinstance(event, Delta | Whole):
+            if self._first_text is None:
+                self._first_text = perf_counter()
+        elif isinstance(event, Sound) and not self._heard:
             self._heard = True
             self._nodes[-1]["data"]["time_to_first_audio_ms"] = str(_ms(perf_counter() - self._begun))
 
@@ -114,6 +117,23 @@ class Diary:
             len(node["name"]) + sum(len(key) + len(value) for key, value in node["data"].items())
             for node in self._nodes
         )
+
+
+class NoDiary:
+    """What is written down where nobody wants to know."""
+
+    def node(self, name: str, kind: str) -> None:
+        """A node begins, and writes nothing."""
+
+    def left(self, exit_name: str) -> None:
+        """The node is done."""
+
+    def told(self, event: TurnEvent) -> None:
+        """Something goes out."""
+
+    def finished(self, status: int, tokens: int, error: TryllError | None) -> str:
+        """Nothing at all."""
+        return ""
 
 
 def _with_flat(whole: dict[str, Any]) -> bytes:

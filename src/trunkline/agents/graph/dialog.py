@@ -3,13 +3,17 @@
 The window of a node has a high-water mark: the model's context less a reserve for the answer. A prompt above it loses
 its oldest exchanges, down to three quarters of the mark, so that the next turns find the same beginning, still warm.
 What a node has dropped stays dropped. The system prompt and the current turn are never dropped.
+
+Tokens are estimated, and an engine may know better: a prompt that it finds too long loses more, and is tried again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import ceil
+from sys import getsizeof
 
-from trunkline.agents.graph.engines import ChatMessage, LanguageEngine
+from trunkline.agents.graph.engines import ChatMessage, LanguageEngine, Prompt
 from trunkline.wires.tryll.errors import TryllError
 
 #: Exchanges that are kept, whatever the models take.
@@ -21,6 +25,9 @@ MAX_CHARS = 4 * 1024 * 1024
 RESERVE = 512
 #: Where dropping stops, as a part of the high-water mark.
 LOW_WATER = 0.75
+#: The least part of the shown exchanges that goes when an engine finds a prompt too long: after thirty tries all are
+#: gone, whatever the engine says.
+LEAST_DROPPED = 0.25
 #: What a chat template adds to each message.
 MESSAGE_TOKENS = 8
 
@@ -35,19 +42,32 @@ class Dialog:
         """Exchanges that were here and are not kept any longer."""
         self.most_tokens = 0
         """No model counts more tokens than these."""
-        self._chars = 0
+        self._chars = self._size = 0
 
     def add(self, user: str, assistant: str) -> None:
         """Keep an exchange; the oldest ones make room for it."""
-        added = (ChatMessage("user", user), ChatMessage("assistant", assistant))
-        self.messages += added
-        self.most_tokens += sum(map(_most_tokens, added))
+        asked, answered = ChatMessage("user", user), ChatMessage("assistant", assistant)
+        self.messages += (asked, answered)
+        self.most_tokens += _most_tokens(asked) + _most_tokens(answered)
         self._chars += len(user) + len(assistant)
+        self._size += getsizeof(user) + getsizeof(assistant)
+        self._drop(self._size)
+
+    def size(self) -> int:
+        """The bytes that all texts take in memory."""
+        return self._size
+
+    def forget(self, size: int) -> None:
+        """Drop the oldest exchanges until the texts take no more than this."""
+        self._drop(max(size, 0))
+
+    def _drop(self, size: int) -> None:
         gone = 0
-        while self._chars > MAX_CHARS or len(self.messages) // 2 - gone > MAX_EXCHANGES:
+        while self._chars > MAX_CHARS or self._size > size or len(self.messages) // 2 - gone > MAX_EXCHANGES:
             oldest = self.messages[2 * gone : 2 * gone + 2]
             self.most_tokens -= sum(map(_most_tokens, oldest))
             self._chars -= sum(len(message.text) for message in oldest)
+            self._size -= sum(getsizeof(message.text) for message in oldest)
             gone += 1
         if gone:
             del self.messages[: 2 * gone]
@@ -62,9 +82,14 @@ class Dialog:
         """Begin anew with these."""
         self.dropped += len(self.messages) // 2
         self.messages.clear()
-        self.most_tokens = self._chars = 0
+        self.most_tokens = self._chars = self._size = 0
         for user, assistant in exchanges:
             self.add(user, assistant)
+
+
+def high_water(context_size: int) -> int:
+    """Tokens that a prompt may have: the rest is for the answer."""
+    return context_size - min(RESERVE, context_size // 4)
 
 
 class Window:
@@ -72,7 +97,7 @@ class Window:
 
     def __init__(self, engine: LanguageEngine) -> None:
         self._engine = engine
-        self._high = engine.context_size - min(RESERVE, engine.context_size // 4)
+        self._high = high_water(engine.context_size)
         self._start = 0
         """The first exchange that is shown, counted from the dialog's very first."""
         self._costs: dict[int, int] = {}
@@ -89,7 +114,10 @@ class Window:
             self._start += 1
         shown = dialog.messages[2 * (self._start - dialog.dropped) :]
         # As long as the largest count that can be fits in, nothing needs to be counted.
-        if dialog.most_tokens + sum(map(_most_tokens, always)) <= self._high:
+        most = dialog.most_tokens
+        for message in always:
+            most += _most_tokens(message)
+        if most <= self._high:
             return shown
         base = sum(map(self._tokens, always))
         if base > self._high:
@@ -104,6 +132,27 @@ class Window:
                 gone += 1
         self._start += gone
         return shown[2 * gone :]
+
+    def shrink(self, dialog: Dialog, prompt: Prompt, tokens: int) -> bool:
+        """The engine has found a prompt too long: show less from now on. False if no history is left to drop.
+
+        `tokens`: how long the engine says that it is; 0 if it does not.
+        """
+        # What was shown may have been dropped from the dialog meanwhile.
+        self._start = max(self._start, dialog.dropped)
+        count = len(dialog.messages) // 2 - (self._start - dialog.dropped)
+        if count <= 0:
+            return False
+        estimate = sum(map(self._tokens, prompt.messages))
+        total = max(float(tokens), estimate)
+        least = ceil(count * LEAST_DROPPED)
+        gone = 0
+        while gone < least or (gone < count and total > self._high * LOW_WATER):
+            total -= self._cost(dialog, self._start) * max(1.0, tokens / estimate)
+            self._costs.pop(self._start, None)
+            self._start += 1
+            gone += 1
+        return True
 
     def _cost(self, dialog: Dialog, exchange: int) -> int:
         if exchange not in self._costs:

@@ -4,8 +4,9 @@ Described by a file in the storage folder,
 
     {"version": 1, "embedding_model": "minilm-l6", "records_file": "lore.json", "fields": [...]}
 
-whose records are an array of `{"id": ..., "text": ..., "metadata": {...}}`; or made of plain texts, whose ids are
-their numbers. An `index_file` is accepted and neither read nor written: vectors are kept by what they were made of.
+whose records are an array of `{"id": ..., "text": ..., "metadata": {...}}`; made of an object that holds such `records`
+and `fields` itself; or of plain texts, whose ids are their numbers. An `index_file` is accepted and neither read nor
+written: vectors are kept by what they were made of.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trunkline.agents.graph import confined
 from trunkline.agents.graph.engines import EmbeddingEngine, EngineError
 from trunkline.agents.graph.fields import Column, FieldError, columns, read_fields
 from trunkline.agents.graph.filters import Predicate, compile_filter
-from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore
+from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore, checked
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.wires.tryll.errors import TryllError
@@ -30,6 +31,9 @@ VERSION = 1
 #: Numbers in all vectors of a storage that a client sends in one frame: 32 MB, or 20,833 records of 384 dimensions.
 #: A frame must not cost more than 64 MiB; what is in files is the host's own.
 MAX_INLINE_NUMBERS = 8_000_000
+#: Records of such a storage, and values in all fields of all of them: defaults cost memory that no frame has bytes for.
+MAX_INLINE_RECORDS = 10_000
+MAX_INLINE_VALUES = 200_000
 #: Records that are quicker filtered than handed to a thread.
 _QUICK = 2000
 
@@ -91,14 +95,14 @@ class EmbeddedStorage:
         """The nearest records that fit, nearest first.
 
         Raises:
-            EngineError: the query could not be embedded.
+            EngineError: the query could not be embedded, or to nothing that can be compared.
         """
         mask = None
         if predicate is not None and self.record_count <= _QUICK:
             mask = predicate(self.record_count)
         elif predicate is not None:
             mask = await asyncio.to_thread(predicate, self.record_count)
-        (vector,) = await self._engine.embed([query])
+        vector = checked(self._engine, await self._engine.embed([query]), 1)[0]
         records = self.records
         found = await self._vectors.nearest(vector, count, mask)
         return [Chunk(at, records.ids[at], records.texts[at], distance) for at, distance in found]
@@ -137,7 +141,7 @@ async def build(
     try:
         vectors = await store.get(engine, records.texts, progress)
     except EngineError as error:
-        raise _wrong(name, f"`{records.embedding_model}` failed: {error}") from None
+        raise _wrong(name, f"`{records.embedding_model}` failed: {str(error).removesuffix('.')}") from None
     return EmbeddedStorage(name, records, vectors, engine)
 
 
@@ -154,28 +158,71 @@ def inline(name: str, texts: Sequence[str], embedding_model: str) -> Records:
     return Records(embedding_model, tuple(map(str, range(len(texts)))), tuple(texts), {})
 
 
+def inline_records(name: str, text: str, embedding_model: str) -> Records:
+    """Records of a JSON object with `records` and, if they have any, `fields`. Those without an `id` are numbered.
+
+    Raises:
+        TryllError: 8003, they are none, or too many, or there is nothing to embed them with.
+    """
+    if not embedding_model:
+        raise _wrong(name, "records need an `embedding_model`")
+    given = _json(text.encode(errors="surrogatepass"), name, "records_json")
+    if not isinstance(given, dict) or not given.keys() <= {"records", "fields"}:
+        raise _wrong(name, "what holds its records is no object of `records` and `fields`")
+    records = given.get("records")
+    if isinstance(records, list):
+        if len(records) > MAX_INLINE_RECORDS:
+            raise _wrong(name, f"at most {MAX_INLINE_RECORDS} records can be sent; more can be in a file")
+        records = [{"id": str(at), **each} if isinstance(each, dict) else each for at, each in enumerate(records)]
+    try:
+        fields = read_fields(given.get("fields"))
+        if isinstance(records, list) and len(records) * len(fields) > MAX_INLINE_VALUES:
+            raise _wrong(name, f"more than {MAX_INLINE_VALUES} values in the fields of its records")
+        return _records(embedding_model, records, fields, name)
+    except FieldError as error:
+        raise _wrong(name, str(error)) from None
+
+
+def described(root: str | None, path: str, name: str) -> tuple[str, str]:
+    """What a file describes, as `inline_records` takes it: the JSON, and the embedding model.
+
+    Raises:
+        TryllError: as `load`.
+    """
+    model, records_file, about = _description(root, path, name)
+    records = _json(confined.read(root, records_file, 8003), name, records_file)
+    text = jsontext.dumps({"records": records, "fields": about.get("fields") or []}).decode()
+    inline_records(name, text, model)
+    return text, model
+
+
 def read_records(root: str | None, path: str, name: str) -> Records:
     """The records that a file describes. Reads two files.
 
     Raises:
         TryllError: as `load`.
     """
-    described = _json(confined.read(root, path, 8003), name, path)
-    if not isinstance(described, dict):
-        raise _wrong(name, f"`{path}` is not an object")
-    if described.get("version", VERSION) != VERSION:
-        raise _wrong(name, f"the version of `{path}` is not {VERSION}")
-    model, records_file = (_text(described, key, name, path) for key in ("embedding_model", "records_file"))
-    beside = os.path.dirname(path.replace("\\", "/"))
-    index_file = described.get("index_file")
-    if index_file is not None:
-        confined.resolve(root, os.path.join(beside, _text(described, "index_file", name, path)))
+    model, records_file, about = _description(root, path, name)
     try:
-        fields = read_fields(described.get("fields"))
-        given = _json(confined.read(root, os.path.join(beside, records_file), 8003), name, records_file)
+        fields = read_fields(about.get("fields"))
+        given = _json(confined.read(root, records_file, 8003), name, records_file)
         return _records(model, given, fields, name)
     except FieldError as error:
         raise _wrong(name, str(error)) from None
+
+
+def _description(root: str | None, path: str, name: str) -> tuple[str, str, Mapping[str, Any]]:
+    """The model and the file of records that a file names, and all that it says."""
+    about = _json(confined.read(root, path, 8003), name, path)
+    if not isinstance(about, dict):
+        raise _wrong(name, f"`{path}` is not an object")
+    if about.get("version", VERSION) != VERSION:
+        raise _wrong(name, f"the version of `{path}` is not {VERSION}")
+    model, records_file = (_text(about, key, name, path) for key in ("embedding_model", "records_file"))
+    beside = os.path.dirname(path.replace("\\", "/"))
+    if about.get("index_file") is not None:
+        confined.resolve(root, os.path.join(beside, _text(about, "index_file", name, path)))
+    return model, os.path.join(beside, records_file), about
 
 
 def _records(model: str, given: Any, fields: Mapping[str, Any], name: str) -> Records:

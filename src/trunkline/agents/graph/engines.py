@@ -6,7 +6,9 @@ for it is the `Host`'s business.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Sequence
+from math import isfinite
 from typing import Literal, Protocol, Self
 
 from trunkline.base.values import Value
@@ -73,6 +75,17 @@ class Slot:
         return f"<Slot {self.name}>"
 
 
+#: The largest number of tokens that the wire can tell.
+MOST_TOKENS = 2**31 - 1
+
+
+def cost(told: object) -> int:
+    """A number of tokens that somebody else tells: whole, and from 0 to `MOST_TOKENS`. What is no number is 0."""
+    if type(told) is int:
+        return told if 0 <= told <= MOST_TOKENS else 0 if told < 0 else MOST_TOKENS
+    return cost(int(told)) if type(told) is float and isfinite(told) else 0
+
+
 class Piece(str):
     """A piece of generated text that knows its cost. A plain `str` counts as one token."""
 
@@ -90,8 +103,25 @@ class Piece(str):
         return piece
 
 
+def fingerprint(*paths: str) -> str:
+    """What changes when one of a model's files does. They are too large to be read for it: when, and how long."""
+    states = [os.stat(path) for path in paths]
+    return " ".join(f"{each.st_size}-{each.st_mtime_ns}" for each in states)
+
+
 class EngineError(Exception):
     """The engine could not do it. The text is safe to show; the turn ends with 4001."""
+
+
+class PromptTooLong(EngineError):
+    """The prompt does not fit into the model: with less history it may. Always before the first piece.
+
+    `tokens`: what the prompt has; 0 if nobody says.
+    """
+
+    def __init__(self, message: str, tokens: int = 0) -> None:
+        super().__init__(message)
+        self.tokens = tokens
 
 
 class LanguageEngine(Protocol):
@@ -124,6 +154,7 @@ class LanguageEngine(Protocol):
         item costs. With a `grammar` (GBNF) the text follows it; an engine that knows no grammars ignores it.
 
         Raises:
+            PromptTooLong: less may fit.
             EngineError: it did not work.
         """
 
@@ -131,6 +162,7 @@ class LanguageEngine(Protocol):
         """How likely each continuation is to come next: its logit, or anything that differs from it by a constant.
 
         Raises:
+            PromptTooLong: less may fit.
             EngineError: it did not work.
         """
 
@@ -146,7 +178,11 @@ class EmbeddingEngine(Protocol):
 
     @property
     def name(self) -> str:
-        """What the catalog calls it. Vectors of the same name and dimensions can be compared."""
+        """What the catalog calls it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What changes when another model gets the name: vectors that were kept are used for the same one only."""
 
     @property
     def dimensions(self) -> int:

@@ -8,13 +8,19 @@ from typing import Protocol
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
+from trunkline.agents.graph.patterns import PatternBook
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.models.voice.engines import Voice
 
 
 class Host(Protocol):
-    """Models and storages by name. Every failure is a `TryllError` that names what was asked for."""
+    """What one agent works with: models and storages by name. Every failure is a `TryllError` that names what was asked
+    for."""
+
+    @property
+    def patterns(self) -> PatternBook:
+        """The patterns of all guardrails of the agent."""
 
     async def language(self, model_name: str) -> LanguageEngine:
         """The engine of a language model, loaded.
@@ -65,6 +71,7 @@ class LocalHost:
         self._embedding = embedding
         self._voice = voice
         self._defaults = defaults or {}
+        self.patterns = PatternBook()
 
     async def language(self, model_name: str) -> LanguageEngine:
         return self._language(model_name)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Protocol
 
 from trunkline.agents.graph import confined
 from trunkline.agents.graph.agent import GraphAgent, TurnEvents
-from trunkline.agents.graph.agent_engine import AgentLanguage
+from trunkline.agents.graph.agent_engine import Guest, Party
 from trunkline.agents.graph.agent_models import check_nodes
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
+from trunkline.agents.graph.patterns import Aside, PatternBook, pattern_threads
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.turn import Delta, Ended, Event, Sound, Whole
@@ -42,11 +43,15 @@ _NOTHING = Ending(TurnStatus.ERROR)
 class Models(Protocol):
     """The models of a server; `pool.ModelPool` is one. `engine` is an `InferenceEngine`."""
 
-    async def language(self, name: str, engine: int) -> LanguageEngine: ...
+    async def language(self, name: str, engine: int, guest: Guest | None = None) -> LanguageEngine: ...
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine: ...
 
     async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]: ...
+
+    def named(self, kind: str) -> tuple[str, ...]: ...
+
+    def is_here(self, name: str) -> bool: ...
 
     def list(self) -> tuple[ModelInfo, ...]: ...
 
@@ -66,40 +71,44 @@ class Models(Protocol):
 class Voices(Hearing, Protocol):
     """What hears and speaks; `voices.VoicePool` is one. `engine` is an `InferenceEngine`."""
 
-    async def voice(self, name: str, engine: int) -> Voice | None: ...
-
-    def first_voice(self) -> str: ...
+    async def voice(
+        self, name: str, engine: int, fetched: Callable[[str], Awaitable[None]] | None = None
+    ) -> Voice | None: ...
 
 
 class HostedGraphAgent:
     """A `GraphAgent` that tells a listener what happens."""
 
-    __slots__ = ("_agent", "cancel", "change", "close", "history", "restore")
+    __slots__ = ("_agent", "cancel", "change", "close", "forget", "history", "history_size", "restore")
 
     cancel: Callable[[], None]
     close: Callable[[], None]
     change: Callable[[str, NodeParams], Coroutine[Any, Any, None]]
     history: Callable[[], list[tuple[str, str]]]
+    history_size: Callable[[], int]
+    forget: Callable[[int], None]
     restore: Callable[[Iterable[tuple[str, str]]], None]
 
-    def __init__(self, agent: GraphAgent, conversations: Sequence[AgentLanguage] = ()) -> None:
+    def __init__(self, agent: GraphAgent, guest: Guest) -> None:
         self._agent = agent
         self.cancel = agent.cancel
         self.close = agent.close
         self.change = agent.change
         self.history = agent.history
-        self.restore = partial(_restored, agent, conversations) if conversations else agent.restore
+        self.history_size = agent.dialog.size
+        self.forget = agent.dialog.forget
+        self.restore = partial(_restored, agent, guest)
 
     def turn(self, text: str, listener: Listener) -> Coroutine[Any, Any, Ending]:
         """Begin a turn; see `HostedAgent`."""
         return _told(self._agent.turn(text), listener)
 
 
-def _restored(agent: GraphAgent, conversations: Sequence[AgentLanguage], exchanges: Iterable[tuple[str, str]]) -> None:
+def _restored(agent: GraphAgent, guest: Guest, exchanges: Iterable[tuple[str, str]]) -> None:
     """Restore a history, also for agents that remember by themselves: those begin anew, and are told."""
     agent.restore(exchanges)
-    for each in conversations:
-        each.begin_anew()
+    for conversation in guest.conversations.values():
+        conversation.begin_anew()
 
 
 async def _told(events: TurnEvents, listener: Listener) -> Ending:
@@ -127,9 +136,11 @@ class SessionHost:
     """A `HostSession`: a shelf of its own, and the engines that the client chose."""
 
     def __init__(
-        self, models: Models, storage_root: str | None, vectors: VectorStore, voices: Voices | None = None
+        self, models: Models, storage_root: str | None, vectors: VectorStore, voices: Voices | None, aside: Aside
     ) -> None:
         self._models = models
+        self._party = Party()
+        self._aside = aside
         self._voices = voices if voices is not None else VoicePool(models)
         self._storage_root = storage_root
         self._shelf = Shelf(storage_root, vectors)
@@ -144,7 +155,7 @@ class SessionHost:
         """Make an agent; see `HostSession`."""
         if request.graph is None:
             raise TryllError(3003, "There is no graph.")
-        host = _AgentHost(self._models, self._shelf, self._settings, progress, self._voices)
+        host = self._host(progress)
         agent = GraphAgent(
             request.graph,
             host,
@@ -158,26 +169,24 @@ class SessionHost:
         except BaseException:
             agent.close()
             raise
-        return HostedGraphAgent(agent, host.conversations)
+        return HostedGraphAgent(agent, host.guest)
 
-    async def create_strings(self, request: CreateStringStorageRequest) -> None:
+    async def create_strings(self, request: CreateStringStorageRequest) -> StringStorage:
         """Make a storage; see `HostSession`. A file is read in a thread."""
         if request.file_path:
-            await asyncio.to_thread(self._shelf.create_strings, request)
-        else:
-            self._shelf.create_strings(request)
+            return await asyncio.to_thread(self._shelf.create_strings, request)
+        return self._shelf.create_strings(request)
 
     def destroy_strings(self, name: str) -> None:
         """Forget a storage; see `HostSession`."""
         self._shelf.destroy_strings(name)
 
-    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> tuple[int, int]:
+    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> EmbeddedStorage:
         """Make an embedded storage; see `HostSession`."""
-        host = _AgentHost(self._models, self._shelf, self._settings, progress, self._voices)
-        made = await self._shelf.create_embedded(
+        host = self._host(progress)
+        return await self._shelf.create_embedded(
             request, host.embedding, lambda done, total: progress(request.name, done, total)
         )
-        return made.record_count, made.dimensions
 
     def destroy_embedded(self, name: str) -> None:
         """Forget an embedded storage; see `HostSession`."""
@@ -185,7 +194,7 @@ class SessionHost:
 
     async def create_voice(self, request: CreateVoiceInputRequest, progress: Progress) -> VoiceInput:
         """Make a voice input; see `HostSession`."""
-        host = _AgentHost(self._models, self._shelf, self._settings, progress, self._voices)
+        host = self._host(progress)
         return await open_voice(
             request, self._settings.stt_engine, strings=self._shelf.strings, fetched=host.hears, hearing=self._voices
         )
@@ -194,28 +203,36 @@ class SessionHost:
         """Forget all storages."""
         self._shelf = Shelf(None)
 
+    def _host(self, progress: Progress) -> _AgentHost:
+        guest, patterns = Guest(self._party), PatternBook(self._aside)
+        return _AgentHost(self._models, self._shelf, self._settings, progress, self._voices, guest, patterns)
+
 
 class _AgentHost:
     """A `Host` with the engines that the session had when the agent was made."""
 
     def __init__(
-        self, models: Models, shelf: Shelf, settings: ConfigureSessionRequest, progress: Progress, voices: Voices
+        self,
+        models: Models,
+        shelf: Shelf,
+        settings: ConfigureSessionRequest,
+        progress: Progress,
+        voices: Voices,
+        guest: Guest,
+        patterns: PatternBook,
     ) -> None:
+        self.guest = guest
+        self.patterns = patterns
         self._models = models
         self._voices = voices
         self._shelf = shelf
         self._settings = settings
         self._progress = progress
-        self.conversations: list[AgentLanguage] = []
-        """Agents in the place of models."""
 
     async def language(self, model_name: str) -> LanguageEngine:
         engine = self._settings.inference_engine
         await self._fetched(model_name, engine)
-        lent = await self._models.language(model_name, engine)
-        if isinstance(lent, AgentLanguage):
-            self.conversations.append(lent)
-        return lent
+        return await self._models.language(model_name, engine, self.guest)
 
     async def embedding(self, model_name: str) -> EmbeddingEngine:
         engine = self._settings.embedding_engine
@@ -228,16 +245,10 @@ class _AgentHost:
 
     async def voice(self, model_name: str) -> Voice | None:
         engine = self._settings.tts_engine
-        if engine == InferenceEngine.MOCK:
-            return None
-        name = model_name or self._voices.first_voice()
-        await self._fetched_of(SPEAKS, name, engine)
-        return await self._voices.voice(name, engine)
+        return await self._voices.voice(model_name, engine, lambda name: self._fetched_of(SPEAKS, name, engine))
 
     async def _fetched_of(self, kind: str, name: str, engine: int) -> None:
-        if self._settings.allow_auto_model_downloading and any(
-            model.name == name and model.model_type == kind for model in self._models.list()
-        ):
+        if name in self._models.named(kind):
             await self._fetched(name, engine)
 
     async def _fetched(self, name: str, engine: int) -> None:
@@ -270,10 +281,12 @@ class LocalGraphHost:
         self._voices = voices
         self._storage_root = storage_root
         self._vectors = vectors if vectors is not None else VectorStore()
+        self._pattern_threads = pattern_threads()
 
     def open_session(self) -> SessionHost:
         """Begin a session, with a shelf of its own."""
-        return SessionHost(self._models, self._storage_root, self._vectors, self._voices)
+        aside = Aside(self._pattern_threads)
+        return SessionHost(self._models, self._storage_root, self._vectors, self._voices, aside)
 
     def list_models(self) -> tuple[ModelInfo, ...]:
         """The catalog."""
@@ -298,6 +311,8 @@ class LocalGraphHost:
     async def close(self) -> None:
         """End downloads, and let go of all models."""
         await self._models.close()
+        # A pattern that is looked for ends soon; the others have nobody any more who waits for them.
+        await asyncio.to_thread(self._pattern_threads.shutdown, cancel_futures=True)
 
 
 def _folder(root: str | None, wanted: str) -> str | None:

@@ -16,7 +16,8 @@ from math import log
 from typing import Any
 
 from trunkline.agents.graph.catalog import DEFAULT_CONTEXT, ModelEntry
-from trunkline.agents.graph.engines import EngineError, Piece, Prompt, Slot
+from trunkline.agents.graph.dialog import high_water
+from trunkline.agents.graph.engines import EngineError, Piece, Prompt, PromptTooLong, Slot, cost
 from trunkline.agents.graph.llama_server import LlamaServer
 from trunkline.agents.graph.llama_slots import Places
 from trunkline.wires.tryll.messages import SamplingParams
@@ -82,6 +83,8 @@ class LlamaLanguage:
         usage: dict[str, Any] = {}
         try:
             while (piece := await run.next()) is not None:
+                if "prompt_progress" in piece:
+                    self._see_to_room(piece["prompt_progress"])
                 usage = piece.get("usage") or usage
                 for choice in piece.get("choices", ()):
                     if not (text := choice.get("delta", {}).get("content")):
@@ -96,8 +99,14 @@ class LlamaLanguage:
         if not usage:
             raise EngineError("The model was unloaded in the middle of its answer.")
         cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-        rest = max(0, usage.get("completion_tokens", 0) - sent)
-        yield Piece("".join(whole), rest, usage.get("prompt_tokens", 0), cached)
+        rest = max(0, cost(usage.get("completion_tokens")) - sent)
+        yield Piece("".join(whole), rest, cost(usage.get("prompt_tokens")), cost(cached))
+
+    def _see_to_room(self, progress: Any) -> None:
+        """A prompt that fits, and leaves no room to answer, is too long as well. The engine knows before it answers."""
+        tokens, most = cost(progress.get("total")), high_water(self.context_size)
+        if tokens > most:
+            raise _too_long(tokens, most)
 
     async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
         """How likely each continuation is, by the first token of it: all the others are put out of the question."""
@@ -254,11 +263,13 @@ def _chance(chances: dict[str, float], continuation: str) -> float:
     return chances[max(begins, key=len)] if begins else 0.0
 
 
+def _too_long(tokens: int, most: int) -> PromptTooLong:
+    return PromptTooLong(f"The prompt has {tokens} tokens, and {most} fit into the model beside an answer.", tokens)
+
+
 def _failure(error: Any) -> EngineError:
     if not isinstance(error, dict):
         return EngineError("The model failed.")
     if error.get("type") == "exceed_context_size_error":
-        return EngineError(
-            f"The prompt has {error.get('n_prompt_tokens')} tokens, and {error.get('n_ctx')} fit into the model."
-        )
+        return _too_long(cost(error.get("n_prompt_tokens")), high_water(cost(error.get("n_ctx"))))
     return EngineError(f"The model failed: {error.get('message', 'it gives no reason')}.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from trunkline.agents.graph.catalog import ModelEntry
-from trunkline.agents.graph.engines import EngineError, Vector
+from trunkline.agents.graph.engines import EngineError, Vector, fingerprint
 from trunkline.agents.graph.llama_server import EMBEDDED_TOKENS, LlamaServer
 
 #: Texts at once: between two such groups others have their turn.
@@ -21,6 +21,7 @@ class LlamaEmbedding:
 
     def __init__(self, entry: ModelEntry, server: LlamaServer) -> None:
         self.name = entry.name
+        self.fingerprint = ""
         self.dimensions = 0
         self._server: LlamaServer | None = server
         self._busy = asyncio.Lock()
@@ -47,6 +48,7 @@ class LlamaEmbedding:
         except BaseException:
             await engine.close()
             raise
+        engine.fingerprint = f"{fingerprint(path)} {'mean' if mean else ''}"
         engine.dimensions = len(vector)
         return engine
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.agents.graph.catalog import ModelEntry
-from trunkline.agents.graph.engines import EngineError, Vector
+from trunkline.agents.graph.engines import EngineError, Vector, fingerprint
 from trunkline.base.extras import install_hint
 from trunkline.models.local_engine import default_threads
 
@@ -27,8 +27,9 @@ BATCH = 32
 class MiniLm:
     """An `EmbeddingEngine`. `load` makes one."""
 
-    def __init__(self, entry: ModelEntry, session: Any, tokenizer: Any) -> None:
+    def __init__(self, entry: ModelEntry, session: Any, tokenizer: Any, fingerprint: str) -> None:
         self.name = entry.name
+        self.fingerprint = fingerprint
         self.dimensions = int(session.get_outputs()[0].shape[-1])
         self._inputs = [each.name for each in session.get_inputs()]
         self._session = session
@@ -43,7 +44,7 @@ class MiniLm:
             EngineError: it cannot be loaded.
         """
         session, tokenizer = await asyncio.to_thread(_load, path, threads or default_threads())
-        return cls(entry, session, tokenizer)
+        return cls(entry, session, tokenizer, fingerprint(path, _tokenizer(path)))
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector of length 1 per text."""
@@ -74,6 +75,10 @@ class MiniLm:
             self._session = None
 
 
+def _tokenizer(path: str) -> str:
+    return os.path.join(os.path.dirname(path), TOKENIZER)
+
+
 def _load(path: str, threads: int) -> tuple[Any, Any]:
     try:
         import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
@@ -89,7 +94,7 @@ def _load(path: str, threads: int) -> tuple[Any, Any]:
     # Threads that wait busily would take the cores from the language models beside it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        tokenizer = Tokenizer.from_file(os.path.join(os.path.dirname(path), TOKENIZER))
+        tokenizer = Tokenizer.from_file(_tokenizer(path))
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # each library has its own kinds
         raise EngineError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None

@@ -1,8 +1,8 @@
 """Engines that need no weights: deterministic, quick, and the same everywhere.
 
 Language: it says `You said: ` and the last message of the user word for word, one token per word. With tools it calls
-each one whose name occurs in that message, and says nothing else unless there is none. It chooses the intent that
-shares the most words with the message.
+each one whose name occurs in that message, with the message's beginning for each text, and says nothing else unless
+there is none. It chooses the intent that shares the most words with the message.
 
 Embeddings: each word and each three letters in a row within a word have a direction of their own, in 384 dimensions; a
 text is the sum of its directions. So the same text has distance 0, alike texts are near, and texts that share nothing
@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from trunkline.agents.graph.engines import DEFAULT_SAMPLING, Piece, Prompt, Slot, Vector
-from trunkline.agents.graph.tool_calls import Call, write_calls
+from trunkline.agents.graph.tool_calls import MAX_ARGUMENT, Call, write_calls
 
 if TYPE_CHECKING:
     from trunkline.wires.tryll import messages
@@ -36,6 +36,12 @@ CONTEXT_SIZE = 1 << 20
 _SHARE = 256
 #: Characters of an answer that is said at once, if nobody wants to hear its tokens.
 _AT_ONCE = 1024
+
+#: Characters of a message that all calls of an answer repeat together. A hundred tools with many texts each would make
+#: a gigabyte of a long one.
+MAX_REPEATED = 64 * 1024
+#: Characters of a message in which one name is looked for before others have their turn.
+_LONG_MESSAGE = 16 * 1024
 
 #: As many as the embedding model of the built-in catalog has.
 DIMENSIONS = 384
@@ -71,7 +77,7 @@ class MockLanguage:
         slot: Slot | None = None,
     ) -> AsyncGenerator[str, None]:
         """Say it: token by token, or at once if nobody wants to hear the tokens and they take no time."""
-        text = _answer(prompt)
+        text = (await _calls(prompt) if prompt.tools else "") or f"You said: {prompt.last_user_text}"
         if not stream and not self._seconds and len(text) <= _AT_ONCE and sampling is DEFAULT_SAMPLING:
             yield Piece(text, len(_TOKEN.findall(text)), _cost(prompt))
             return
@@ -103,6 +109,7 @@ class MockEmbedding:
     """An `EmbeddingEngine` for any model name."""
 
     dimensions = DIMENSIONS
+    fingerprint = ""
 
     def __init__(self, name: str = "mock") -> None:
         self.name = name
@@ -117,21 +124,33 @@ class MockEmbedding:
         return vectors
 
 
-def _answer(prompt: Prompt) -> str:
+async def _calls(prompt: Prompt) -> str:
+    """The calls of all tools whose names occur in the message; "" without any."""
     said = prompt.last_user_text
-    calls = [Call(tool.name, _arguments(tool, said)) for tool in prompt.tools if tool.name in said]
-    return write_calls(calls, prompt.tool_format) if calls else f"You said: {said}"
+    called = []
+    for tool in prompt.tools:
+        if tool.name in said:
+            called.append(tool)
+        if len(said) > _LONG_MESSAGE:
+            await asyncio.sleep(0)
+    texts = sum(len(tool.parameters) for tool in called)
+    value = said[: min(MAX_ARGUMENT, MAX_REPEATED // max(texts, 1))]
+    calls = [Call(tool.name, _arguments(tool, value)) for tool in called]
+    return write_calls(calls, prompt.tool_format) if calls else ""
 
 
 def _cost(prompt: Prompt) -> int:
     """The words of a prompt."""
-    return sum(len(message.text.split()) for message in prompt.messages)
+    words = 0
+    for message in prompt.messages:
+        words += len(message.text.split())
+    return words
 
 
-def _arguments(tool: messages.ToolDefinition, said: str) -> dict[str, Any]:
+def _arguments(tool: messages.ToolDefinition, text: str) -> dict[str, Any]:
     """A value for each parameter that is of its type."""
     simple = {"integer": 1, "int": 1, "number": 1, "float": 1, "boolean": True, "bool": True}
-    return {parameter.name: simple.get(parameter.type.lower(), said) for parameter in tool.parameters}
+    return {parameter.name: simple.get(parameter.type.lower(), text) for parameter in tool.parameters}
 
 
 def _tokens(text: str, limit: int) -> Iterator[str]:

@@ -7,14 +7,25 @@ anything, so that the others have nothing to refuse.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.graph.catalog import DEFAULT_CONTEXT, ModelEntry
-from trunkline.agents.graph.engines import DEFAULT_SAMPLING, EngineError, Piece, Prompt, Slot, Vector
+from trunkline.agents.graph.engines import (
+    DEFAULT_SAMPLING,
+    EngineError,
+    Piece,
+    Prompt,
+    PromptTooLong,
+    Slot,
+    Vector,
+    cost,
+)
 from trunkline.base import http, jsontext
+from trunkline.models.overflow import is_too_long
 from trunkline.models.sse import SseDecoder
 from trunkline.wires.tryll.messages import SamplingParams
 
@@ -29,8 +40,15 @@ MAX_BODY = 64 * 1024 * 1024
 BATCH = 64
 #: How many alternatives a server tells at most, by OpenAI's rules.
 MAX_ALTERNATIVES = 20
+#: Numbers of a vector by which a model is known again; see `OpenAiEmbedding.fingerprint`.
+MARKS = 8
 #: How much of what a server says of an error is shown.
 MAX_SHOWN = 500
+
+
+_FINE = 200
+#: Numbers of a vector, as far as 32 bits can hold them.
+_LARGEST = 1e38
 
 
 class _Remote:
@@ -63,8 +81,8 @@ class _Remote:
                 headers={"content-type": "application/json", **self._headers},
             )  # fmt: skip
             async with request as response:
-                if response.status_code != 200:
-                    raise self._refused(response.status_code, await _read(response, MAX_SHOWN * 8))
+                if response.status_code != _FINE:
+                    raise self._refused(response.status_code, await _read(response.aiter_raw(), MAX_SHOWN * 8))
                 yield response
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             reason = str(error) or type(error).__name__
@@ -72,12 +90,17 @@ class _Remote:
 
     def _refused(self, status: int, said: bytes) -> EngineError:
         try:
-            told = jsontext.loads(said)
-            message = told["error"]["message"] if isinstance(told["error"], dict) else told["error"]
+            error = jsontext.loads(said)["error"]
+            told = error if isinstance(error, dict) else {"message": error}
         except (ValueError, KeyError, TypeError):
-            message = ""
-        reason = f": {str(message)[:MAX_SHOWN]}" if message else ""
-        return EngineError(f"The server of the model `{self.name}` refused with HTTP status {status}{reason}.")
+            told = {}
+        message = str(told.get("message") or "")
+        reason = f": {message[:MAX_SHOWN]}" if message else ""
+        text = f"The server of the model `{self.name}` refused with HTTP status {status}{reason}."
+        names = frozenset(str(told[key]) for key in ("code", "type") if told.get(key))
+        if is_too_long(message, names, status if status != _FINE else None):
+            return PromptTooLong(text, cost(told.get("n_prompt_tokens")))
+        return EngineError(text)
 
 
 class OpenAiLanguage(_Remote):
@@ -106,34 +129,49 @@ class OpenAiLanguage(_Remote):
         whole: list[str] = []
         sent = 0
         usage: dict[str, Any] = {}
-        async for event in self._events(body):
-            usage = event.get("usage") or usage
-            for choice in event.get("choices") or ():
-                if not (text := (choice.get("delta") or {}).get("content")):
+        async with aclosing(self._events(body)) as events:
+            async for event in events:
+                usage = _object(event.get("usage")) or usage
+                if not (text := _said(event)):
                     continue
                 sent += 1
                 if stream:
-                    yield Piece(text)
+                    yield text
                 else:
                     whole.append(text)
-        tokens = usage.get("completion_tokens") or sent
-        cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        tokens = cost(usage.get("completion_tokens")) or sent
+        cached = cost(_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
         rest = max(0, tokens - sent) if stream else tokens
-        yield Piece("".join(whole), rest, usage.get("prompt_tokens") or 0, cached)
+        yield Piece("".join(whole), rest, cost(usage.get("prompt_tokens")), cached)
 
     async def _events(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        decoder = SseDecoder()
+        """The events of an answer. One that says neither `[DONE]` nor why it ended is none, whatever its status."""
+        finished = False
         async with self._post("/chat/completions", body) as response:
-            async for data in response.aiter_raw():
-                for _, event in decoder.feed(data):
-                    if event == b"[DONE]":
-                        return
-                    parsed = jsontext.loads(event)
-                    if not isinstance(parsed, dict):
-                        raise ValueError("an event of its stream is no object")
-                    if "error" in parsed:
-                        raise self._refused(response.status_code, event)
-                    yield parsed
+            chunks = response.aiter_raw()
+            first = await anext(chunks, b"")
+            # No stream begins like this: then the server sends the answer whole.
+            is_whole = first.lstrip().startswith(b"{")
+            events = _whole(chunks, first) if is_whole else _streamed(chunks, first)
+            async for event in events:
+                if event == b"[DONE]":
+                    return
+                parsed = self._parsed(event, response.status_code)
+                finished = finished or any(each.get("finish_reason") or is_whole for each in _choices(parsed))
+                yield parsed
+        if not finished:
+            raise EngineError(f"The server of the model `{self.name}` gave no answer, or not all of it.")
+
+    def _parsed(self, data: bytes, status: int) -> dict[str, Any]:
+        try:
+            parsed = jsontext.loads(data)
+        except ValueError:
+            parsed = None
+        if not isinstance(parsed, dict):
+            raise ValueError("it says what is no JSON object")
+        if parsed.get("error") is not None:
+            raise self._refused(status, data)
+        return parsed
 
     async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
         """How likely each continuation is, by the alternatives that the server tells for the first token."""
@@ -144,7 +182,7 @@ class OpenAiLanguage(_Remote):
             "top_logprobs": MAX_ALTERNATIVES,
         }
         async with self._post("/chat/completions", body) as response:
-            answer = jsontext.loads(await _read(response, MAX_BODY))
+            answer = jsontext.loads(await _read(response.aiter_raw(), MAX_BODY))
         try:
             told = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
             chances = {str(each["token"]).strip(): float(each["logprob"]) for each in reversed(told)}
@@ -166,6 +204,7 @@ class OpenAiEmbedding(_Remote):
     """An `EmbeddingEngine` at an address. `load` makes one."""
 
     dimensions = 0
+    fingerprint = ""
 
     @classmethod
     async def load(cls, entry: ModelEntry) -> OpenAiEmbedding:
@@ -181,7 +220,18 @@ class OpenAiEmbedding(_Remote):
             await engine.close()
             raise
         engine.dimensions = len(vector)
+        engine.fingerprint = engine._marked(vector)
         return engine
+
+    def _marked(self, vector: Vector) -> str:
+        """What tells this model from another one at the same address, under the same name.
+
+        Which numbers of a vector are its largest, and their signs: that is the same for one model although servers
+        calculate a little differently each time, and hardly for two.
+        """
+        largest = sorted(range(len(vector)), key=lambda at: -abs(vector[at]))[:MARKS]
+        marks = [at if vector[at] >= 0 else ~at for at in sorted(largest)]
+        return hashlib.sha256(repr((self._url, self._model, marks)).encode()).hexdigest()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector of length 1 per text."""
@@ -189,7 +239,7 @@ class OpenAiEmbedding(_Remote):
         for start in range(0, len(texts), BATCH):
             group = list(texts[start : start + BATCH])
             async with self._post("/embeddings", {"input": group, "encoding_format": "float"}) as response:
-                answer = await _read(response, MAX_BODY)
+                answer = await _read(response.aiter_raw(), MAX_BODY)
             vectors += await asyncio.to_thread(self._vectors, answer, len(group))
         return vectors
 
@@ -198,22 +248,60 @@ class OpenAiEmbedding(_Remote):
 
         try:
             told = sorted(jsontext.loads(answer)["data"], key=lambda each: each["index"])
-            rows = np.array([each["embedding"] for each in told], np.float32)
+            rows = np.array([each["embedding"] for each in told], np.float64)
             if rows.ndim != 2 or len(rows) != count or (self.dimensions and rows.shape[1] != self.dimensions):
                 raise ValueError
-        except (KeyError, TypeError, ValueError):
+            # What is no number, and what is too large to have a length.
+            if not np.abs(rows).max() < _LARGEST:
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise EngineError(f"The server of the model `{self.name}` gave no vectors that can be used.") from None
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return list(rows / np.where(lengths == 0, 1, lengths))
+        return list((rows / np.where(lengths == 0, 1, lengths)).astype(np.float32))
 
 
-async def _read(response: httpx.Response, limit: int) -> bytes:
-    body = bytearray()
-    async for data in response.aiter_raw():
+async def _read(chunks: AsyncIterator[bytes], limit: int, begun: bytes = b"") -> bytes:
+    body = bytearray(begun)
+    async for data in chunks:
         body += data
         if len(body) > limit:
             raise ValueError(f"its answer has more than {limit} bytes")
     return bytes(body)
+
+
+async def _whole(chunks: AsyncIterator[bytes], first: bytes) -> AsyncGenerator[bytes, None]:
+    yield await _read(chunks, MAX_BODY, first)
+
+
+async def _streamed(chunks: AsyncIterator[bytes], first: bytes) -> AsyncGenerator[bytes, None]:
+    decoder = SseDecoder()
+    for _, event in decoder.feed(first):
+        yield event
+    async for data in chunks:
+        for _, event in decoder.feed(data):
+            yield event
+    for _, event in decoder.finish():
+        yield event
+
+
+def _object(told: Any) -> dict[str, Any]:
+    """What should be an object, if it is one."""
+    return told if isinstance(told, dict) else {}
+
+
+def _choices(event: dict[str, Any]) -> list[dict[str, Any]]:
+    told = event.get("choices")
+    return [each for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+
+
+def _said(event: dict[str, Any]) -> str:
+    """The text of an event: of a piece, or of a whole answer. Some servers tell it in parts."""
+    texts = []
+    for choice in _choices(event):
+        content = _object(choice.get("delta") or choice.get("message")).get("content")
+        parts = content if isinstance(content, list) else [content]
+        texts += [part.get("text") if isinstance(part, dict) else part for part in parts]
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _body(prompt: Prompt) -> dict[str, Any]:

@@ -46,6 +46,7 @@ RULES: dict[type[NodeParams], Rules] = {
         "ToolCall",
         ("tool_called", "no_tool_called"),
         ("model_name", "tool_call_format", "tools"),
+        {"max_calls": (1, 16)},
         needs_model=True,
     ),
     messages.RetrieveParams: Rules(

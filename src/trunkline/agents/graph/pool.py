@@ -93,8 +93,17 @@ class ModelPool:
         # Engines on their way out.
         self._closing: set[asyncio.Task[None]] = set()
 
+    def named(self, kind: str) -> tuple[str, ...]:
+        """The names of all models of a kind, in the order of the catalog. Looks at no file."""
+        return tuple(entry.name for entry in self._entries.values() if entry.kind == kind)
+
+    def is_here(self, name: str) -> bool:
+        """Whether a model could be loaded now. Looks at the files of this one only."""
+        entry = self._entries.get(name)
+        return entry is not None and self._status(entry) not in (ModelStatus.ABSENT, ModelStatus.DOWNLOADING)
+
     def list(self) -> tuple[ModelInfo, ...]:
-        """Every model of the catalog, as it is now."""
+        """Every model of the catalog, as it is now. Looks at all their files: for a thread."""
         return tuple(map(self._info, self._entries.values()))
 
     def _info(self, entry: ModelEntry) -> ModelInfo:
@@ -124,8 +133,8 @@ class ModelPool:
 
     # Engines.
 
-    async def language(self, name: str, engine: int) -> LanguageEngine:
-        """A language model, for one node. Its `release` ends the use.
+    async def language(self, name: str, engine: int, guest: object = None) -> LanguageEngine:
+        """A language model, for one node, whoever the guest is. Its `release` ends the use.
 
         Raises:
             TryllError: 3003, it is not there, or cannot be used.

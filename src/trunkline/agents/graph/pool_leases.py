@@ -51,6 +51,7 @@ class EmbeddingLease:
 
     def __init__(self, engine: EmbeddingEngine) -> None:
         self.name = engine.name
+        self.fingerprint = engine.fingerprint
         self.dimensions = engine.dimensions
         self._engine = engine
 

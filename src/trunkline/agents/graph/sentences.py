@@ -17,20 +17,10 @@ import re
 from collections.abc import Iterator
 
 from trunkline.base.values import Value
-from trunkline.models.voice.speakable import MAX_CHARS
+from trunkline.models.voice.speakable import MAX_CHARS, SENTENCE_END, has_words, place
 
 #: A longer first sentence is said in parts: until it has one, nobody hears anything.
 FIRST_CHARS = 120
-
-#: Where a sentence may end: behind its marks, if a blank follows (without one it may be a number, or go on), and at the
-#: end of a line. Scripts that have no blanks have marks of their own.
-_END = re.compile(
-    r"(?<![.!?\u2026])(?P<marks>[.!?\u2026]+)[\"'\u2019\u201d\u00bb)\]*_]*\s+"
-    r"|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019)]*"
-    r"|\n\s*"
-)
-#: Where one that is too long is parted, the best places first. If there is none, it is parted anywhere.
-_PLACES = (_END, re.compile(r"[,;:\u2013\u2014]\s+|[\u3001\uff0c\uff1b\uff1a]"), re.compile(r"\s+"))
 
 #: Words whose period ends no sentence. One too many makes a long sentence, one too few an odd pause.
 _ABBREVIATIONS = frozenset({
@@ -81,10 +71,10 @@ class Sentences:
             yield self._sentence(held)
 
     def _end(self, text: str, begin: int) -> int | None:
-        for found in _END.finditer(text, begin, begin + self._limit):
+        for found in SENTENCE_END.finditer(text, begin, begin + self._limit):
             if len(text[begin : found.end()].strip()) >= self._least and _is_end(text, begin, found):
                 return found.end()
-        return _place(text, begin, self._limit) if len(text) - begin >= self._limit else None
+        return place(text, begin, self._limit) if len(text) - begin >= self._limit else None
 
     def _sentence(self, text: str) -> Sentence:
         self._limit = MAX_CHARS
@@ -107,7 +97,7 @@ def aloud(text: str) -> str:
     text = _LINE_START.sub("", text)
     text = _EMPHASIS.sub("", text)
     text = " ".join(_PICTOGRAMS.sub(" ", text).split())
-    return text if any(character.isalnum() for character in text) else ""
+    return text if has_words(text) else ""
 
 
 def _is_end(text: str, begin: int, found: re.Match[str]) -> bool:
@@ -123,12 +113,3 @@ def _is_end(text: str, begin: int, found: re.Match[str]) -> bool:
     if "." in word or (len(word) == 1 and word.isalpha() and word != "I"):
         return False
     return word.lower() not in _ABBREVIATIONS
-
-
-def _place(text: str, begin: int, limit: int) -> int:
-    """Where a sentence that is too long is parted: not too near to its beginning."""
-    for places in _PLACES:
-        ends = [found.end() for found in places.finditer(text, begin, begin + limit)]
-        if ends and ends[-1] - begin >= limit // 3:
-            return ends[-1]
-    return begin + limit

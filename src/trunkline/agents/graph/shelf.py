@@ -111,13 +111,19 @@ class Shelf:
         """
         name, path = request.name, request.config_path
         self._check_name(name, self._embedded, 8001)
-        if bool(path) == bool(request.strings):
-            raise TryllError(8003, f"The embedded storage `{name}` needs either strings or a file that describes it.")
+        if [bool(path), bool(request.strings), bool(request.records_json)].count(True) != 1:
+            raise TryllError(
+                8003, f"The embedded storage `{name}` needs either strings, or records, or a file that describes it."
+            )
         if path:
             made = await self._embedded_from_file(name, path, engine_of, progress)
         else:
             self._check_not_a_file(name)
-            records = embedded.inline(name, request.strings, request.embedding_model)
+            if request.records_json:
+                read = embedded.inline_records
+                records = await asyncio.to_thread(read, name, request.records_json, request.embedding_model)
+            else:
+                records = embedded.inline(name, request.strings, request.embedding_model)
             most = embedded.MAX_INLINE_NUMBERS
             made = await embedded.build(name, records, engine_of, self._vectors, progress, max_numbers=most)
         # Somebody may have been quicker in the meantime.

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import TypeVar
 
 from trunkline.agents.graph.sentences import Sentence
 from trunkline.agents.graph.turn import Sound, Turn
-from trunkline.base.values import Value
 from trunkline.models.voice.engines import Voice
 from trunkline.wires.tryll.errors import TryllError
 
 #: Sentences that wait for the voice: a model that is far ahead of it has to wait, too.
 MAX_WAITING = 256
-#: What is made ahead of whoever reads: some seconds of sound.
-MAX_AHEAD = 16
 
 T = TypeVar("T")
 
@@ -71,41 +68,32 @@ class Mouth:
                     yield event
 
 
-class _Over(Value, hot=True):
-    """A source has nothing more to give."""
-
-    error: Exception | None
-
-
 async def merged(*sources: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """What several sources give, as it comes. The first that fails ends all, and so does leaving the iterator.
+    """What several sources give, as it comes. The first that fails, however it does, ends all; so does leaving this.
 
-    Each runs in a task of its own, ahead of whoever reads, if not far.
+    Each is one step ahead of whoever reads, and no further: what it holds on to for a step, it does until that is read.
     """
-    out: asyncio.Queue[T | _Over] = asyncio.Queue(MAX_AHEAD)
-
-    async def drain(source: AsyncGenerator[T, None]) -> None:
-        error = None
+    async with AsyncExitStack() as stack:
+        for source in sources:
+            await stack.enter_async_context(aclosing(source))
+        steps = {asyncio.create_task(_step(source)): source for source in sources}
         try:
-            async with aclosing(source) as items:
-                async for item in items:
-                    await out.put(item)
-        except Exception as failure:
-            error = failure
-        await out.put(_Over(error))
+            while steps:
+                await asyncio.wait(steps, return_when=asyncio.FIRST_COMPLETED)
+                # The one that has waited longest.
+                step = next(each for each in steps if each.done())
+                source = steps.pop(step)
+                if given := step.result():
+                    yield given[0]
+                    steps[asyncio.create_task(_step(source))] = source
+        finally:
+            for step in steps:
+                step.cancel()
+            await asyncio.gather(*steps, return_exceptions=True)
 
-    tasks = [asyncio.create_task(drain(source)) for source in sources]
-    try:
-        left = len(tasks)
-        while left:
-            item = await out.get()
-            if not isinstance(item, _Over):
-                yield item
-            elif item.error is not None:
-                raise item.error
-            else:
-                left -= 1
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+
+async def _step(source: AsyncGenerator[T, None]) -> tuple[T] | tuple[()]:
+    """The next that a source gives, if it does."""
+    async for item in source:
+        return (item,)
+    return ()

@@ -28,10 +28,12 @@ NO_TOOL = "NO_TOOL"
 
 #: Calls in one answer that are read.
 MAX_CALLS = 128
-#: Calls in one answer that a grammar allows. A small model that repeats itself comes to an end.
-MAX_WRITTEN = 4
 #: Characters of a text argument: what is longer is a model that repeats itself.
 MAX_ARGUMENT = 200
+#: Characters of the arguments of a call as an event tells them. They are one text of one frame, and half of a JSON
+#: object is no use to anybody: so it is the values that are cut, to the first of these lengths, or else to the next.
+MAX_ARGUMENTS = 128 * 1024
+_CUTS = (4000, 400, 40)
 #: Places in an answer where a call is looked for. Each try may read on to the end.
 _MAX_TRIES = 256
 
@@ -44,9 +46,21 @@ class Call(Value):
 
     @property
     def arguments_json(self) -> str:
-        """One flat JSON object of texts: every other value is spelled as JSON in a text."""
-        flat = {key: each if isinstance(each, str) else _compact(each) for key, each in self.arguments.items()}
-        return _compact(flat)
+        """One flat JSON object of texts: every other value is spelled as JSON in a text.
+
+        Of what is longer than `MAX_ARGUMENTS`, long texts are cut and end with an ellipsis, other long values are null,
+        and of very many members the last are left out.
+        """
+        written = _flat(self.arguments, MAX_ARGUMENTS)
+        for most in _CUTS:
+            if len(written) <= MAX_ARGUMENTS:
+                return written
+            written = _flat(self.arguments, most)
+        members = list(self.arguments.items())
+        while len(written) > MAX_ARGUMENTS:
+            members = members[: len(members) // 2]
+            written = _flat(dict(members), _CUTS[-1])
+        return written
 
 
 class _Format(Value):
@@ -159,6 +173,17 @@ def _arguments(found: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _flat(arguments: Mapping[str, Any], most: int) -> str:
+    return _compact({key: _spelled(value, most) for key, value in arguments.items()})
+
+
+def _spelled(value: Any, most: int) -> str:
+    if isinstance(value, str):
+        return value if len(value) <= most else value[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    spelled = _compact(value)
+    return spelled if len(spelled) <= most else "null"
+
+
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -179,10 +204,11 @@ _KINDS = {
 }
 
 
-def grammar(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool) -> str:
-    """The grammar (GBNF) of an answer: calls of these tools with all their parameters, or none.
+def grammar(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool, most: int = 1) -> str:
+    """The grammar (GBNF) of an answer: up to `most` calls of these tools with all their parameters, or none.
 
-    With `may_answer` a model that calls nothing may say whatever does not begin like a call.
+    A small model goes on as long as it may, with the same call again. With `may_answer` a model that calls nothing may
+    say whatever does not begin like a call.
     """
     of = FORMATS[form]
     rules = []
@@ -194,7 +220,7 @@ def grammar(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool) -> 
         head = f"{{{to_json(of.name_key)}: {to_json(tool.name)}, {to_json(of.arguments_key)}: {{"
         rules.append(f"call{number} ::= {_literal(of.before + head)} {members} {_literal('}}' + of.after)}")
     each = " | ".join(f"call{number}" for number in range(len(tools)))
-    several = f"({_literal(of.between)} call){{0,{MAX_WRITTEN - 1}}}"
+    several = f"({_literal(of.between)} call){{0,{most - 1}}}" if most > 1 else ""
     calls = f"{_literal(of.begin)} call {several} {_literal(of.end)}"
     mark = (of.begin or of.before or "{")[0]
     otherwise = rf"[^{'[' if mark == '[' else mark}\x00-\x20] [^\x00]*" if may_answer else _literal(NO_TOOL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.agents.graph.embedded import Chunk
+from trunkline.agents.graph.engines import MOST_TOKENS, Piece, cost
 from trunkline.base.values import Value
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import TurnStatus
@@ -99,10 +100,13 @@ class Turn:
         """Diagnostics of the running node; None if nobody wants them."""
 
     def count(self, piece: str) -> None:
-        """Add up what a piece of generated text costs."""
-        self.tokens += getattr(piece, "tokens", 1)
-        self.prompt_tokens += getattr(piece, "prompt_tokens", 0)
-        self.cached_tokens += getattr(piece, "cached_tokens", 0)
+        """Add up what a piece of generated text costs. An engine may tell anything; the end of a turn must fit."""
+        if not isinstance(piece, Piece):
+            self.tokens += 1
+            return
+        self.tokens = min(self.tokens + cost(piece.tokens), MOST_TOKENS)
+        self.prompt_tokens = min(self.prompt_tokens + cost(piece.prompt_tokens), MOST_TOKENS)
+        self.cached_tokens = min(self.cached_tokens + cost(piece.cached_tokens), MOST_TOKENS)
 
     def settle(self) -> str:
         """The running node's answer is complete; gives it.
@@ -140,6 +144,8 @@ class Turn:
     @property
     def answer(self) -> str:
         """All that was answered so far."""
+        if len(self.written) == 1 and not self.pieces:
+            return self.written[0]
         return "\n".join(text for text in (*self.written, "".join(self.pieces)) if text)
 
     def context(self, user_message: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from trunkline.agents.graph.engines import EmbeddingEngine, EngineError, Vector
+from trunkline.agents.graph.mock import MockEmbedding
 from trunkline.base import paths
 
 if TYPE_CHECKING:
@@ -27,8 +28,14 @@ if TYPE_CHECKING:
 EXACT_LIMIT = 100_000
 #: Texts that are embedded at once. An engine's memory grows with it, and so does the time between two reports.
 BATCH = 32
+#: Bytes of all files in the directory; those that were used longest ago make room. A million vectors of 384 dimensions
+#: and their index are 3.5 GB, so the largest storage that there can be has its place.
+MAX_STORED_BYTES = 8 << 30
 #: Multiplications that are quicker done than handed to a thread.
 _QUICK = 2_000_000
+
+#: How the names of files end that we write.
+_OURS = (".npy", ".usearch", ".part")
 
 Progress = Callable[[int, int], None]
 
@@ -82,7 +89,7 @@ class Vectors:
             return
         index = Index(ndim=self.dimensions, metric="cos", dtype="f32")
         if path is not None and os.path.isfile(path):
-            with suppress(RuntimeError, ValueError):
+            with suppress(Exception):
                 index.load(path)
         if len(index) != len(self) or index.ndim != self.dimensions:
             index = Index(ndim=self.dimensions, metric="cos", dtype="f32")
@@ -101,7 +108,10 @@ class Vectors:
 
 
 class VectorStore:
-    """Vectors by what they were made of: in memory while somebody uses them, and in a directory if there is one."""
+    """Vectors by what they were made of: in memory while somebody uses them, and in a directory if there is one.
+
+    Those of the Mock engine are not kept there: every client can have any number of them made, and they cost nothing.
+    """
 
     def __init__(self, directory: str | None = None) -> None:
         self._directory = directory
@@ -112,21 +122,27 @@ class VectorStore:
         """The vectors of these texts by this engine: made once, whoever asks.
 
         Raises:
-            EngineError: the engine failed, or gave vectors of another length.
+            EngineError: the engine failed, or gave what cannot be used.
         """
         key = await asyncio.to_thread(_key, engine, texts)
+        stored = self._directory is not None and type(engine) is not MockEmbedding
         lock = self._making.setdefault(key, asyncio.Lock())
         async with lock:
             try:
-                found = self._live.get(key) or await asyncio.to_thread(self._load, key, len(texts), engine.dimensions)
+                found = self._live.get(key)
+                if found is None and stored:
+                    found = await asyncio.to_thread(self._load, key, len(texts), engine.dimensions)
                 if found is None:
                     found = Vectors(await _embed(engine, texts, progress))
-                    await asyncio.to_thread(self._save, key, found)
+                    if stored:
+                        await asyncio.to_thread(self._save, key, found)
                 elif progress is not None:
                     progress(len(texts), len(texts))
                 if found is not self._live.get(key):
-                    await asyncio.to_thread(found.prepare, self._path(key, "usearch"))
+                    await asyncio.to_thread(found.prepare, self._path(key, "usearch") if stored else None)
                     self._live[key] = found
+                    if stored:
+                        await asyncio.to_thread(self._make_room, key)
             finally:
                 self._making.pop(key, None)
         return found
@@ -142,10 +158,13 @@ class VectorStore:
         if path is None:
             return None
         try:
-            matrix = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError):
-            return None
-        if matrix.dtype != np.float32 or matrix.shape != (count, dimensions) or not np.isfinite(matrix).all():
+            with open(path, "rb") as file:
+                matrix = np.load(file, allow_pickle=False)
+                digest = file.read()
+            if matrix.dtype != np.float32 or matrix.shape != (count, dimensions) or _digest(matrix) != digest:
+                return None
+        except Exception:
+            # A damaged head can be anything to numpy, which takes it for Python's source.
             return None
         return Vectors(matrix)
 
@@ -153,6 +172,26 @@ class VectorStore:
         path = self._path(key, "npy")
         if path is not None:
             _replace(path, lambda partial: _write(partial, vectors.matrix))
+
+    def _make_room(self, key: str) -> None:
+        """These were used just now; of the others, those that were used longest ago go while all are too much."""
+        files = []
+        with suppress(OSError), os.scandir(self._directory) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.name.startswith(key):
+                        os.utime(entry.path)
+                    about = entry.stat()
+                    files.append((about.st_mtime, about.st_size, entry))
+        total = sum(size for _, size, _ in files)
+        for _, size, entry in sorted(files, key=lambda file: file[0]):
+            if total <= MAX_STORED_BYTES:
+                return
+            if entry.name.startswith(key) or not entry.name.endswith(_OURS):
+                continue
+            with suppress(OSError):
+                os.unlink(entry.path)
+                total -= size
 
 
 def _replace(path: str, write: Callable[[str], object]) -> None:
@@ -172,16 +211,43 @@ def _write(path: str, matrix: NDArray[float32]) -> None:
 
     with open(path, "wb") as file:
         np.save(file, matrix, allow_pickle=False)
+        file.write(_digest(matrix))
+
+
+def _digest(matrix: NDArray[float32]) -> bytes:
+    """What follows the vectors in their file: damage shows, also where it makes other numbers of them."""
+    return hashlib.sha256(matrix.reshape(-1).data).digest()
 
 
 def _key(engine: EmbeddingEngine, texts: Sequence[str]) -> str:
-    # Engines of one model name may differ: the mock has every name.
+    # Engines of one model name may differ: the mock has every name, and a file or an address may get another model.
     maker = type(engine)
-    digest = hashlib.sha256(f"1 {maker.__module__}.{maker.__qualname__} {engine.dimensions} {engine.name}\0".encode())
+    known = (maker.__module__, maker.__qualname__, engine.dimensions, engine.name, engine.fingerprint)
+    digest = hashlib.sha256(f"2 {known!r}\0".encode())
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
+
+
+def checked(engine: EmbeddingEngine, batch: Sequence[Vector], count: int) -> NDArray[float32]:
+    """What an engine gave for so many texts.
+
+    Raises:
+        EngineError: it is of another length, or not all of it are numbers: those would be near to everything.
+    """
+    import numpy as np
+
+    try:
+        with np.errstate(over="ignore"):
+            block = np.asarray(batch, np.float32)
+    except (TypeError, ValueError):
+        raise EngineError(f"`{engine.name}` gave what are no vectors.") from None
+    if block.shape != (count, engine.dimensions):
+        raise EngineError(f"`{engine.name}` gave vectors of another length than {engine.dimensions}.")
+    if not np.isfinite(block).all():
+        raise EngineError(f"`{engine.name}` gave vectors that are not all numbers.")
+    return block
 
 
 async def _embed(engine: EmbeddingEngine, texts: Sequence[str], progress: Progress | None) -> NDArray[float32]:
@@ -190,10 +256,7 @@ async def _embed(engine: EmbeddingEngine, texts: Sequence[str], progress: Progre
     matrix = np.empty((len(texts), engine.dimensions), np.float32)
     for start in range(0, len(texts), BATCH):
         batch = await engine.embed(texts[start : start + BATCH])
-        block = np.asarray(batch, np.float32)
-        if block.shape != matrix[start : start + BATCH].shape:
-            raise EngineError(f"`{engine.name}` gave vectors of another length than {engine.dimensions}.")
-        matrix[start : start + BATCH] = block
+        matrix[start : start + BATCH] = checked(engine, batch, len(texts[start : start + BATCH]))
         if progress is not None:
             progress(min(start + BATCH, len(texts)), len(texts))
         await asyncio.sleep(0)

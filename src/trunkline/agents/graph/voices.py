@@ -1,4 +1,4 @@
-"""What hears and speaks for the sessions of a server.
+"""What hears and speaks for one session of a server.
 
     voices = VoicePool(pool)
     recognizer = await voices.recognizer("whisper-base", InferenceEngine.SHERPA_ONNX)
@@ -7,18 +7,24 @@
 The models are the pool's: it loads each once, lists it as loaded, and closes it in the end. One that was used stays
 loaded until it is unloaded by its name, since to load it takes as long as a sentence; and it is in use as long as
 somebody holds what this gave.
+
+A session has one thing said at a time, and one written down: the next when that is read to its end. Engines serve who
+comes first, so that sessions take turns at them, however much one of them has to say; and a client that does not read
+has the sound of one piece of text wait for it, and not that of a thousand agents.
 """
 
 from __future__ import annotations
 
+import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.models.voice.detect import make_detector
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus
+from trunkline.wires.tryll.messages import InferenceEngine
 
 if TYPE_CHECKING:
     from trunkline.models.voice.engines import Detector, Recognizer, Voice
@@ -32,7 +38,9 @@ NO_RECOGNIZER, NO_VOICE = 4100, 4002
 class SpeechModels(Protocol):
     """Where the models are; `pool.ModelPool` is one."""
 
-    def list(self) -> tuple[ModelInfo, ...]: ...
+    def named(self, kind: str) -> tuple[str, ...]: ...
+
+    def is_here(self, name: str) -> bool: ...
 
     async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]: ...
 
@@ -42,6 +50,7 @@ class VoicePool:
 
     def __init__(self, models: SpeechModels) -> None:
         self._models = models
+        self._hearing, self._speaking = asyncio.Lock(), asyncio.Lock()
 
     async def recognizer(self, name: str, engine: int) -> Recognizer:
         """A model that hears. For the real engine: the Mock one needs none.
@@ -52,10 +61,14 @@ class VoicePool:
         if engine != InferenceEngine.SHERPA_ONNX:
             raise TryllError(NO_RECOGNIZER, f"The engine asked for has no model `{name}` that hears.")
         loaded, end = await self._models.speech(name, HEARS, NO_RECOGNIZER)
-        return _lent(_RecognizerLease(loaded), end)
+        return _lent(_RecognizerLease(loaded, self._hearing), end)
 
-    async def voice(self, name: str, engine: int) -> Voice | None:
+    async def voice(
+        self, name: str, engine: int, fetched: Callable[[str], Awaitable[None]] | None = None
+    ) -> Voice | None:
         """A model that speaks; the first of the catalog that is here for no name, and None for the Mock engine.
+
+        `fetched` sees to it that one is here, if that is wanted.
 
         Raises:
             TryllError: 4002, there is none of that name, it is no model that speaks, or it cannot be used.
@@ -64,14 +77,16 @@ class VoicePool:
             return None
         if engine != InferenceEngine.SHERPA_ONNX:
             raise TryllError(NO_VOICE, f"The engine asked for has no voice `{name}`.")
-        loaded, end = await self._models.speech(name or self.first_voice(), SPEAKS, NO_VOICE)
-        return _lent(_VoiceLease(loaded), end)
+        name = name or self.first_voice()
+        if fetched is not None:
+            await fetched(name)
+        loaded, end = await self._models.speech(name, SPEAKS, NO_VOICE)
+        return _lent(_VoiceLease(loaded, self._speaking), end)
 
     def first_voice(self) -> str:
         """The name of the first voice of the catalog that is here, or of the first, if none is."""
-        voices = [model for model in self._models.list() if model.model_type == SPEAKS]
-        here = [model for model in voices if model.status not in (ModelStatus.ABSENT, ModelStatus.DOWNLOADING)]
-        return (here or voices)[0].name if voices else ""
+        voices = self._models.named(SPEAKS)
+        return next(filter(self._models.is_here, voices), voices[0] if voices else "")
 
     def detector(self, threshold: float) -> Detector:
         """A detector of speech for one stream of sound. May be called in any thread."""
@@ -86,12 +101,14 @@ def _lent(lease: T, end: Callable[[], None]) -> T:
 class _RecognizerLease:
     """A recognizer, lent for as long as somebody holds this."""
 
-    def __init__(self, engine: Recognizer) -> None:
+    def __init__(self, engine: Recognizer, turn: asyncio.Lock) -> None:
         self.name = engine.name
         self._engine = engine
+        self._turn = turn
 
     async def transcribe(self, pcm: bytes, *, hotwords: Sequence[str] = ()) -> str:
-        return await self._engine.transcribe(pcm, hotwords=hotwords)
+        async with self._turn:
+            return await self._engine.transcribe(pcm, hotwords=hotwords)
 
     async def close(self) -> None:
         """It is not the borrower's to close."""
@@ -100,19 +117,17 @@ class _RecognizerLease:
 class _VoiceLease:
     """A voice, lent for as long as somebody holds this."""
 
-    def __init__(self, engine: Voice) -> None:
+    def __init__(self, engine: Voice, turn: asyncio.Lock) -> None:
         self.name = engine.name
         self.sample_rate = engine.sample_rate
         self._engine = engine
+        self._turn = turn
 
     async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
         # Through here, so that this is held as long as the sound is listened to.
-        sound = self._engine.speak(text, speaker=speaker, speed=speed)
-        try:
+        async with self._turn, aclosing(self._engine.speak(text, speaker=speaker, speed=speed)) as sound:
             async for piece in sound:
                 yield piece
-        finally:
-            await sound.aclose()
 
     async def close(self) -> None:
         """It is not the borrower's to close."""

@@ -12,6 +12,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.graph.catalog import OPENAI, ModelEntry
@@ -99,6 +100,10 @@ class Weights:
             return os.path.join(self.folder, entry.source.replace("/", "--"))
         return os.path.join(self.folder, f"url--{_safe(entry.name)}")
 
+    def _stage(self, entry: ModelEntry) -> str:
+        """The folder in which that is put together. Two entries may have files of one repository."""
+        return f"{self._place(entry)}.{_safe(entry.name)}.partial"
+
     # Fetching.
 
     async def fetch(self, entry: ModelEntry, progress: Progress) -> None:
@@ -115,7 +120,11 @@ class Weights:
             if entry.built_in is not None:
                 await self._pull(entry.built_in, progress)
             else:
-                await self._fetch(entry, progress)
+                try:
+                    await self._fetch(entry, progress)
+                finally:
+                    # What was fetched for nothing is gone, and so are its folders.
+                    _remove_empty(self._stage(entry))
         except (Fault, fetch_http.Broken, ValueError) as error:
             raise TryllError(6001, f"The model `{entry.name}` could not be downloaded: {error}") from None
         except OSError as error:
@@ -129,12 +138,10 @@ class Weights:
             await fetch.pull(wanted, lambda what, done, total: progress(done, total))
         finally:
             # A pull that got nothing leaves an empty folder, which would look like one that was begun.
-            _remove_if_empty(catalog.place(wanted) + ".partial")
+            _remove_empty(catalog.place(wanted) + ".partial")
 
     async def _fetch(self, entry: ModelEntry, progress: Progress) -> None:
-        place = self._place(entry)
-        # Two entries may have files of one repository.
-        stage = f"{place}.{_safe(entry.name)}.partial"
+        place, stage = self._place(entry), self._stage(entry)
         async with fetch_http.make_client(fetch_index.Places(())) as client:
             addresses = [_address(entry, file) for file in entry.files]
             offered = [await _offered(client, address) for address in addresses]
@@ -173,7 +180,7 @@ class Weights:
             self._unlist(entry)
             for file in entry.files:
                 os.remove(os.path.join(self._place(entry), file))
-            _remove_if_empty(self._place(entry))
+            _remove_empty(self._place(entry))
         except Fault as error:
             raise TryllError(6004, str(error)) from None
         except OSError as error:
@@ -296,8 +303,8 @@ def _sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _remove_if_empty(folder: str) -> None:
-    try:
-        os.rmdir(folder)
-    except OSError:
-        pass
+def _remove_empty(folder: str) -> None:
+    """Remove a folder, and those in it, as far as nothing is there."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            os.rmdir(path)

@@ -6,16 +6,20 @@ turn comes to, turns that never end, storages that nobody uses or that the file 
 
 from __future__ import annotations
 
-import os
+import asyncio
 from collections.abc import Collection, Iterator, Mapping
 
-from trunkline.agents.graph import confined, yaml_graph
+from trunkline.agents.graph import confined, yaml_graph, yaml_open
 from trunkline.agents.graph.params import exits_of
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.script_source import Misplaced, Part, suggestion
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
+from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import IntentToInstructionParams, StringStorageKind
+
+#: Where nodes name their storages.
+_SOURCES = ("string_storage", "embedded_string_storage")
 
 
 class Finding(Value):
@@ -43,15 +47,16 @@ class Report(Value):
 
 
 def examine(path: str) -> Report:
-    """Read a file and look at all of it. Never raises: what cannot be read is a problem."""
+    """Read a file and look at all of it. Never raises: what cannot be read is a problem. Not for an event loop."""
     try:
         found = yaml_graph.read(path)
     except ConfigError as error:
         return Report(None, (_finding(error, path),))
     if found.file is None or found.root is None:
         return Report(None, _ordered(found.wrong, path))
-    folder = os.path.dirname(os.path.abspath(path))
-    problems = _ordered(_wrong_kinds(found.root, found.file), path)
+    folder = yaml_graph.folder_of(path)
+    wrong = [*_wrong_kinds(found.root, found.file)] or asyncio.run(_opened(found.root, found.file, folder))
+    problems = _ordered(wrong, path)
     odd = [*_paths(found.root, found.file), *_storages(found.root, found.file, folder)]
     return Report(None if problems else found.file, problems, _ordered(odd, path))
 
@@ -100,6 +105,21 @@ def _reached(starts: Collection[str], ways: Mapping[str, Collection[str]]) -> se
 
 
 # Storages.
+
+
+async def _opened(root: Part, file: GraphFile, folder: str) -> list[Misplaced]:
+    """What shows when the nodes meet their storages."""
+    return [_placed(root, place, error) async for place, error in yaml_open.trouble(file, folder)]
+
+
+def _placed(root: Part, place: tuple[str, ...], error: TryllError) -> Misplaced:
+    part = root.at(*place)
+    # The key that the sentence names, or else the one that the storage is behind.
+    named = [key for key in part.object() if f"`{key}`" in error.message or f" {key}." in error.message]
+    for key in (*named, *_SOURCES):
+        if key in part.value:
+            return part.at(key).wrong(f"does not work. {error.message}")
+    return part.wrong(f"does not work. {error.message}")
 
 
 def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[Misplaced]:

@@ -23,9 +23,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 from trunkline.agents import script_source
-from trunkline.agents.graph import storages
+from trunkline.agents.graph import embedded, storages
 from trunkline.agents.graph.nodes.strings import Guardrail
 from trunkline.agents.graph.params import RULES, out_of_range
+from trunkline.agents.graph.patterns import PatternBook
 from trunkline.agents.graph.plan import MAX_NODES, make_node, make_nodes
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.script_source import Part, listed
@@ -52,6 +53,10 @@ T = TypeVar("T")
 MAX_BYTES = 1024 * 1024
 #: What is told of one file.
 MAX_COMPLAINTS = 100
+
+#: Graphs that come with Trunkline.
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs")
+_SUFFIX = ".yaml"
 
 _KINDS: dict[str, type[NodeParams]] = {rules.type: params for params, rules in RULES.items()}
 _NAMES: dict[str, dict[str, int]] = {
@@ -88,7 +93,7 @@ class Reading(Value):
 
 
 def load(path: str) -> GraphFile:
-    """Read and check a graph's file.
+    """Read and check a graph's file, or the bundled graph of that name.
 
     Raises:
         ConfigError: it cannot be read, or no agent can be made of it. What only a host can know is not checked.
@@ -112,12 +117,28 @@ def read(path: str) -> Reading:
         ConfigError: it cannot be read.
     """
     try:
-        contents = read_regular(path, MAX_BYTES)
+        contents = read_regular(locate(path), MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.") from None
     if contents.cut:
         raise ConfigError(f"The graph `{path}` is larger than {MAX_BYTES} bytes.")
-    return _read(contents.data, path, os.path.dirname(os.path.abspath(path)))
+    return _read(contents.data, path, folder_of(path))
+
+
+def bundled() -> list[str]:
+    """The names of the graphs that come with Trunkline."""
+    return sorted(name.removesuffix(_SUFFIX) for name in os.listdir(_FOLDER) if name.endswith(_SUFFIX))
+
+
+def locate(spec: str) -> str:
+    """The file of a graph: that of a bundled one by its name, unless there is a file of that name."""
+    path = os.path.join(_FOLDER, spec + _SUFFIX)
+    return path if spec in bundled() and not os.path.exists(spec) else spec
+
+
+def folder_of(spec: str) -> str:
+    """The folder that a graph's files are looked for in."""
+    return os.path.dirname(os.path.abspath(locate(spec)))
 
 
 def _sound(found: Reading) -> GraphFile:
@@ -237,7 +258,7 @@ class _Reader:
                 made = make_node(number, node, model)
                 made.check()
                 if isinstance(made, Guardrail):
-                    made.compile(made.params.inline_strings, 3003)
+                    made.compile(PatternBook(), made.params.inline_strings, 3003)
             except TryllError as error:
                 named = [key for key in members if f"`{key}`" in error.message]
                 named += [key for words, key in _ABOUT.items() if words in error.message and key in members]
@@ -253,22 +274,42 @@ class _Reader:
                 0, name, tuple(texts.values()), "", StringStorageKind.MAP, tuple(texts.keys())
             )
         if isinstance(part.value, str):
-            found = self._beside(part)
+            found = self._lines(part)
             return CreateStringStorageRequest(0, name, found.lines, "", found.kind, found.keys)
         return CreateStringStorageRequest(0, name, part.texts())
 
     def _knowledge(self, name: str, part: Part) -> CreateEmbeddedStringStorageRequest:
-        members = part.members(("embedding_model", "strings"), ("embedding_model", "strings"))
-        strings = members["strings"]
-        texts = self._beside(strings).lines if isinstance(strings.value, str) else strings.texts()
-        return CreateEmbeddedStringStorageRequest(0, name, "", texts, members["embedding_model"].text())
+        if isinstance(part.value, str):
+            records, model = self._beside(part, lambda folder: embedded.described(folder, part.text(), name))
+            return CreateEmbeddedStringStorageRequest(0, name, "", (), model, records)
+        members = part.members(("embedding_model", "strings", "records", "fields"), ("embedding_model",))
+        model = members["embedding_model"].text()
+        if ("strings" in members) == ("records" in members):
+            raise part.wrong("needs either `strings` or `records`.")
+        if "strings" in members:
+            if "fields" in members:
+                raise part.wrong("has `fields` for plain strings. Write `records`, a list of {text, metadata}.")
+            strings = members["strings"]
+            texts = self._lines(strings).lines if isinstance(strings.value, str) else strings.texts()
+            return CreateEmbeddedStringStorageRequest(0, name, "", texts, model)
+        given = {key: members[key].value for key in ("records", "fields") if key in members}
+        records = jsontext.dumps(given).decode()
+        try:
+            embedded.inline_records(name, records, model)
+        except TryllError as error:
+            raise part.wrong(f"does not work. {error.message}") from None
+        return CreateEmbeddedStringStorageRequest(0, name, "", (), model, records)
 
-    def _beside(self, part: Part) -> StringStorage:
-        """What is in the file that a part names."""
+    def _lines(self, part: Part) -> StringStorage:
+        """The texts in the file that a part names."""
+        return self._beside(part, lambda folder: storages.load(folder, part.text()))
+
+    def _beside(self, part: Part, read: Callable[[str], T]) -> T:
+        """What is in the graph's folder, by that reader."""
         if self._folder is None:
             raise part.wrong("names a file, and this graph is not in a folder.")
         try:
-            return storages.load(self._folder, part.text())
+            return read(self._folder)
         except TryllError as error:
             raise part.wrong(f"does not work. {error.message}") from None
 
@@ -292,9 +333,9 @@ def _value(field: str, hint: Any, part: Part) -> Any:
     if field == "sampling":
         return _table(messages.SamplingOverrides, part)
     if field == "tools":
-        return tuple(_table(messages.ToolDefinition, item) for item in part.items())
+        return _tables(messages.ToolDefinition, part)
     if field == "parameters":
-        return tuple(_table(messages.ToolParamDefinition, item) for item in part.items())
+        return _tables(messages.ToolParamDefinition, part)
     if field in ("intents_ids", "intents_prompt") and isinstance(part.value, list):
         return ", ".join(_without_comma(item) for item in part.items())
     if field == "filter" and isinstance(part.value, dict):
@@ -319,6 +360,13 @@ def _without_comma(part: Part) -> str:
     if "," in text:
         raise part.wrong("has a comma, which is what separates intents.")
     return text
+
+
+def _tables(kind: type[Value], part: Part) -> tuple[Any, ...]:
+    """A list of objects. Whoever writes something else, such as a JSON Schema, is told the shape."""
+    if not isinstance(part.value, list) or not all(isinstance(item, dict) for item in part.value):
+        raise part.wrong(f"must be a list of {{{', '.join(kind.__fields__)}}}.")
+    return tuple(_table(kind, item) for item in part.items())
 
 
 def _table(kind: type[Value], part: Part) -> Any:

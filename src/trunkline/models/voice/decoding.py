@@ -31,7 +31,7 @@ class ThreadedRecognizer(ABC):
     async def transcribe(self, pcm: bytes, *, hotwords: Sequence[str] = ()) -> str:
         """The words in a piece of sound; see `Recognizer`."""
         if self._closed:
-            raise SpeechError(f"The model `{self.name}` was unloaded.")
+            raise self._unloaded()
         given_up = threading.Event()
         work = asyncio.get_running_loop().run_in_executor(
             self._thread, self._transcribed, pcm, tuple(hotwords), given_up
@@ -47,6 +47,9 @@ class ThreadedRecognizer(ABC):
             raise SpeechError(f"The model `{self.name}` failed ({type(error).__name__}).") from error
 
     def _transcribed(self, pcm: bytes, hotwords: tuple[str, ...], given_up: threading.Event) -> str:
+        if self._closed:
+            # It waited for its turn until then.
+            raise self._unloaded()
         if not has_speech(pcm):
             return ""
         heard: list[str] = []
@@ -55,6 +58,9 @@ class ThreadedRecognizer(ABC):
                 break
             heard.append(self.decode(piece, hotwords).strip())
         return " ".join(filter(None, heard))
+
+    def _unloaded(self) -> SpeechError:
+        return SpeechError(f"The model `{self.name}` was unloaded.")
 
     @abstractmethod
     def decode(self, sound: Samples, hotwords: tuple[str, ...]) -> str:

@@ -25,7 +25,10 @@ class Detector(Protocol):
         """The sound that one probability speaks of."""
 
     def feed(self, pcm: bytes) -> list[float]:
-        """The probability of speech in each window that is complete by now. Quick: a few ms for a second of sound."""
+        """The probability of speech in each window that is complete by now.
+
+        Blocks, some 35 ms for a second of sound: it is called in a thread.
+        """
 
 
 class Recognizer(Protocol):

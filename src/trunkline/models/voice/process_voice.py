@@ -36,7 +36,8 @@ class _Saying:
     def __init__(self, number: int, text: str, speaker: int, speed: float) -> None:
         self.number = number
         self.request = frames.record(frames.SAY, id=number, text=text, speaker=speaker, speed=speed)
-        # None is its end. Unbounded, as a piece of text is short: a client that listens slowly must not hold up others.
+        # None is its end. Unbounded, as a piece of text is short: who listens slowly must not hold up others. That
+        # nobody has many pieces wait is the users' concern, who know each other apart.
         self.sound: asyncio.Queue[bytes | SpeechError | None] = asyncio.Queue()
         self.over = asyncio.Event()
         self.unwanted = False
@@ -82,11 +83,6 @@ class ProcessVoice:
     def pid(self) -> int | None:
         """The number of the process; None while there is none."""
         return self._child.pid if self._child is not None else None
-
-    async def idle(self) -> None:
-        """Wait until nothing is being said, heard or not."""
-        async with self._turn:
-            return
 
     async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
         """The sound of a text; see `Voice`."""

@@ -26,8 +26,10 @@ from trunkline.wires.tryll.codec_shapes import UNIONS, WIDTHS, Shape, shape_name
 from trunkline.wires.tryll.messages import BODIES, Message, Table
 
 #: All text of a frame, in bytes: four times what fits into one, since a builder may let several fields share a string.
-#: In memory, characters can take four times their bytes.
+#: In memory, characters can take four times their bytes. A short frame may share more often, and has less to share: so
+#: much, and four times its own length.
 MAX_TEXT = 4 << 20
+SHARED_TEXT = 64 << 10
 #: Tables, vectors and strings of a frame. Each needs an offset of four bytes that leads to it, unless somebody shares
 #: tables, which is good for a few and no more; and a hundred thousand of them are more than any message needs. The
 #: worst frame, with both limits exhausted, takes about 40 MiB and a fifth of a second, and a short one less.
@@ -132,7 +134,7 @@ class Reader:
         self._data = data
         self._length = len(data)
         self._objects = min(SHARED_OBJECTS + self._length // 4, MAX_OBJECTS)
-        self._text = MAX_TEXT
+        self._text = min(SHARED_TEXT + 4 * self._length, MAX_TEXT)
         self._shape_seen: Shape | None = None
         self._vtable_seen = -1
 
@@ -206,6 +208,11 @@ class Reader:
         if self._objects < 0:
             raise Malformed("the frame holds the same things too often")
 
+    def _spend_text(self, size: int) -> None:
+        self._text -= size
+        if self._text < 0:
+            raise Malformed("the frame holds the same text too often")
+
     def _table(self, shape: Shape, at: int) -> Any:
         """The table at `at`, which `_follow` has seen."""
         data, length = self._data, self._length
@@ -235,9 +242,7 @@ class Reader:
             end = start + 4 + size
             if end >= length or data[end]:
                 raise Malformed(BAD_STRING)
-            self._text -= size
-            if self._text < 0:
-                raise Malformed("the frame holds the same text too often")
+            self._spend_text(size)
             try:
                 values[number] = data[start + 4 : end].decode()
             except UnicodeDecodeError:
@@ -286,13 +291,26 @@ class Reader:
         end = at + 4 + length
         if end >= self._length or data[end]:
             raise Malformed(BAD_STRING)
-        self._text -= length
-        if self._text < 0:
-            raise Malformed("the frame holds the same text too often")
+        self._spend_text(length)
         try:
             return data[at + 4 : end].decode()
         except UnicodeDecodeError:
             raise Malformed(BAD_TEXT) from None
+
+    def _strings(self, first: int, size: int) -> tuple[str, ...]:
+        """Those of a vector. One that is there several times counts each time, and is the same object."""
+        data, string, follow = self._data, self._string, self._follow
+        known: dict[int, str] = {}
+        found = []
+        for index, (offset,) in enumerate(iter_unpack("<I", data[first : first + size])):
+            at = follow(first + 4 * index, offset)
+            text = known.get(at)
+            if text is None:
+                text = known[at] = string(at)
+            else:
+                self._spend_text(_u32(data, at)[0])
+            found.append(text)
+        return tuple(found)
 
     def _vector(self, kind: str, name: str, at: int) -> Any:
         count = _u32(self._data, at)[0]
@@ -302,12 +320,11 @@ class Reader:
             raise Malformed("a vector does not fit into the frame")
         if kind == "samples":
             return self._data[first : first + size]
-        follow = self._follow
-        offsets = enumerate(iter_unpack("<I", self._data[first : first + size]))
         if kind == "strings":
             self._spend(count)
-            string = self._string
-            return tuple([string(follow(first + 4 * index, offset)) for index, (offset,) in offsets])
+            return self._strings(first, size)
+        follow = self._follow
+        offsets = enumerate(iter_unpack("<I", self._data[first : first + size]))
         shape, table = shape_named(name), self._table
         return tuple([table(shape, follow(first + 4 * index, offset)) for index, (offset,) in offsets])
 

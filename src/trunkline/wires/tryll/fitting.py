@@ -1,8 +1,8 @@
 """What does not fit into a frame is sent in several, or cut. A server never sends one that is too large.
 
-A long answer becomes several deltas, a long list several responses (all but the last with `more`). Of other messages
-the longest texts are cut, and end with an ellipsis. Diagnostics that do not fit are left out: half of a JSON object is
-no use to anybody.
+A long answer becomes several deltas, a long list several responses (all but the last with `more`), and what was said in
+a conversation several entries of one role. Of other messages the longest texts are cut, and end with an ellipsis.
+Diagnostics that do not fit are left out: half of a JSON object is no use to anybody.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.codec_errors import Oversize
-from trunkline.wires.tryll.messages import AnswerText, ListModelsResponse, Message, SaveHistoryResponse, TurnComplete
+from trunkline.wires.tryll.messages import (
+    AnswerText,
+    HistoryEntry,
+    ListModelsResponse,
+    Message,
+    SaveHistoryResponse,
+    TurnComplete,
+)
 
 #: The characters of a text that fit into a frame however wide they are, with room for the rest of the message.
 MOST_CHARACTERS = (1 << 18) - 1024
@@ -40,10 +47,10 @@ def _parts(message: Message) -> list[Message]:
     if isinstance(message, ListModelsResponse) and len(message.models) > 1:
         half = len(message.models) // 2
         return [message.replace(models=message.models[:half], more=True), message.replace(models=message.models[half:])]
-    if isinstance(message, SaveHistoryResponse) and len(message.entries) > 1:
-        half = len(message.entries) // 2
-        first = message.replace(entries=message.entries[:half], more=True)
-        return [first, message.replace(entries=message.entries[half:])]
+    if isinstance(message, SaveHistoryResponse) and message.entries:
+        entries = message.entries if len(message.entries) > 1 else _halves(message.entries[0])
+        half = len(entries) // 2
+        return [message.replace(entries=entries[:half], more=True), message.replace(entries=entries[half:])]
     if isinstance(message, TurnComplete):
         return [message.replace(debug_info=NO_DIAGNOSTICS)]
     return [_cut(message)]
@@ -60,6 +67,11 @@ def _answers(message: AnswerText) -> list[Message]:
         )
         for number, piece in enumerate(pieces)
     ]
+
+
+def _halves(entry: HistoryEntry) -> tuple[HistoryEntry, ...]:
+    half = len(entry.text) // 2
+    return entry.replace(text=entry.text[:half]), entry.replace(text=entry.text[half:])
 
 
 def _cut(message: Message) -> Message:

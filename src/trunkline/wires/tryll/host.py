@@ -94,6 +94,12 @@ class HostedAgent(Protocol):
             TryllError: 3004, a turn is under way.
         """
 
+    def history_size(self) -> int:
+        """The bytes that its history takes."""
+
+    def forget(self, size: int) -> None:
+        """Drop the oldest exchanges until the history takes no more than this."""
+
 
 class TranscriptListener(Protocol):
     """Hears what is understood of an utterance."""
@@ -102,7 +108,7 @@ class TranscriptListener(Protocol):
         """Something was; see `messages.WireTranscriptUpdate`. With `UTTERANCE_FINAL` it is over."""
 
     def failed(self, error: TryllError) -> None:
-        """Something is wrong: 4105, it is too long, and over; 4100, some of it was not understood, and it goes on."""
+        """Something is wrong: 4105, it is too long, and over without a transcript; 4100, some was not understood."""
 
 
 class HostedUtterance(Protocol):
@@ -135,6 +141,16 @@ class HostedVoice(Protocol):
         """Let go of everything. Idempotent."""
 
 
+class HostedRecords(Protocol):
+    """An embedded storage."""
+
+    @property
+    def record_count(self) -> int: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+
 class HostSession(Protocol):
     """What one session owns, apart from its agents."""
 
@@ -152,8 +168,8 @@ class HostSession(Protocol):
             TryllError: 3003, 3007 to 3011, or 6xxx.
         """
 
-    async def create_strings(self, request: CreateStringStorageRequest) -> None:
-        """Make a string storage.
+    async def create_strings(self, request: CreateStringStorageRequest) -> object:
+        """Make a string storage; gives it. It can be referred to weakly, and lives as long as anybody uses it.
 
         Raises:
             TryllError: 3009 or 7xxx.
@@ -166,8 +182,8 @@ class HostSession(Protocol):
             TryllError: 7001, there is none.
         """
 
-    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> tuple[int, int]:
-        """Make an embedded storage; gives its number of records, and of dimensions.
+    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> HostedRecords:
+        """Make an embedded storage; gives it. It can be referred to weakly, and lives as long as anybody uses it.
 
         Raises:
             TryllError: 3009, 6xxx, 7004 or 8xxx.

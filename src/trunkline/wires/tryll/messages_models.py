@@ -151,15 +151,19 @@ class DestroyStringStorageRequest(_StorageRequest):
 
 
 class CreateEmbeddedStringStorageRequest(FromClient):
-    """Name some strings that are found by their meaning, given here or by a file that describes them."""
+    """Name some strings that are found by their meaning, given here or by a file that describes them.
 
-    wire = "Q s s [s s"
+    `records_json` (extension `records`) gives records with fields: `{"records": [...], "fields": [...]}`.
+    """
+
+    wire = "Q s s [s s s"
 
     request_id: int = 0
     name: str = ""
     config_path: str = ""
     strings: tuple[str, ...] = ()
     embedding_model: str = ""
+    records_json: str = ""
 
 
 class CreateEmbeddedStringStorageResponse(FromServer):

@@ -89,7 +89,7 @@ class CannedResponseParams(NodeParams):
 class ToolCallParams(NodeParams):
     """A node that lets a model choose tools."""
 
-    wire = "s s s [ToolDefinition ? ? SamplingOverrides s s"
+    wire = "s s s [ToolDefinition ? ? SamplingOverrides s s i"
 
     model_name: str | None = None
     system_prompt: str | None = None
@@ -100,6 +100,7 @@ class ToolCallParams(NodeParams):
     sampling: SamplingOverrides | None = None
     tool_called_exit: str | None = None
     no_tool_called_exit: str | None = None
+    max_calls: int = 1
 
 
 class RetrieveParams(NodeParams):

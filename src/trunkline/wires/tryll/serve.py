@@ -38,7 +38,7 @@ class Settings(Value):
 
     token: str = ""
     stall_seconds: float = 30.0
-    """How long a client may be behind without reading."""
+    """How long a client may be behind without reading; see `serve_connection.LEAST_RATE`."""
     frame_seconds: float = 60.0
     """How long a frame may take from its first byte to its last."""
 

@@ -7,8 +7,11 @@ it is behind, its frames wait, its turns wait, and nobody else's do. One that st
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import socket
 import struct
+import sys
+import termios
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from trunkline.wires.tryll.serve import TryllServer
 
 #: What the server can do beyond the documented protocol.
-EXTENSIONS = ("cancel", "history", "health", "usage", "barge_in")
+EXTENSIONS = ("cancel", "history", "health", "usage", "barge_in", "records")
 
 #: Unsent bytes at which a client is behind: as much as a long answer, so that hardly any model waits for a reader.
 HIGH_WATER = 256 * 1024
@@ -31,6 +34,14 @@ LOW_WATER = 64 * 1024
 _WRITE = 64 * 1024
 #: Frames after which others have their turn, however many came at once.
 _SHARE = 128
+#: And seconds after which they have it, however few frames that were. Looked at before each frame that is not small,
+#: and each eighth: to look at the clock takes a tenth of the time of a small one.
+_SHARE_SECONDS = 0.005
+_SMALL = 512
+_FEW = 7
+#: Bytes per second that a client has to take when it is behind. One that takes less is as good as one that takes
+#: nothing; a system tells of what it has taken in pieces of up to 64 KiB, which this is far below.
+LEAST_RATE = 256
 #: How long the end of a session may take, with what is still to be sent. Five seconds are promised.
 END_SECONDS = 4.0
 #: How long we wait for the client to close after us. Until then it can still read what we said.
@@ -43,8 +54,8 @@ _RESET = struct.pack("ii", 1, 0)
 class Connection(asyncio.BufferedProtocol):
     """Connects a transport and a session. `behind`: the client does not read what it is sent."""
 
-    __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_size", "_timer",
-                 "_too_large", "_waiters", "behind", "id", "server", "session", "transport")  # fmt: skip
+    __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_owed", "_size", "_timer",
+                 "_tls", "_too_large", "_waiters", "behind", "id", "server", "session", "transport")  # fmt: skip
 
     transport: asyncio.Transport
 
@@ -59,7 +70,9 @@ class Connection(asyncio.BufferedProtocol):
         self._waiters: list[asyncio.Future[None]] | None = None
         self._out: list[bytes] = []
         self._size = 0
-        self._closed = self._corked = self._ending = self._eof = False
+        self._owed = 0
+        """Bytes that the client had not taken when we looked last, and those that came since, while it is behind."""
+        self._closed = self._corked = self._ending = self._eof = self._tls = False
         self._timer: asyncio.TimerHandle | None = None
 
     # The transport's side.
@@ -67,6 +80,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP has both ends
         self.transport = transport
         transport.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
+        # A transport that is closed does not tell any more.
+        self._tls = transport.get_extra_info("sslcontext") is not None
         self.id = self.server.entered(self)
         self.say(SessionReady(PROTOCOL_VERSION, self.id, self.server.extensions))
         self.flush()
@@ -100,15 +115,26 @@ class Connection(asyncio.BufferedProtocol):
         self._eof = True
         if self._closed:
             # It was us who ended, and all is said.
-            self.transport.close()
+            self._close()
         self.end()
         # Without TLS the other half stays open until everything is sent.
-        return self.transport.get_extra_info("sslcontext") is None
+        return not self._tls
 
     def pause_writing(self) -> None:
         self.behind = True
         if self._timer is None:
-            self._timer = self._later(self.server.settings.stall_seconds, self.cut)
+            self._watch()
+
+    def _watch(self) -> None:
+        self._owed = _untaken(self.transport)
+        self._timer = self._later(self.server.settings.stall_seconds, self._look)
+
+    def _look(self) -> None:
+        """The client has been behind for a while. One that reads, if slowly, is waited for."""
+        if self._owed - _untaken(self.transport) >= LEAST_RATE * self.server.settings.stall_seconds:
+            self._watch()
+        else:
+            self.cut()
 
     def resume_writing(self) -> None:
         self.behind = False
@@ -138,12 +164,19 @@ class Connection(asyncio.BufferedProtocol):
             session = self.session = Session(self)
         self._corked = True
         handle = session.handle
+        until = 0.0
+        late = False
         for taken, payload in enumerate(found):
-            if self.behind or session.crowded or taken == _SHARE:
+            size = len(payload)
+            if size > _SMALL or taken & _FEW == _FEW:
+                now = self.server.loop.time()
+                until = until or now + _SHARE_SECONDS
+                late = now > until
+            if self.behind or session.crowded or late or taken == _SHARE:
                 self._backlog = list(found[taken:])
                 self.transport.pause_reading()
                 self.server.not_reading(self)
-                if taken == _SHARE:
+                if late or taken == _SHARE:
                     self.server.loop.call_soon(self.go_on)
                 break
             try:
@@ -151,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
             except FrameError as error:
                 self.say(ErrorResponse(error.request_id, error.code, str(error)))
                 continue
-            handle(message, len(payload))
+            handle(message, size)
             if self._ending:
                 break
         else:
@@ -196,6 +229,8 @@ class Connection(asyncio.BufferedProtocol):
             out.clear()
             self._size = 0
             if not self._closed:
+                if self.behind:
+                    self._owed += len(data)
                 self.transport.write(data)
 
     def waiter(self) -> asyncio.Future[None]:
@@ -248,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = True
         transport = self.transport
         if self._eof or not transport.can_write_eof():
-            transport.close()
+            self._close()
             return
         # Closed with bytes unread, the connection would be reset, and our last words lost.
         try:
@@ -260,6 +295,11 @@ class Connection(asyncio.BufferedProtocol):
         transport.resume_reading()
         self._later(LINGER_SECONDS, transport.close)
 
+    def _close(self) -> None:
+        # Closed twice, a transport with TLS forgets what it belongs to, and fails at its next call.
+        if not self.transport.is_closing():
+            self.transport.close()
+
     def cut(self) -> None:
         """Close at once. A frame that is half sent ends in a reset, and never looks like the end of the stream."""
         transport = self.transport
@@ -269,3 +309,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def _later(self, seconds: float, what: object) -> asyncio.TimerHandle:
         return self.server.loop.call_later(seconds, what)  # type: ignore[arg-type]  # a bound method without arguments
+
+
+def _untaken(transport: asyncio.Transport) -> int:
+    """Bytes that a client has not taken: ours, and those that the system still has, where it tells.
+
+    A system may have megabytes, and does not ask for more before a third of them is gone.
+    """
+    queued = bytearray(4)
+    try:
+        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, queued)
+    except (OSError, ValueError):
+        return transport.get_write_buffer_size()
+    return transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)

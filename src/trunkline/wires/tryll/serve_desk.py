@@ -19,19 +19,28 @@ MAX_REQUESTS = 64
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
 
 
+class Lane:
+    """What is done one after the other, as it came. `busy`: somebody is at it."""
+
+    __slots__ = ("busy", "waiting")
+
+    def __init__(self) -> None:
+        self.busy = False
+        self.waiting: deque[tuple[Callable[[Any], Awaitable[None]], Any, int]] = deque()
+        """What to do, the request, and the size of its frame."""
+
+
 class Desk:
     """Base of a session. `crowded`: the client has asked for more than it gets at a time."""
 
-    __slots__ = ("_bytes", "_lane", "_requests", "_size", "_tasks", "connection", "crowded")
+    __slots__ = ("_bytes", "_lane", "_requests", "_tasks", "connection", "crowded")
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.crowded = False
         self._requests = self._bytes = 0
-        self._size = 0
-        """That of the frame which is being handled."""
-        self._lane: deque[tuple[Callable[[Any], Awaitable[None]], Any, int]] | None = None
-        """What is to be done in order, while somebody is at it."""
+        self._lane: Lane | None = None
+        """None until something is to be done in order."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -51,30 +60,32 @@ class Desk:
         self.weigh(0, MAX_REQUESTS)
         self.server.loop.call_soon(self.weigh, 0, -MAX_REQUESTS)
 
-    def in_order(self, do: Callable[[Any], Awaitable[None]], request: m.Message) -> None:
-        """Do it when all is done that was to be done in order before."""
+    def in_order(
+        self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int, lane: Lane | None = None
+    ) -> None:
+        """Do it when all is done that came before it in the lane: that of the session, if no other is named."""
         self._working()
-        self.weigh(self._size, 1)
-        if self._lane is None:
-            self._lane = deque()
-            self._spawn(self._walk_lane(self._lane))
-        self._lane.append((do, request, self._size))
+        self.weigh(size, 1)
+        if lane is None:
+            lane = self._lane = self._lane or Lane()
+        lane.waiting.append((do, request, size))
+        if not lane.busy:
+            lane.busy = True
+            self._spawn(self._walk(lane))
 
-    async def _walk_lane(self, lane: deque[tuple[Callable[[Any], Awaitable[None]], Any, int]]) -> None:
-        while lane:
-            do, request, size = lane.popleft()
-            self._size = size
-            await self._attempt(do, request, size)
-            if lane:
+    async def _walk(self, lane: Lane) -> None:
+        while lane.waiting:
+            await self._attempt(*lane.waiting.popleft())
+            if lane.waiting:
                 # What waits for nothing would keep the loop to itself.
                 await asyncio.sleep(0)
-        self._lane = None
+        lane.busy = False
 
-    def beside(self, do: Callable[[Any], Awaitable[None]], request: m.Message) -> None:
+    def beside(self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int) -> None:
         """Do it beside everything else."""
         self._working()
-        self.weigh(self._size, 1)
-        self._spawn(self._attempt(do, request, self._size))
+        self.weigh(size, 1)
+        self._spawn(self._attempt(do, request, size))
 
     async def _attempt(self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from trunkline.wires.tryll import messages as m
@@ -21,38 +22,52 @@ def entries_of(exchanges: Iterable[tuple[str, str]]) -> tuple[HistoryEntry, ...]
 
 
 def exchanges_of(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
-    """The other way round.
+    """The other way round. Neighbours of one role are one text: what is too long for a frame comes in pieces.
 
     Raises:
         TryllError: 3007, they are not user and assistant in turns. System prompts belong to the nodes.
     """
+    pieces: list[list[str]] = []
+    role = "assistant"
     for number, entry in enumerate(entries):
-        if entry.role != ("user", "assistant")[number % 2]:
+        if entry.role == role and pieces:
+            pieces[-1].append(entry.text)
+            continue
+        if entry.role != ("user", "assistant")[len(pieces) % 2]:
             raise TryllError(
                 3007, f"Entry {number}: user and assistant speak in turns, and `{entry.role}` is not next."
             )
-    if len(entries) % 2:
+        role = entry.role
+        pieces.append([entry.text])
+    if len(pieces) % 2:
         raise TryllError(3007, "The last message has no answer.")
-    texts = [entry.text for entry in entries]
+    texts = ["".join(each) for each in pieces]
     return list(zip(texts[::2], texts[1::2], strict=True))
 
 
-def _save(session: Session, request: m.SaveHistoryRequest) -> None:
+def _save(session: Session, request: m.SaveHistoryRequest, size: int) -> None:
     seat = session.seat(request.agent_id)
     session.say(m.SaveHistoryResponse(request.request_id, seat.id, entries_of(seat.agent.history())))
 
 
-def _restore(session: Session, request: m.RestoreHistoryRequest) -> None:
+def _restore(session: Session, request: m.RestoreHistoryRequest, size: int) -> None:
     seat = session.seat(request.agent_id)
-    if session.waits(seat, request):
+    if session.waits(seat, request, size):
         return
     exchanges = exchanges_of(request.entries)
-    seat.agent.restore([*seat.agent.history(), *exchanges] if request.append else exchanges)
+    more = sum(getsizeof(text) for exchange in exchanges for text in exchange)
+    before = seat.agent.history() if request.append else []
+    session.said.take(more - (0 if request.append else seat.said), 3007)
+    seat.said = more + (seat.said if request.append else 0)
+    try:
+        seat.agent.restore([*before, *exchanges])
+    finally:
+        session.heard(seat)
     session.say(m.Ack(request.request_id))
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-HISTORY: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
+HISTORY: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
     m.SaveHistoryRequest: (_save, 3003),
     m.RestoreHistoryRequest: (_restore, 3007),
 }

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _REPORT_SECONDS = 0.1
 #: What is quicker than this is not worth a report, unless it was asked for.
 _QUICK_SECONDS = 0.5
+#: Bytes of a number in a vector.
+_NUMBER = 4
 
 
 class Reporter:
@@ -39,49 +41,56 @@ class Reporter:
 # Storages.
 
 
-def _create_strings(session: Session, request: m.CreateStringStorageRequest) -> None:
+def _create_strings(session: Session, request: m.CreateStringStorageRequest, size: int) -> None:
     async def create(request: m.CreateStringStorageRequest) -> None:
         host = session.configured()
-        _, size = await session.keep(lambda: host.create_strings(request), 7003)
-        session.storages["strings", request.name] = size
+        made, taken = await session.keep(lambda: host.create_strings(request), request, 7003)
+        session.until_gone(made, taken)
         session.say(m.CreateStringStorageResponse(request.request_id, request.name))
 
-    session.in_order(create, request)
+    session.in_order(create, request, size)
 
 
-def _destroy_strings(session: Session, request: m.DestroyStringStorageRequest) -> None:
+def _destroy_strings(session: Session, request: m.DestroyStringStorageRequest, size: int) -> None:
     async def destroy(request: m.DestroyStringStorageRequest) -> None:
         session.configured().destroy_strings(request.name)
-        session.forget(session.storages.pop(("strings", request.name), 0))
         session.say(m.Ack(request.request_id))
 
-    session.in_order(destroy, request)
+    session.in_order(destroy, request, size)
 
 
-def _create_embedded(session: Session, request: m.CreateEmbeddedStringStorageRequest) -> None:
+def _create_embedded(session: Session, request: m.CreateEmbeddedStringStorageRequest, size: int) -> None:
     async def create(request: m.CreateEmbeddedStringStorageRequest) -> None:
         host = session.configured()
         reporter = Reporter(session.connection, request.request_id, quick=_QUICK_SECONDS)
-        (count, dimensions), size = await session.keep(lambda: host.create_embedded(request, reporter), 8003)
-        session.storages["embedded", request.name] = size
+        made, taken = await session.keep(lambda: host.create_embedded(request, reporter), request, 8003)
+        session.until_gone(made, taken)
+        count, dimensions = made.record_count, made.dimensions
+        if request.strings:
+            vectors = _NUMBER * count * dimensions
+            try:
+                session.kept.take(vectors, 8003)
+            except TryllError:
+                host.destroy_embedded(request.name)
+                raise
+            session.until_gone(made, vectors)
         session.say(m.CreateEmbeddedStringStorageResponse(request.request_id, request.name, count, dimensions))
 
-    session.in_order(create, request)
+    session.in_order(create, request, size)
 
 
-def _destroy_embedded(session: Session, request: m.DestroyEmbeddedStringStorageRequest) -> None:
+def _destroy_embedded(session: Session, request: m.DestroyEmbeddedStringStorageRequest, size: int) -> None:
     async def destroy(request: m.DestroyEmbeddedStringStorageRequest) -> None:
         session.configured().destroy_embedded(request.name)
-        session.forget(session.storages.pop(("embedded", request.name), 0))
         session.say(m.Ack(request.request_id))
 
-    session.in_order(destroy, request)
+    session.in_order(destroy, request, size)
 
 
 # Models. They belong to nobody: only loading one needs engines to be chosen.
 
 
-def _list_models(session: Session, request: m.ListModelsRequest) -> None:
+def _list_models(session: Session, request: m.ListModelsRequest, size: int) -> None:
     async def list_models(request: m.ListModelsRequest) -> None:
         models = await session.server.list_models()
         while session.connection.behind:
@@ -89,60 +98,64 @@ def _list_models(session: Session, request: m.ListModelsRequest) -> None:
         session.say(m.ListModelsResponse(request.request_id, models))
 
     session.trusted()
-    session.beside(list_models, request)
+    session.beside(list_models, request, size)
     # A list is a hundred times as long as the question.
     session.pause()
 
 
-def _download(session: Session, request: m.DownloadModelRequest) -> None:
+def _download(session: Session, request: m.DownloadModelRequest, size: int) -> None:
     async def download(request: m.DownloadModelRequest) -> None:
         await session.server.host.download(request.model_name, Reporter(session.connection, request.request_id))
         session.say(m.DownloadComplete(request.request_id, request.model_name, True))
 
     session.trusted()
-    session.beside(download, request)
+    session.beside(download, request, size)
 
 
-def _load(session: Session, request: m.LoadModelRequest) -> None:
+def _load(session: Session, request: m.LoadModelRequest, size: int) -> None:
     async def load(request: m.LoadModelRequest) -> None:
         await session.server.host.load(request.model_name)
         session.say(m.LoadModelResponse(request.request_id, request.model_name))
 
     session.configured()
-    session.beside(load, request)
+    session.beside(load, request, size)
 
 
-def _unload(session: Session, request: m.UnloadModelRequest) -> None:
+def _unload(session: Session, request: m.UnloadModelRequest, size: int) -> None:
     async def unload(request: m.UnloadModelRequest) -> None:
         await session.server.host.unload(request.model_name)
         session.say(m.Ack(request.request_id))
 
     session.trusted()
-    session.beside(unload, request)
+    session.beside(unload, request, size)
 
 
-def _delete(session: Session, request: m.DeleteModelRequest) -> None:
+def _delete(session: Session, request: m.DeleteModelRequest, size: int) -> None:
     async def delete(request: m.DeleteModelRequest) -> None:
         await session.server.host.delete(request.model_name)
         session.say(m.Ack(request.request_id))
 
     session.trusted()
-    session.beside(delete, request)
+    session.beside(delete, request, size)
 
 
 # The odd ones.
 
 
-def _health(session: Session, request: m.HealthRequest) -> None:
-    session.say(session.server.health(request.request_id))
+def _health(session: Session, request: m.HealthRequest, size: int) -> None:
+    found = session.server.health(request.request_id)
+    if not session.is_trusted:
+        # That it is alive is for everybody to know, and what it does is not.
+        found = m.HealthResponse(request.request_id, found.status)
+    session.say(found)
 
 
-def _debug(session: Session, request: m.DebugCommandRequest) -> None:
+def _debug(session: Session, request: m.DebugCommandRequest, size: int) -> None:
     raise TryllError(5005)
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
+REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
     m.CreateStringStorageRequest: (_create_strings, 7003),
     m.DestroyStringStorageRequest: (_destroy_strings, 7003),
     m.CreateEmbeddedStringStorageRequest: (_create_embedded, 8003),

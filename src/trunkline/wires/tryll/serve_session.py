@@ -10,6 +10,7 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import finalize
 
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
@@ -17,6 +18,7 @@ from trunkline.wires.tryll.host import Ending, HostSession
 from trunkline.wires.tryll.serve_desk import Desk
 from trunkline.wires.tryll.serve_history import HISTORY
 from trunkline.wires.tryll.serve_requests import REQUESTS, Reporter
+from trunkline.wires.tryll.serve_room import MAX_KEPT_BYTES, MAX_SAID_BYTES, Room, weight
 from trunkline.wires.tryll.serve_turns import Seat, Turn
 from trunkline.wires.tryll.serve_voice import VOICE_REQUESTS, VoiceInputs
 
@@ -32,8 +34,6 @@ MAX_AGENTS = 4096
 #: An agent's id is the session's, followed by so many bits: no session has another one's, and who counts need not
 #: remember those that are gone.
 AGENT_BITS = 24
-#: What the descriptions of all agents and storages of a session may take on the wire.
-MAX_KEPT_BYTES = 64 * 1024 * 1024
 
 _VERSIONS = (0, m.PROTOCOL_VERSION)
 _ENGINES = frozenset(m.InferenceEngine.names())
@@ -42,7 +42,7 @@ _ENGINES = frozenset(m.InferenceEngine.names())
 class Session(Desk):
     """What one client has here."""
 
-    __slots__ = ("_agents", "_count", "_ended", "_kept", "_leaving", "_turns", "host", "storages", "voices")
+    __slots__ = ("_agents", "_count", "_ended", "_leaving", "_turns", "host", "kept", "said", "voices")
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -55,11 +55,10 @@ class Session(Desk):
         """Agents that are destroyed as soon as they are idle."""
         self._turns = 0
         """How many are under way."""
-        self.storages: dict[tuple[str, str], int] = {}
-        """The size of each on the wire, by the sort and the name."""
         self.voices: VoiceInputs | None = None
         """None until it has one."""
-        self._kept = 0
+        self.kept = Room(MAX_KEPT_BYTES, "agents and storages")
+        self.said = Room(MAX_SAID_BYTES, "conversations")
         self._ended = False
 
     @property
@@ -67,25 +66,24 @@ class Session(Desk):
         """Whether nothing is under way."""
         return not self._turns and not self._tasks
 
-    def handle(self, message: m.Message, size: int) -> None:
-        """Do what a message asks for. `size` is that of its frame."""
+    def handle(self, message: m.Message, size: int, voice_input_id: int = 0) -> None:
+        """Do what a message asks for. `size` is that of its frame; or it has what was said into a voice input."""
         known = _HANDLERS.get(type(message))
-        self._size = size
         try:
             if known is None:
                 raise TryllError(5002, f"`{type(message).__name__}` is nothing that this server takes.")
-            known[0](self, message)
+            known[0](self, message, size)
         except Exception as error:
-            self._failed(message, error)
+            self._failed(message, error, voice_input_id)
 
-    def _failed(self, request: m.Message, error: Exception) -> None:
+    def _failed(self, request: m.Message, error: Exception, voice_input_id: int = 0) -> None:
         if not isinstance(error, TryllError):
             logger.error("a `%s` failed", type(request).__name__, exc_info=error)
             known = _HANDLERS.get(type(request))
             error = TryllError(known[1] if known else 5001, f"The server failed at this ({type(error).__name__}).")
         request_id = getattr(request, "request_id", 0)
         agent_id = 0 if request_id else getattr(request, "agent_id", 0)
-        self.say(m.ErrorResponse(request_id, error.code, error.message, agent_id))
+        self.say(m.ErrorResponse(request_id, error.code, error.message, agent_id, voice_input_id))
 
     def _rest(self) -> None:
         """Something is over. Perhaps everything is."""
@@ -109,40 +107,53 @@ class Session(Desk):
             raise TryllError(2002)
         return self.host
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the client has given the token, or none is needed."""
+        return self.host is not None or not self.server.settings.token
+
     def trusted(self) -> None:
         """Nothing, if the client may ask for what no session owns.
 
         Raises:
             TryllError: 2003, it has not given the token.
         """
-        if self.host is None and self.server.settings.token:
+        if not self.is_trusted:
             raise TryllError(2003)
 
-    async def keep(self, made: Callable[[], Awaitable[T]], code: int) -> tuple[T, int]:
+    async def keep(self, made: Callable[[], Awaitable[T]], request: m.Message, code: int) -> tuple[T, int]:
         """Make what is kept as long as it is not destroyed; gives its size, which is to be given back then.
 
         Raises:
             TryllError: `code`, there is no room for more.
         """
-        size = self._size
-        if self._kept + size > MAX_KEPT_BYTES:
-            raise TryllError(code, f"A session keeps at most {MAX_KEPT_BYTES >> 20} MiB of agents and storages.")
-        self._kept += size
+        size = weight(request)
+        self.kept.take(size, code)
         try:
             return await made(), size
         except BaseException:
-            self._kept -= size
+            self.kept.give_back(size)
             raise
 
-    def forget(self, size: int) -> None:
-        """What was kept is gone."""
-        self._kept -= size
+    def until_gone(self, kept: object, size: int) -> None:
+        """Give back the size of something when nobody has it any more: not the session, and no agent either."""
+        finalize(kept, self.kept.give_back, size).atexit = False
+
+    def heard(self, seat: Seat) -> None:
+        """The conversation of an agent is another one. Where there is no room for it, its beginning is forgotten."""
+        size = seat.agent.history_size()
+        self.said.taken += size - seat.said
+        seat.said = size
+        if self.said.over > 0:
+            seat.agent.forget(size - self.said.over)
+            seat.said = seat.agent.history_size()
+            self.said.taken += seat.said - size
 
     # The session.
 
-    def configure(self, request: m.ConfigureSessionRequest) -> None:
-        if self._lane is not None:
-            self.in_order(self._configure_later, request)
+    def configure(self, request: m.ConfigureSessionRequest, size: int) -> None:
+        if self._lane is not None and self._lane.busy:
+            self.in_order(self._configure_later, request, size)
         else:
             self._working()
             self._configure(request)
@@ -170,8 +181,8 @@ class Session(Desk):
 
     # Agents.
 
-    def create_agent(self, request: m.CreateAgentRequest) -> None:
-        self.in_order(self._create_agent, request)
+    def create_agent(self, request: m.CreateAgentRequest, size: int) -> None:
+        self.in_order(self._create_agent, request, size)
 
     async def _create_agent(self, request: m.CreateAgentRequest) -> None:
         host = self.configured()
@@ -180,7 +191,7 @@ class Session(Desk):
         if len(self._agents) >= MAX_AGENTS or self._count >> AGENT_BITS:
             raise TryllError(3003, f"A session has at most {MAX_AGENTS} agents.")
         reporter = Reporter(self.connection, request.request_id)
-        agent, size = await self.keep(lambda: host.create_agent(request, reporter), 3003)
+        agent, size = await self.keep(lambda: host.create_agent(request, reporter), request, 3003)
         self._count += 1
         agent_id = self.connection.id << AGENT_BITS | self._count
         self._agents[agent_id] = Seat(agent_id, agent, size)
@@ -199,11 +210,10 @@ class Session(Desk):
             raise TryllError(3002 if ours and 0 < number <= self._count else 3001)
         return found
 
-    def waits(self, seat: Seat, request: m.Message) -> bool:
+    def waits(self, seat: Seat, request: m.Message, size: int) -> bool:
         """Whether the agent changes: then the request is for what it will be, and is handled when it is that."""
         if not seat.changing:
             return False
-        size = self._size
         self.weigh(size, 1)
 
         def go_on() -> None:
@@ -214,16 +224,16 @@ class Session(Desk):
         seat.next.append(go_on)
         return True
 
-    def send_message(self, request: m.SendMessageRequest) -> None:
+    def send_message(self, request: m.SendMessageRequest, size: int) -> None:
         seat = self.seat(request.agent_id)
         server = self.server
         if server.stopping:
             raise TryllError(2001)
         if seat.turn is not None:
             raise TryllError(3004)
-        if self.waits(seat, request):
+        if self.waits(seat, request, size):
             return
-        turn = Turn(self.connection, seat, request.request_id, self._size)
+        turn = Turn(self.connection, seat, request.request_id, size)
         work = seat.agent.turn(request.text, turn)
         seat.turn = turn
         self.weigh(turn.size)
@@ -233,19 +243,26 @@ class Session(Desk):
 
     def _turn_over(self, turn: Turn, ending: Ending) -> None:
         seat = turn.seat
-        turn.complete(ending)
-        seat.turn = None
-        self._turns -= 1
-        self.server.turns.discard(turn)
-        self.weigh(-turn.size)
+        try:
+            turn.complete(ending)
+        except Exception:
+            # Whatever its end was, the client waits for one.
+            logger.exception("the end of a turn cannot be sent")
+            turn.complete(Ending(m.TurnStatus.ERROR))
+        finally:
+            seat.turn = None
+            self._turns -= 1
+            self.server.turns.discard(turn)
+            self.weigh(-turn.size)
+        self.heard(seat)
         if seat.then:
             seat.settle()
         if self._ended or self.server.stopping:
             self._rest()
 
-    def cancel_turn(self, request: m.CancelTurnRequest) -> None:
+    def cancel_turn(self, request: m.CancelTurnRequest, size: int) -> None:
         seat = self.seat(request.agent_id)
-        if self.waits(seat, request):
+        if self.waits(seat, request, size):
             return
         if seat.turn is None:
             self.say(m.Ack(request.request_id))
@@ -253,8 +270,10 @@ class Session(Desk):
             seat.when_idle(lambda: self.say(m.Ack(request.request_id)))
             seat.turn.cancel()
 
-    def destroy_agent(self, request: m.DestroyAgentRequest) -> None:
+    def destroy_agent(self, request: m.DestroyAgentRequest, size: int) -> None:
         seat = self.seat(request.agent_id)
+        if self.waits(seat, request, size):
+            return
         if seat.turn is not None:
             seat.turn.cancel()
         # From here on nobody finds it; what it still has to say comes before the `Ack`.
@@ -264,25 +283,35 @@ class Session(Desk):
     def _destroyed(self, seat: Seat, request_id: int) -> None:
         del self._leaving[seat.id]
         self.server.agents -= 1
-        self.forget(seat.size)
+        self.kept.give_back(seat.size)
+        self.said.give_back(seat.said)
         seat.agent.close()
         self.say(m.Ack(request_id))
 
-    def change(self, request: m.ChangeAgentParamRequest) -> None:
+    def change(self, request: m.ChangeAgentParamRequest, size: int) -> None:
         seat = self.seat(request.agent_id)
         if seat.turn is not None:
             raise TryllError(3004)
-        if self.waits(seat, request):
+        if self.waits(seat, request, size):
             return
         params = request.params
         if params is None:
             raise TryllError(3007, f"The node `{request.node_name}` needs parameters.")
-        self.beside(lambda asked: self._change(seat, asked, params), request)
+        self.beside(lambda asked: self._change(seat, asked, params), request, size)
         seat.changing = True
 
     async def _change(self, seat: Seat, request: m.ChangeAgentParamRequest, params: m.NodeParams) -> None:
+        name, size = request.node_name, weight(params)
+        more = size - seat.changed.get(name, 0)
         try:
-            await seat.agent.change(request.node_name, params)
+            self.kept.take(more, 3007)
+            try:
+                await seat.agent.change(name, params)
+            except BaseException:
+                self.kept.give_back(more)
+                raise
+            seat.changed[name] = size
+            seat.size += more
             self.say(m.Ack(request.request_id))
         except Exception as error:
             self._failed(request, error)
@@ -322,7 +351,7 @@ class Session(Desk):
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-_HANDLERS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
+_HANDLERS: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
     m.SendMessageRequest: (Session.send_message, 3003),
     m.ConfigureSessionRequest: (Session.configure, 2002),
     m.CreateAgentRequest: (Session.create_agent, 3003),

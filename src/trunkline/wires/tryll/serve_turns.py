@@ -35,13 +35,17 @@ _CANCELLED = Ending(TurnStatus.CANCELLED)
 class Seat:
     """An agent in its session. `next` is to be done as soon as it has changed, and `then` as soon as it is idle."""
 
-    __slots__ = ("agent", "changing", "id", "next", "size", "then", "turn")
+    __slots__ = ("agent", "changed", "changing", "id", "next", "said", "size", "then", "turn")
 
     def __init__(self, id: int, agent: HostedAgent, size: int) -> None:
         self.id = id
         self.agent = agent
         self.size = size
-        """What its description took on the wire."""
+        """What its description takes, and what its nodes were changed to."""
+        self.changed: dict[str, int] = {}
+        """What the parameters take that nodes were given since, by the node."""
+        self.said = 0
+        """What its conversation takes."""
         self.turn: Turn | None = None
         self.changing = False
         self.next: list[Callable[[], None]] = []
@@ -156,5 +160,6 @@ class Turn:
             self._connection.send(last)
             return
         if last:
+            self._final = True
             self._connection.send(last)
         self._connection.say(TurnComplete(request_id, agent_id, ending.status, ending.debug_info, *counts))

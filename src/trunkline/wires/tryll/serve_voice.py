@@ -8,7 +8,6 @@ other.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,12 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import HostedUtterance, HostedVoice
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
+from trunkline.wires.tryll.serve_desk import Lane
 from trunkline.wires.tryll.serve_requests import Reporter
 
 if TYPE_CHECKING:
     from trunkline.wires.tryll.serve_session import Session
+    from trunkline.wires.tryll.serve_turns import Seat
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class VoiceInputs:
         if len(self._inputs) >= MAX_VOICES or self._count >> VOICE_BITS:
             raise TryllError(4100, f"A session has at most {MAX_VOICES} voice inputs.")
         reporter = Reporter(session.connection, request.request_id)
-        hosted, size = await session.keep(lambda: host.create_voice(request, reporter), 4100)
+        hosted, size = await session.keep(lambda: host.create_voice(request, reporter), request, 4100)
         self._count += 1
         voice_id = session.connection.id << VOICE_BITS | self._count
         self._inputs[voice_id] = VoiceInput(session, voice_id, hosted, lambda: self._forget(voice_id, size))
@@ -57,7 +58,7 @@ class VoiceInputs:
 
     def _forget(self, voice_id: int, size: int) -> None:
         del self._inputs[voice_id]
-        self._session.forget(size)
+        self._session.kept.give_back(size)
 
     def find(self, voice_id: int) -> VoiceInput | None:
         """One that is there."""
@@ -80,8 +81,10 @@ class VoiceInput:
         self._hosted = hosted
         self._forget = forget
         self._utterance: HostedUtterance | None = None
-        self._turn = asyncio.Lock()
-        """Fair: who comes first is served first."""
+        self._listener: _Listener | None = None
+        """Who hears it."""
+        self._lane = Lane()
+        """Its frames, as they came."""
         self._frames = self._requests = 0
         """What waits for its turn or has it, sound included; and what of it is no sound."""
         self._sound: bytearray | None = None
@@ -102,7 +105,7 @@ class VoiceInput:
 
     # Frames, as they come.
 
-    def put(self, do: Callable[[Any], Awaitable[None]], request: m.Message, *, ends: bool = False) -> None:
+    def put(self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int, *, ends: bool = False) -> None:
         """Do what is asked for when it is its turn. `ends`: what was heard before it is not wanted."""
         if ends and not self._requests and self._active is not None:
             # Only sound is before it: nobody need understand that any more.
@@ -111,19 +114,18 @@ class VoiceInput:
 
         async def step(request: m.Message) -> None:
             try:
-                async with self._turn:
-                    if self.gone:
-                        raise TryllError(4102)
-                    await do(request)
+                if self.gone:
+                    raise TryllError(4102)
+                await do(request)
             finally:
                 self._frames -= 1
                 self._requests -= 1
 
-        self.session.beside(step, request)
+        self.session.in_order(step, request, size, self._lane)
         self._frames += 1
         self._requests += 1
 
-    def hear(self, frame: m.AudioBufferFrame) -> None:
+    def hear(self, frame: m.AudioBufferFrame, size: int) -> None:
         """Listen to some sound when it is its turn. Nobody listens to it between utterances."""
         if self._sound is not None:
             self._sound += frame.pcm
@@ -135,15 +137,14 @@ class VoiceInput:
 
         async def step(frame: m.AudioBufferFrame) -> None:
             try:
-                async with self._turn:
-                    if self._sound is sound:
-                        self._sound = None
-                    await self._listen(sound)
+                if self._sound is sound:
+                    self._sound = None
+                await self._listen(sound)
             finally:
                 self._frames -= 1
                 self.session.weigh(-SOUND_WEIGHT * len(sound))
 
-        self.session.beside(step, frame)
+        self.session.in_order(step, frame, size, self._lane)
         self.session.weigh(SOUND_WEIGHT * len(sound))
         self._frames += 1
 
@@ -155,9 +156,16 @@ class VoiceInput:
             await utterance.feed(pcm)
         except Exception as error:
             logger.exception("an utterance failed")
-            utterance.cancel()
-            text = f"The server failed at this ({type(error).__name__})."
-            self.session.say(m.ErrorResponse(0, 4100, text, voice_input_id=self.id))
+            self._break_off(utterance, TryllError(4100, f"The server failed at this ({type(error).__name__})."))
+
+    def _break_off(self, utterance: HostedUtterance, why: TryllError | None = None) -> None:
+        """It failed, and is over. What was understood until then is its transcript: the client waits for one."""
+        if utterance.over or self._listener is None:
+            return
+        utterance.cancel()
+        if why is not None:
+            self._listener.failed(why)
+        self._listener.end()
 
     # Requests, in their turn.
 
@@ -167,7 +175,8 @@ class VoiceInput:
             raise TryllError(4103)
         if request.agent_id:
             self.session.seat(request.agent_id)
-        self._utterance = self._hosted.begin(request, _Listener(self, request))
+        self._listener = _Listener(self, request)
+        self._utterance = self._hosted.begin(request, self._listener)
         self.session.say(m.Ack(request.request_id))
 
     async def end(self, request: m.EndUtteranceRequest) -> None:
@@ -176,7 +185,7 @@ class VoiceInput:
         try:
             await utterance.finish()
         except Exception:
-            utterance.cancel()
+            self._break_off(utterance)
             raise
         self.session.say(m.Ack(request.request_id))
 
@@ -205,11 +214,16 @@ class _Listener:
         self._session = voice.session
         self._agent_id = request.agent_id
         self._barge_in = request.barge_in
+        self._segments: list[str] = []
+        self._told_ms = 0
 
     def update(self, kind: int, text: str, audio_ms: int) -> None:
+        self._told_ms = audio_ms
         if kind == Kind.PARTIAL and self._session.connection.behind:
             # The next one says more.
             return
+        if kind == Kind.SEGMENT_FINAL and text:
+            self._segments.append(text)
         self._session.say(m.WireTranscriptUpdate(self._voice.id, kind, text, audio_ms))
         if kind == Kind.SPEECH_START and self._barge_in:
             self._interrupt()
@@ -219,41 +233,57 @@ class _Listener:
     def failed(self, error: TryllError) -> None:
         self._session.say(m.ErrorResponse(0, error.code, error.message, voice_input_id=self._voice.id))
 
+    def end(self) -> None:
+        """That was all."""
+        self.update(Kind.UTTERANCE_FINAL, " ".join(self._segments), self._told_ms)
+
     def _interrupt(self) -> None:
         """Somebody speaks: the agent falls silent."""
+        seat = self._seat()
+        if seat is not None and seat.turn is not None:
+            seat.turn.cancel()
+
+    def _seat(self) -> Seat | None:
         try:
-            turn = self._session.seat(self._agent_id).turn
+            return self._session.seat(self._agent_id)
         except TryllError:
-            return
-        if turn is not None:
-            turn.cancel()
+            return None
 
     def _send(self, text: str) -> None:
         """Say to the agent what was heard."""
         if self._voice.gone:
             return
-        try:
-            seat = self._session.seat(self._agent_id)
-            if seat.turn is not None and not self._barge_in:
-                raise TryllError(3004)
-        except TryllError as error:
-            self._session.say(m.ErrorResponse(0, error.code, error.message, self._agent_id, self._voice.id))
-            return
-        if seat.turn is None:
-            self._session.handle(m.SendMessageRequest(0, self._agent_id, text), len(text))
-        else:
+        seat = self._seat()
+        if seat is not None and seat.changing:
+            # It is for what the agent will be.
+            self._send_later(text, seat.next.append)
+        elif seat is not None and seat.turn is not None and self._barge_in:
             # It may have been interrupted already, and be on its last words.
             seat.turn.cancel()
-            seat.when_idle(lambda: self._send(text))
+            self._send_later(text, seat.when_idle)
+        else:
+            # Whatever is wrong is told from there: there is no such agent, or it is busy.
+            self._session.handle(m.SendMessageRequest(0, self._agent_id, text), len(text), self._voice.id)
+
+    def _send_later(self, text: str, when: Callable[[Callable[[], None]], None]) -> None:
+        # What waits counts, like a request that does.
+        session, size = self._session, len(text)
+        session.weigh(size, 1)
+
+        def go_on() -> None:
+            session.weigh(-size, -1)
+            self._send(text)
+
+        when(go_on)
 
 
 # What is done for each kind of frame.
 
 
-def _create(session: Session, request: m.CreateVoiceInputRequest) -> None:
+def _create(session: Session, request: m.CreateVoiceInputRequest, size: int) -> None:
     if session.voices is None:
         session.voices = VoiceInputs(session)
-    session.in_order(session.voices.create, request)
+    session.in_order(session.voices.create, request, size)
 
 
 def _found(session: Session, request: Any) -> VoiceInput:
@@ -263,34 +293,34 @@ def _found(session: Session, request: Any) -> VoiceInput:
     return found
 
 
-def _destroy(session: Session, request: m.DestroyVoiceInputRequest) -> None:
+def _destroy(session: Session, request: m.DestroyVoiceInputRequest, size: int) -> None:
     voice = _found(session, request)
-    voice.put(voice.destroy, request, ends=True)
+    voice.put(voice.destroy, request, size, ends=True)
 
 
-def _begin(session: Session, request: m.BeginUtteranceRequest) -> None:
+def _begin(session: Session, request: m.BeginUtteranceRequest, size: int) -> None:
     voice = _found(session, request)
-    voice.put(voice.begin, request)
+    voice.put(voice.begin, request, size)
 
 
-def _end(session: Session, request: m.EndUtteranceRequest) -> None:
+def _end(session: Session, request: m.EndUtteranceRequest, size: int) -> None:
     voice = _found(session, request)
-    voice.put(voice.end, request)
+    voice.put(voice.end, request, size)
 
 
-def _cancel(session: Session, request: m.CancelUtteranceRequest) -> None:
+def _cancel(session: Session, request: m.CancelUtteranceRequest, size: int) -> None:
     voice = _found(session, request)
-    voice.put(voice.cancel, request, ends=True)
+    voice.put(voice.cancel, request, size, ends=True)
 
 
-def _audio(session: Session, frame: m.AudioBufferFrame) -> None:
+def _audio(session: Session, frame: m.AudioBufferFrame, size: int) -> None:
     voice = session.voices.find(frame.voice_input_id) if session.voices is not None else None
     if voice is not None:
-        voice.hear(frame)
+        voice.hear(frame, size)
 
 
 #: What is done for each kind of request, and the number for a failure that nobody foresaw.
-VOICE_REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any], None], int]] = {
+VOICE_REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
     m.CreateVoiceInputRequest: (_create, 4100),
     m.DestroyVoiceInputRequest: (_destroy, 4102),
     m.BeginUtteranceRequest: (_begin, 4100),

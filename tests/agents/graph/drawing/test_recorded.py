@@ -48,7 +48,10 @@ def test_values_of_other_types_count_as_nothing() -> None:
         ("Retrieve", {"result_count": "0", "raw_result_count": "3"}, "none of 3 is near enough"),
         ("Retrieve", {}, ""),
         ("ToolCall", {"calls": "open, close"}, "open, close"),
-        ("ClassifyIntent", {"result.intent": "buy"}, "buy"),
+        ("ClassifyIntent", {"result.intent": "buy", "raw_distance": "0.1563"}, "buy at 0.15"),
+        ("ClassifyIntent", {"result.intent": "", "raw_distance": "0.7"}, "nothing near enough at 0.7"),
+        ("ClassifyIntent", {}, ""),
+        ("ToolCall", {"calls": ""}, "no tool"),
         ("ClassifyIntentLLM", {"result.intent": "buy", "top_prob": "0.912345"}, "buy (0.91)"),
         ("ClassifyIntentLLM", {"not_found_reason": "empty_message"}, "empty message"),
         ("IntentToInstruction", {"intent": "buy", "result_text": "Offer."}, "buy: Offer."),
@@ -57,4 +60,4 @@ def test_values_of_other_types_count_as_nothing() -> None:
     ],
 )
 def test_what_each_node_decided_is_told_in_a_few_words(kind: str, data: dict[str, str], told: str) -> None:
-    assert decision(Step("a", kind, "", 0.0, data)) == told
+    assert decision(Step("a", kind, "taken", 0.0, data)) == told

@@ -78,6 +78,7 @@ async def test_the_real_one_fetches_and_loads_it_and_has_a_detector_for_each_utt
         await utterance.feed(bytes(3200))
         assert not utterance.over
         await utterance.feed(bytes(2))
+        assert utterance._ears.threshold == 0.95
     assert desk.engines.asked[1:] == [0.95, 0.95]
     assert [error.code for error in desk.engines.errors] == [4105, 4105]
 

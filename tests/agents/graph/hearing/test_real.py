@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.support.loop import run, until
 from tests.support.tryll_voice import silence, tone
+from trunkline.agents.graph.hearing import real
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
 from trunkline.agents.graph.hearing.utterance import Manner
@@ -47,8 +53,11 @@ class Counter:
         self.asked = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
-        self.fails: Exception | None = None
+        self.fails: BaseException | None = None
         self.deaf = False
+        self.seconds = 0.0
+        """What each takes."""
+        self.times: list[tuple[float, float]] = []
 
     async def transcribe(self, pcm: bytes, *, hotwords: Sequence[str] = ()) -> str:
         self.heard.append(pcm)
@@ -56,10 +65,14 @@ class Counter:
         self.hotwords = tuple(hotwords)
         self.busy += 1
         assert self.busy == 1, "only one at a time"
+        clock = asyncio.get_running_loop().time
+        begun = clock()
         try:
             await self.gate.wait()
+            await asyncio.sleep(self.seconds)
         finally:
             self.busy -= 1
+        self.times.append((begun, clock()))
         if self.fails is not None:
             raise self.fails
         if self.deaf:
@@ -78,12 +91,17 @@ class Told:
         self.updates: list[tuple[int, str]] = []
         self.times: list[int] = []
         self.errors: list[TryllError] = []
+        self.breaks_at = -1
+        """The kind of update at which it fails, once."""
         self.news = asyncio.Event()
 
     def update(self, kind: int, text: str, audio_ms: int) -> None:
         self.updates.append((kind, text))
         self.times.append(audio_ms)
         self.news.set()
+        if kind == self.breaks_at:
+            self.breaks_at = -1
+            raise ZeroDivisionError
 
     def failed(self, error: TryllError) -> None:
         self.errors.append(error)
@@ -145,22 +163,56 @@ async def test_that_somebody_speaks_is_told_while_they_do() -> None:
     assert world.told.times[0] <= 200
 
 
-async def test_partials_grow_and_are_made_one_at_a_time() -> None:
+class AtOnce(Executor):
+    """Does what it is given at once: nothing goes on that virtual time would not wait for."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(fn(*args, **kwargs))
+        return done
+
+
+@pytest.mark.parametrize(("takes", "pause"), [(0.2, 0.2), (1.0, 1.0), (2.0, 0.5), (4.0, 0.0)])
+def test_partials_grow_one_at_a_time_and_leave_others_as_long_as_they_took(
+    takes: float, pause: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "_threads", AtOnce)
+
+    async def speak() -> World:
+        world = World()
+        world.recognizer.seconds = takes
+        for _ in range(90):
+            await world.say(tone(100))
+            await asyncio.sleep(0.1)
+        await world.end()
+        return world
+
+    world = run(speak())
+    partials = world.told.of(Kind.PARTIAL)
+    assert len(partials) >= 2
+    assert partials == sorted(partials, key=len)
+    assert world.told.updates[-1][1].startswith(partials[-1])
+    # The last one is what the end asks for.
+    times = world.recognizer.times[:-1]
+    gaps = [begun - ended for (_, ended), (begun, _) in pairwise(times)]
+    assert min(gaps) > pause - 0.01
+    # And no longer than it must: sound comes ten times a second, and six of these are worth a partial.
+    assert max(gaps) < max(pause, 0.6 - takes) + 0.2
+
+
+async def test_a_partial_that_is_in_the_way_of_a_segment_is_given_up() -> None:
     world = World()
     world.recognizer.gate.clear()
     await world.say(tone(700))
-    await world.say(tone(3000))
-    assert len(world.recognizer.heard) == 1
+    await until(lambda: len(world.recognizer.heard) == 1)
+    await world.say(tone(300) + silence(600))
+    await until(lambda: len(world.recognizer.heard) == 2)
     world.recognizer.gate.set()
-    await world.told.until(Kind.PARTIAL)
-    async with asyncio.timeout(10):
-        while len(world.told.of(Kind.PARTIAL)) < 3:
-            await world.say(tone(100))
-            await asyncio.sleep(0.02)
-    found = await world.end()
-    partials = world.told.of(Kind.PARTIAL)
-    assert partials == sorted(partials, key=len)
-    assert found[-1][1].startswith(partials[-1])
+    assert [each for each in await world.end() if each[0] != Kind.SPEECH_START] == [
+        (Kind.SEGMENT_FINAL, "la la la la"),
+        (Kind.UTTERANCE_FINAL, "la la la la"),
+    ]
+    assert not world.told.errors
 
 
 async def test_what_was_written_down_in_the_pause_is_not_written_down_again() -> None:
@@ -173,6 +225,34 @@ async def test_what_was_written_down_in_the_pause_is_not_written_down_again() ->
     await world.say(silence(400))
     assert world.told.updates[-1] == (Kind.UTTERANCE_FINAL, "la la")
     assert len(world.recognizer.heard) == 1
+
+
+async def test_the_end_needs_what_is_not_known_yet_and_no_more() -> None:
+    world = World()
+    await world.say(tone(500) + silence(300))
+    await world.told.until(Kind.PARTIAL)
+    assert (await world.end())[-1] == (Kind.UTTERANCE_FINAL, "la la")
+    assert len(world.recognizer.heard) == 1
+    # Of who speaks to the end, the last moments count, too short as they are to be judged.
+    world = World()
+    await world.say(tone(510))
+    assert (await world.end())[-1] == (Kind.UTTERANCE_FINAL, "la la")
+    assert len(world.recognizer.heard[-1]) == 510 * 32
+
+
+async def test_speech_is_detected_while_all_other_threads_are_busy() -> None:
+    busy = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    hostile = asyncio.ensure_future(asyncio.to_thread(busy.wait, 20))
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(5):
+            world = World()
+            await world.say(tone(200))
+    finally:
+        busy.set()
+        await hostile
+    assert world.told.kinds == [Kind.SPEECH_START]
 
 
 async def test_hands_free_ends_at_the_pause_and_what_follows_is_not_heard() -> None:
@@ -238,6 +318,26 @@ async def test_a_recognizer_that_fails_is_complained_of_once_and_the_end_comes()
         assert "counter" in error.message
 
 
+async def test_an_engine_that_gives_up_by_itself_has_failed() -> None:
+    world = World(hands_free=True)
+    world.recognizer.fails = asyncio.CancelledError()
+    await asyncio.wait_for(world.say(tone(900) + silence(600)), 5)
+    assert [error.code for error in world.told.errors] == [4100]
+    assert (await world.end())[-1] == (Kind.UTTERANCE_FINAL, "")
+
+
+async def test_after_a_crash_everything_that_waits_is_told_without_words() -> None:
+    world = World()
+    world.recognizer.gate.clear()
+    await world.say((tone(300) + silence(600)) * 3)
+    world.told.breaks_at = Kind.SEGMENT_FINAL
+    world.recognizer.gate.set()
+    await until(lambda: world.told.errors)
+    start, segment = (Kind.SPEECH_START, ""), Kind.SEGMENT_FINAL
+    assert world.told.updates == [start, (segment, "la"), start, (segment, ""), start, (segment, "")]
+    assert (await world.end())[-1] == (Kind.UTTERANCE_FINAL, "la")
+
+
 async def test_nothing_is_told_of_what_was_cancelled() -> None:
     world = World()
     world.recognizer.gate.clear()
@@ -269,6 +369,17 @@ async def test_a_long_speech_is_told_in_segments_and_little_of_it_is_kept() -> N
     assert max(map(len, world.recognizer.heard)) <= 15.04 * 32000
     assert world.told.of(Kind.UTTERANCE_FINAL) == [" ".join(["la"] * 260)]
     assert len(world.told.of(Kind.SEGMENT_FINAL)) == 4
+
+
+async def test_sound_is_kept_no_longer_than_somebody_may_ask_for_it() -> None:
+    world = World()
+    await world.say(silence(20_000), 10**6)
+    assert len(world.utterance._sound) < 32_000
+    await world.say(tone(1000) * 31, 10**6)
+    assert len(world.utterance._sound) <= 15.04 * 32_000
+    await world.say(silence(2000))
+    assert len(world.utterance._sound) < 32_000
+    await world.end()
 
 
 async def test_too_long_is_too_long() -> None:

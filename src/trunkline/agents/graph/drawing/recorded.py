@@ -123,8 +123,12 @@ def decision(step: Step) -> str:
         case "Retrieve":
             return _nearest(data)
         case "ToolCall":
-            return data.get("calls") or ""
-        case "ClassifyIntent" | "ClassifyIntentLLM":
+            return data.get("calls") or ("no tool" if step.exit else "")
+        case "ClassifyIntent":
+            near = f" at {data['raw_distance'][:4]}" if data.get("raw_distance") else ""
+            # A record that is too far away has no say, and is still what there was to choose from.
+            return f"{data.get('result.intent') or ('nothing near enough' if near else '')}{near}"
+        case "ClassifyIntentLLM":
             chance = f" ({data['top_prob'][:4]})" if data.get("top_prob") else ""
             reason = data.get("not_found_reason", "").replace("_", " ")
             return f"{data.get('result.intent', '')}{chance}{f': {reason}' if reason else ''}".removeprefix(": ")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from trunkline.base.values import Value
 from trunkline.models.voice.engines import HEARING_RATE
+from trunkline.models.voice.sound import SAMPLE_BYTES
 from trunkline.wires.tryll.errors import TryllError
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIN_RATE, MAX_RATE = 8000, 48000
-SAMPLE_BITS = 16
-SAMPLE_BYTES = SAMPLE_BITS // 8
+SAMPLE_BITS = 8 * SAMPLE_BYTES
 
 #: Zero crossings of the filter on each side: what is folded back into speech is 50 dB below it, and less.
 _CROSSINGS = 16

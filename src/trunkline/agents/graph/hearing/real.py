@@ -15,11 +15,14 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
-from trunkline.agents.graph.hearing.pcm import SAMPLE_BYTES, Mono, Resampler
+from trunkline.agents.graph.hearing.pcm import Mono, Resampler
 from trunkline.agents.graph.hearing.segments import Edge, Segmenter
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
 from trunkline.models.voice.engines import HEARING_RATE, Detector, Recognizer, SpeechError
+from trunkline.models.voice.sound import SAMPLE_BYTES
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import TranscriptListener
 
@@ -34,10 +37,13 @@ _MIN_THRESHOLD, _MAX_THRESHOLD = 0.05, 0.95
 _DEFAULT_THRESHOLD = 0.5
 #: More than this around speech is no padding.
 _MAX_PAD_MS = 1000
+#: Threads that detect speech, for all utterances together. They are for nothing else: who speaks is heard at once, also
+#: when everybody else's threads are busy. Two of them follow some fifty microphones, and leave the machine to others.
+DETECTING_THREADS = 2
 
 
 class Ears:
-    """What one voice input listens with. `detector` makes a new one for each utterance."""
+    """What one voice input listens with. `detector` makes a new one for each utterance; the threshold is a sane one."""
 
     def __init__(
         self,
@@ -50,7 +56,7 @@ class Ears:
     ) -> None:
         self.recognizer = recognizer
         self.detector = detector
-        self.threshold = sane_threshold(threshold)
+        self.threshold = threshold
         self.pad_ms = min(pad_ms, _MAX_PAD_MS)
         self.hotwords = tuple(hotwords)
 
@@ -60,6 +66,11 @@ def sane_threshold(wanted: float) -> float:
     if not math.isfinite(wanted):
         return _DEFAULT_THRESHOLD
     return min(max(wanted, _MIN_THRESHOLD), _MAX_THRESHOLD)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(DETECTING_THREADS, thread_name_prefix="detect-speech")
 
 
 class _Piece:
@@ -97,8 +108,10 @@ class RealUtterance(Utterance):
         self._decoding: asyncio.Task[str] | None = None
         self._is_partial = False
         """Whether what is being written down is one."""
+        self._place = (0, 0)
+        """That of what is being written down."""
         self._known = (0, 0)
-        """The place of what is being written down, or was last."""
+        """The place of what was written down last."""
         self._known_text = ""
         self._next_partial = 0.0
         self._hurried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -123,7 +136,7 @@ class RealUtterance(Utterance):
     async def _hear(self, pcm: bytes) -> None:
         if self._hurried.done():
             return
-        sound, found = await asyncio.to_thread(self._detect, pcm)
+        sound, found = await asyncio.get_running_loop().run_in_executor(_threads(), self._detect, pcm)
         segments = self._segments
         if segments is None or self.over:
             return
@@ -194,7 +207,7 @@ class RealUtterance(Utterance):
     def _put(self, piece: _Piece) -> _Piece:
         """Have a piece told. A partial that is not what the piece will be is in its way."""
         self._pieces.append(piece)
-        wanted = (self._known == (each.begin, each.end) for each in self._pieces)
+        wanted = (self._place == (each.begin, each.end) for each in self._pieces)
         if self._decoding is not None and self._is_partial and not any(wanted):
             self._decoding.cancel()
         self._work_on()
@@ -229,13 +242,15 @@ class RealUtterance(Utterance):
             self._worker = None
 
     def _tell_piece(self, piece: _Piece, text: str) -> None:
-        if piece.pcm is None:
-            self._speech(piece.at_ms)
-        elif piece.pcm or piece.last:
-            # After a split there may be nothing left to tell of.
-            self._segment(text, piece.at_ms, last=piece.last and bool(text or self._texts))
-        if not piece.done.done():
-            piece.done.set_result(None)
+        try:
+            if piece.pcm is None:
+                self._speech(piece.at_ms)
+            elif piece.pcm or piece.last:
+                # After a split there may be nothing left to tell of.
+                self._segment(text, piece.at_ms, last=piece.last and bool(text or self._texts))
+        finally:
+            if not piece.done.done():
+                piece.done.set_result(None)
 
     def _partial_due(self) -> bool:
         segments = self._segments
@@ -266,26 +281,28 @@ class RealUtterance(Utterance):
 
     async def _written(self, begin: int, end: int, pcm: bytes) -> str | None:
         """What is said there; None if it is not wanted any more. What was written down last is known."""
-        if self._known == (begin, end) and self._decoding is None:
+        if self._known == (begin, end):
             return self._known_text
-        self._known = (begin, end)
-        work = self._ears.recognizer.transcribe(pcm, hotwords=self._ears.hotwords)
-        decoding = self._decoding = asyncio.ensure_future(work)
+        self._place = (begin, end)
+        decoding = self._decoding = asyncio.create_task(self._heard(pcm))
         try:
             await asyncio.wait({decoding})
         finally:
             self._decoding = None
-        if decoding.cancelled():
-            self._known = (0, 0)
+        if decoding.cancelling():
             return None
-        self._known_text = ""
-        error = decoding.exception()
+        self._known, self._known_text = (begin, end), ""
+        # An engine may cancel its own work: then it has failed, too.
+        error = SpeechError("it gave up") if decoding.cancelled() else decoding.exception()
         if error is None:
             self._known_text = " ".join(decoding.result().split())
         else:
             logger.warning("an utterance was not understood: %s", error, exc_info=not isinstance(error, SpeechError))
             self._failed(str(error) if isinstance(error, SpeechError) else "")
         return self._known_text
+
+    async def _heard(self, pcm: bytes) -> str:
+        return await self._ears.recognizer.transcribe(pcm, hotwords=self._ears.hotwords)
 
     def _failed(self, reason: str = "") -> None:
         """Say once that some of it was not understood. The utterance goes on."""

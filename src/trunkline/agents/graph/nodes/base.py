@@ -6,7 +6,15 @@ from collections.abc import AsyncGenerator
 from typing import Generic, TypeVar
 
 from trunkline.agents.graph.dialog import Dialog, Window
-from trunkline.agents.graph.engines import ChatMessage, EngineError, LanguageEngine, Prompt, Slot
+from trunkline.agents.graph.engines import (
+    ChatMessage,
+    EngineError,
+    LanguageEngine,
+    Prompt,
+    PromptTooLong,
+    Slot,
+    resolve_sampling,
+)
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.params import exits_of, rules_of
 from trunkline.agents.graph.turn import Turn, TurnEvent
@@ -102,6 +110,65 @@ class ModelNode(Node[P]):
         self.model_name = getattr(self.params, "model_name", None) or default_model
         self.engine = await host.language(self.model_name)
         self.window = Window(self.engine)
+
+    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+        """What the model sees.
+
+        Raises:
+            TryllError: 4001, it is too much for the model.
+        """
+        raise NotImplementedError
+
+    def _begin(self, turn: Turn, prompt: Prompt, *, stream: bool, grammar: str | None) -> AsyncGenerator[str, None]:
+        if turn.data is not None:
+            turn.data["model"] = self.model_name
+            turn.data["prompt"] = shown(prompt)
+        sampling = resolve_sampling(self.engine.default_sampling, getattr(self.params, "sampling", None))
+        return self.engine.generate(prompt, sampling, stream=stream, grammar=grammar, slot=self.slot)
+
+    async def pieces(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[str, None]:
+        """What the model says, as it comes. Each piece is counted.
+
+        Raises:
+            TryllError: 4001, it failed.
+        """
+        while True:
+            prompt = self.prompt(turn, dialog)
+            answer = self._begin(turn, prompt, stream=True, grammar=None)
+            try:
+                async for piece in answer:
+                    turn.count(piece)
+                    yield piece
+                return
+            except Exception as error:
+                if not self.shrink(error, prompt, dialog):
+                    raise self.failed(error) from error
+            finally:
+                await answer.aclose()
+
+    async def answer(self, turn: Turn, dialog: Dialog, kept: list[str], grammar: str | None = None) -> None:
+        """Have the model say it all, and keep that piece by piece: of one that is cut off, what came is there.
+
+        Raises:
+            TryllError: 4001, it failed.
+        """
+        while True:
+            prompt = self.prompt(turn, dialog)
+            answer = self._begin(turn, prompt, stream=False, grammar=grammar)
+            try:
+                async for piece in answer:
+                    turn.count(piece)
+                    kept.append(piece)
+                return
+            except Exception as error:
+                if not self.shrink(error, prompt, dialog):
+                    raise self.failed(error) from error
+            finally:
+                await answer.aclose()
+
+    def shrink(self, error: Exception, prompt: Prompt, dialog: Dialog) -> bool:
+        """Whether it is worth another try: the prompt was too long, and there is history to leave out."""
+        return isinstance(error, PromptTooLong) and self.window.shrink(dialog, prompt, error.tokens)
 
     def close(self) -> None:
         if hasattr(self, "engine"):

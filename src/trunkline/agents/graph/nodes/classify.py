@@ -28,7 +28,8 @@ class ClassifyIntent(SearchNode[ClassifyIntentParams]):
         if column is None:
             raise self.wrong(f"the storage has no field `{params.metadata_field or ''}` (`metadata_field`)", code)
         if column.field.type != "string":
-            raise self.wrong(f"the field `{params.metadata_field}` is {column.field.type}, and must be string", code)
+            told = f"the field `{params.metadata_field}` (`metadata_field`) is {column.field.type}, and must be string"
+            raise self.wrong(told, code)
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         params = self.params

@@ -72,7 +72,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
             return self._not_found(turn, "empty_message")
         letters = ascii_uppercase[: len(self.ids)]
         try:
-            scores = await self.engine.score(self._prompt(turn, dialog), list(letters), slot=self.slot)
+            scores = await self._scores(turn, dialog, list(letters))
         except EngineError:
             return self._not_found(turn, "score_failed")
         except Exception as error:
@@ -81,7 +81,16 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
             return self._not_found(turn, "score_size_mismatch")
         return self._decide(turn, _softmax(scores), letters)
 
-    def _prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+    async def _scores(self, turn: Turn, dialog: Dialog, letters: list[str]) -> list[float]:
+        while True:
+            prompt = self.prompt(turn, dialog)
+            try:
+                return await self.engine.score(prompt, letters, slot=self.slot)
+            except EngineError as error:
+                if not self.shrink(error, prompt, dialog):
+                    raise
+
+    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
         begin = ChatMessage("system", self._system)
         user = ChatMessage("user", turn.text)
         history = self.window.history(dialog, (begin, user))

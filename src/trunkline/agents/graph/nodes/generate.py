@@ -7,10 +7,10 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from trunkline.agents.graph.dialog import Dialog
-from trunkline.agents.graph.engines import ChatMessage, Prompt, Role, resolve_sampling
+from trunkline.agents.graph.engines import ChatMessage, Prompt, Role
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import Template, TemplateError, read_template
-from trunkline.agents.graph.nodes.base import ModelNode, shown, system
+from trunkline.agents.graph.nodes.base import ModelNode, system
 from trunkline.agents.graph.turn import Delta, Turn, TurnEvent, Whole
 from trunkline.wires.tryll.messages import GenerateAndSpeakParams, GenerateParams, Placement
 
@@ -82,35 +82,10 @@ class Answering(ModelNode[A]):
         kept = turn.pieces
         async with aclosing(self.pieces(turn, dialog)) as pieces:
             async for piece in pieces:
-                turn.count(piece)
                 if piece:
                     kept.append(piece)
                     yield Delta(piece)
         turn.settle()
-
-    def begin(self, turn: Turn, dialog: Dialog, *, stream: bool) -> AsyncGenerator[str, None]:
-        """Let the model begin; what it raises is its own."""
-        prompt = self.prompt(turn, dialog)
-        sampling = resolve_sampling(self.engine.default_sampling, self.params.sampling)
-        if turn.data is not None:
-            turn.data["model"] = self.model_name
-            turn.data["prompt"] = shown(prompt)
-        return self.engine.generate(prompt, sampling, stream=stream, slot=self.slot)
-
-    async def pieces(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[str, None]:
-        """What the model says, as it comes.
-
-        Raises:
-            TryllError: 4001, it failed.
-        """
-        answer = self.begin(turn, dialog, stream=True)
-        try:
-            async for piece in answer:
-                yield piece
-        except Exception as error:
-            raise self.failed(error) from error
-        finally:
-            await answer.aclose()
 
 
 class Generate(Answering[GenerateParams]):
@@ -121,14 +96,6 @@ class Generate(Answering[GenerateParams]):
         return self.params.stream
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
-        answer = self.begin(turn, dialog, stream=False)
-        try:
-            async for piece in answer:
-                turn.count(piece)
-                turn.pieces.append(piece)
-        except Exception as error:
-            raise self.failed(error) from error
-        finally:
-            await answer.aclose()
+        await self.answer(turn, dialog, turn.pieces)
         turn.events.append(Whole(turn.settle(), not self.exits["default"]))
         return "default"

@@ -111,7 +111,6 @@ class GenerateAndSpeak(Answering[GenerateAndSpeakParams]):
         cut = Sentences(self.params.min_sentence_chars)
         async with aclosing(self.pieces(turn, dialog)) as pieces:
             async for piece in pieces:
-                turn.count(piece)
                 if piece:
                     yield Delta(piece)
                     for sentence in cut.feed(piece):

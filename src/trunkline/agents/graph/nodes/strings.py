@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Sequence
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
-from trunkline.agents.graph.nodes.patterns import PatternBook, PatternError, check_size, first
+from trunkline.agents.graph.patterns import PatternBook, PatternError, check_size, first
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.agents.graph.turn import Instruction as Told
 from trunkline.agents.graph.turn import Turn, Whole
@@ -22,7 +21,6 @@ from trunkline.wires.tryll.messages import (
     HumanMessageGuardrailParams,
     InstructionParams,
     IntentToInstructionParams,
-    NodeDescription,
     StringStorageKind,
 )
 
@@ -30,6 +28,8 @@ from trunkline.wires.tryll.messages import (
 QUICK_PATTERNS = 32
 #: Seconds that a guardrail may look at a message before it goes on in a thread.
 QUICK_SECONDS = 0.005
+#: And if its session has something in a thread already: many turns at once are not to take that long one by one.
+HURRIED_SECONDS = 0.0002
 #: Seconds that it may look for all of its patterns.
 MATCH_SECONDS = 2.0
 
@@ -38,11 +38,8 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
     """Each string is a pattern (a regular expression, case ignored) that is looked for anywhere in the message."""
 
     _patterns: Sequence[Any] = ()
-
-    def __init__(self, description: NodeDescription, params: HumanMessageGuardrailParams) -> None:
-        super().__init__(description, params)
-        self.book = PatternBook()
-        """An agent gives all of its guardrails the same one."""
+    _storage: StringStorage | None = None
+    _book: PatternBook
 
     def check(self) -> None:
         try:
@@ -51,6 +48,7 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
             raise self.wrong(str(error)) from None
 
     async def open(self, host: Host, default_model: str) -> None:
+        self._book = host.patterns
         self._patterns = await self._load(self.params, host, 3003)
 
     async def change(self, params: HumanMessageGuardrailParams, host: Host) -> None:
@@ -58,29 +56,31 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
         self.params = params
 
     async def _load(self, params: HumanMessageGuardrailParams, host: Host, code: int) -> Sequence[Any]:
-        lines = await _lines(params, host, "guardrail")
-        if len(lines) <= QUICK_PATTERNS:
-            return self.compile(lines, code)
-        return await asyncio.to_thread(self.compile, lines, code)
+        storage, lines = await _lines(params, host, "guardrail")
+        work = partial(self.compile, self._book, lines, code)
+        patterns = work() if len(lines) <= QUICK_PATTERNS else await self._book.aside.do(work)
+        self._storage = storage
+        return patterns
 
-    def compile(self, lines: Sequence[str], code: int) -> Sequence[Any]:
+    def compile(self, book: PatternBook, lines: Sequence[str], code: int) -> Sequence[Any]:
         """The patterns of some lines.
 
         Raises:
             TryllError: `code`, one is none, or they are too much.
         """
         try:
-            return self.book.compile(lines)
+            return book.compile(lines)
         except PatternError as error:
             raise self.wrong(str(error), code) from None
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         try:
-            found = first(self._patterns, turn.text, 0, QUICK_SECONDS, beside=False)
+            quick = HURRIED_SECONDS if self._book.aside.busy else QUICK_SECONDS
+            found = first(self._patterns, turn.text, 0, quick, beside=False)
         except TimeoutError as late:
             search = partial(first, self._patterns, turn.text, late.args[0], MATCH_SECONDS, beside=True)
             try:
-                found = await asyncio.to_thread(search)
+                found = await self._book.aside.do(search)
             except TimeoutError as error:
                 raise self.wrong(f"pattern {error.args[0]} takes too long", 4002) from None
         if turn.data is not None:
@@ -88,25 +88,32 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
         return "not_triggered" if found is None else "triggered"
 
 
-async def _lines(params: HumanMessageGuardrailParams | CannedResponseParams, host: Host, purpose: str) -> Sequence[str]:
-    """A storage, else what the node itself holds, else what the host has."""
+async def _lines(
+    params: HumanMessageGuardrailParams | CannedResponseParams, host: Host, purpose: str
+) -> tuple[StringStorage | None, Sequence[str]]:
+    """Those of a storage, else what the node itself holds, else what the host has.
+
+    A node has to hold on to the storage: as long as somebody does, it counts as used.
+    """
     if params.string_storage:
-        return (await host.strings(params.string_storage)).lines
-    return params.inline_strings or host.default_lines(purpose)
+        found = await host.strings(params.string_storage)
+        return found, found.lines
+    return None, params.inline_strings or host.default_lines(purpose)
 
 
 class CannedResponse(Node[CannedResponseParams]):
     """One of its lines is the answer."""
 
     _lines: Sequence[str] = ()
+    _storage: StringStorage | None = None
     _next = 0
 
     async def open(self, host: Host, default_model: str) -> None:
-        self._lines = await _lines(self.params, host, "canned")
+        self._storage, self._lines = await _lines(self.params, host, "canned")
 
     async def change(self, params: CannedResponseParams, host: Host) -> None:
         if (params.string_storage or "") != (self.params.string_storage or ""):
-            self._lines = await _lines(params, host, "canned")
+            self._storage, self._lines = await _lines(params, host, "canned")
             self._next = 0
         self.params = params
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
-
 from trunkline.agents.graph import tool_calls
 from trunkline.agents.graph.dialog import Dialog
-from trunkline.agents.graph.engines import ChatMessage, Prompt, resolve_sampling
+from trunkline.agents.graph.engines import ChatMessage, Prompt
 from trunkline.agents.graph.host import Host
-from trunkline.agents.graph.nodes.base import ModelNode, shown
+from trunkline.agents.graph.nodes.base import ModelNode
 from trunkline.agents.graph.turn import Event, Turn, Whole
 from trunkline.wires.tryll.messages import NodeDescription, ToolCallParams
 
@@ -18,6 +16,8 @@ MAX_PARAMETERS = 64
 
 TOOL_EVENT = "tool_call"
 
+_NOTHING_SAID = Dialog()
+
 
 class ToolCall(ModelNode[ToolCallParams]):
     """Calls never enter a prompt, and what is no call is no error."""
@@ -26,7 +26,7 @@ class ToolCall(ModelNode[ToolCallParams]):
         super().__init__(description, params)
         self.tools = params.tools or description.tools
         self.format = params.tool_call_format or tool_calls.DEFAULT_FORMAT
-        self._grammar: dict[bool, str] = {}
+        self._grammar: dict[tuple[bool, int], str] = {}
 
     def check(self) -> None:
         if self.format not in tool_calls.FORMATS:
@@ -49,23 +49,25 @@ class ToolCall(ModelNode[ToolCallParams]):
         if not self.params.tool_call_format and self.engine.tool_call_format in tool_calls.FORMATS:
             self.format = self.engine.tool_call_format
 
-    def _prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
         may_answer = self.params.generate_on_no_tool
         parts = [self.params.system_prompt or ""]
         if self.tools:
             parts.append(tool_calls.described(self.tools, self.format, may_answer=may_answer))
         begin = ChatMessage("system", "\n\n".join(part for part in parts if part))
         user = ChatMessage("user", turn.text)
-        history = self.window.history(dialog, (begin, user))
-        return Prompt((begin, *history, user), 1 + len(history), self.tools, self.format)
+        # The history has answers, and never a call: a model that has only to choose would go on like that.
+        said = self.window.history(dialog if may_answer else _NOTHING_SAID, (begin, user))
+        return Prompt((begin, *said, user), 1 + len(said), self.tools, self.format)
 
     def _answer_grammar(self) -> str | None:
         if not self.tools:
             return None
-        may_answer = self.params.generate_on_no_tool
-        if may_answer not in self._grammar:
-            self._grammar[may_answer] = tool_calls.grammar(self.tools, self.format, may_answer=may_answer)
-        return self._grammar[may_answer]
+        may_answer, most = self.params.generate_on_no_tool, self.params.max_calls
+        if (may_answer, most) not in self._grammar:
+            made = tool_calls.grammar(self.tools, self.format, may_answer=may_answer, most=most)
+            self._grammar = {(may_answer, most): made}
+        return self._grammar[may_answer, most]
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         if not self.tools and not self.params.generate_on_no_tool:
@@ -95,18 +97,6 @@ class ToolCall(ModelNode[ToolCallParams]):
         return "no_tool_called"
 
     async def _ask(self, turn: Turn, dialog: Dialog) -> str:
-        prompt = self._prompt(turn, dialog)
-        sampling = resolve_sampling(self.engine.default_sampling, self.params.sampling)
-        if turn.data is not None:
-            turn.data["model"] = self.model_name
-            turn.data["prompt"] = shown(prompt)
-        pieces = self.engine.generate(prompt, sampling, stream=False, grammar=self._answer_grammar(), slot=self.slot)
-        answer = []
-        try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    turn.count(piece)
-                    answer.append(piece)
-        except Exception as error:
-            raise self.failed(error) from error
+        answer: list[str] = []
+        await self.answer(turn, dialog, answer, self._answer_grammar())
         return "".join(answer)

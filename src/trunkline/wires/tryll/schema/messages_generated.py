@@ -765,8 +765,15 @@ class ToolCallParams(object):
             return self._tab.String(o + self._tab.Pos)
         return None
 
+    # ToolCallParams
+    def MaxCalls(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            return self._tab.Get(flatbuffers.number_types.Int32Flags, o + self._tab.Pos)
+        return 1
+
 def ToolCallParamsStart(builder):
-    builder.StartObject(9)
+    builder.StartObject(10)
 
 def ToolCallParamsAddModelName(builder, modelName):
     builder.PrependUOffsetTRelativeSlot(0, flatbuffers.number_types.UOffsetTFlags.py_type(modelName), 0)
@@ -797,6 +804,9 @@ def ToolCallParamsAddToolCalledExit(builder, toolCalledExit):
 
 def ToolCallParamsAddNoToolCalledExit(builder, noToolCalledExit):
     builder.PrependUOffsetTRelativeSlot(8, flatbuffers.number_types.UOffsetTFlags.py_type(noToolCalledExit), 0)
+
+def ToolCallParamsAddMaxCalls(builder, maxCalls):
+    builder.PrependInt32Slot(9, maxCalls, 1)
 
 def ToolCallParamsEnd(builder):
     return builder.EndObject()
@@ -3586,8 +3596,16 @@ class CreateEmbeddedStringStorageRequest(object):
             return self._tab.String(o + self._tab.Pos)
         return None
 
+    # Extension `records`: a JSON object with `records` and `fields`, in place of strings and file.
+    # CreateEmbeddedStringStorageRequest
+    def RecordsJson(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(14))
+        if o != 0:
+            return self._tab.String(o + self._tab.Pos)
+        return None
+
 def CreateEmbeddedStringStorageRequestStart(builder):
-    builder.StartObject(5)
+    builder.StartObject(6)
 
 def CreateEmbeddedStringStorageRequestAddRequestId(builder, requestId):
     builder.PrependUint64Slot(0, requestId, 0)
@@ -3606,6 +3624,9 @@ def CreateEmbeddedStringStorageRequestStartStringsVector(builder, numElems):
 
 def CreateEmbeddedStringStorageRequestAddEmbeddingModel(builder, embeddingModel):
     builder.PrependUOffsetTRelativeSlot(4, flatbuffers.number_types.UOffsetTFlags.py_type(embeddingModel), 0)
+
+def CreateEmbeddedStringStorageRequestAddRecordsJson(builder, recordsJson):
+    builder.PrependUOffsetTRelativeSlot(5, flatbuffers.number_types.UOffsetTFlags.py_type(recordsJson), 0)
 
 def CreateEmbeddedStringStorageRequestEnd(builder):
     return builder.EndObject()

@@ -6,11 +6,15 @@ on a message it can take longer than the universe lasts.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
+
+T = TypeVar("T")
 
 #: Characters of a pattern.
 MAX_PATTERN = 4096
@@ -27,6 +31,9 @@ _EACH = 4
 
 #: Seconds that one pattern may be looked for. It fills up to half a gigabyte of memory per second on the way.
 PATTERN_SECONDS = 0.25
+#: Threads for the patterns of all sessions. They are for nothing else, so that nobody who waits for a file, a list of
+#: models or an embedding waits for a pattern.
+THREADS = 2
 
 _COUNTS = re.compile(r"\{(\d*),?(\d*)\}")
 #: `(?R)`, `(?1)`, `(?&name)`, `(?P>name)`: how a pattern calls itself, which fills memory in no time.
@@ -37,10 +44,52 @@ class PatternError(Exception):
     """A pattern is none, or too much. The text says which, and why."""
 
 
+def pattern_threads() -> ThreadPoolExecutor:
+    """The threads of a server."""
+    return ThreadPoolExecutor(THREADS, "patterns")
+
+
+class Aside:
+    """What takes a session long with its patterns: in a thread, one thing at a time.
+
+    So each session has at most one thing in the queue of the threads. Whoever asks for much waits for their own, and
+    among sessions it goes round.
+    """
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        self._turn = asyncio.Lock()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it does something."""
+        return self._turn.locked()
+
+    async def do(self, work: Callable[[], T]) -> T:
+        """Do it when it is its turn. Who is cancelled waits no longer; what has begun is done all the same."""
+        await self._turn.acquire()
+        try:
+            doing = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except BaseException:
+            self._turn.release()
+            raise
+        doing.add_done_callback(self._done)
+        await asyncio.wait({doing})
+        return doing.result()
+
+    def _done(self, doing: asyncio.Future[Any]) -> None:
+        self._turn.release()
+        if not doing.cancelled():
+            # If it failed, and nobody waits for it any more, there is nobody to tell.
+            doing.exception()
+
+
 class PatternBook:
     """The patterns of one agent. What several nodes look for is there once, for as long as one of them does."""
 
-    def __init__(self) -> None:
+    def __init__(self, aside: Aside | None = None) -> None:
+        self.aside = aside if aside is not None else Aside(pattern_threads())
+        """For what takes long."""
         self._kept: WeakValueDictionary[str, Any] = WeakValueDictionary()
         self._weights: dict[str, int] = {}
 

@@ -1,0 +1,87 @@
+"""Opens the nodes of a graph's file with all that the file brings along, and without a model.
+
+What only shows when a node meets its storage is found here: a field that the records do not have, a filter that does
+not fit them, a pattern in a file that is none. Nothing is embedded and nothing is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+from trunkline.agents.graph import confined, embedded
+from trunkline.agents.graph.embedded import EmbeddedStorage, Records
+from trunkline.agents.graph.host import LocalHost
+from trunkline.agents.graph.plan import make_nodes
+from trunkline.agents.graph.shelf import Shelf
+from trunkline.agents.graph.yaml_graph import GraphFile
+from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
+
+
+class _Absent(Exception):
+    """A storage that neither the file nor its folder has: whoever runs the graph brings it."""
+
+
+class _Shelves(LocalHost):
+    """What the file brings along, with the graph's folder as the storage folder. Records have no vectors."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(Shelf(folder))
+        self._folder = folder
+        self.brought: dict[str, EmbeddedStorage] = {}
+
+    def add(self, request: CreateEmbeddedStringStorageRequest) -> None:
+        """Put an embedded storage there.
+
+        Raises:
+            TryllError: it cannot be one.
+        """
+        name, model = request.name, request.embedding_model
+        records = (
+            embedded.inline_records(name, request.records_json, model)
+            if request.records_json
+            else embedded.inline(name, request.strings, model)
+        )
+        self.brought[name] = _unembedded(name, records)
+
+    async def embedded(self, reference: str) -> EmbeddedStorage:
+        found = self.brought.get(reference)
+        if found is not None:
+            return found
+        if not confined.exists(self._folder, reference):
+            raise _Absent
+        return _unembedded(reference, embedded.read_records(self._folder, reference, reference))
+
+    async def strings(self, reference: str) -> Any:
+        try:
+            return await super().strings(reference)
+        except TryllError as error:
+            raise (_Absent if error.code == 3010 else error) from None
+
+
+def _unembedded(name: str, records: Records) -> EmbeddedStorage:
+    # Nobody searches it: a node that is opened looks at the fields alone.
+    return EmbeddedStorage(name, records, cast(Any, None), cast(Any, None))
+
+
+async def trouble(file: GraphFile, folder: str) -> AsyncIterator[tuple[tuple[str, ...], TryllError]]:
+    """Whatever keeps an agent from being made of the file, each with the keys that lead to it."""
+    host = _Shelves(folder)
+    for strings in file.storages:
+        try:
+            host.shelf.create_strings(strings)
+        except TryllError as error:
+            yield ("storages", strings.name), error
+    for request in file.knowledge:
+        try:
+            host.add(request)
+        except TryllError as error:
+            yield ("knowledge", request.name), error
+    for node in make_nodes(file.graph, file.default_model).values():
+        try:
+            await node.open(host, file.default_model)
+        except _Absent:
+            continue
+        except TryllError as error:
+            yield ("nodes", node.name), error

@@ -1,0 +1,172 @@
+"""People talk to an agent in a real browser, whose microphone is a file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.conftest import require
+from tests.support import browser as browsers
+from tests.support.browser import overflow, picture, visiting
+from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
+from tests.support.speech import collected, pulled
+from tests.support.talk_page import page_served, speaking_browser, written
+from tests.support.tryll_served import served
+from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.agents.graph.pool import ModelPool
+from trunkline.models.voice import espeak, piper
+
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(90)]
+
+#: Words are counted by their loudness, and answered by an engine that repeats them; the voice is a real one.
+QUICK = Manner("mock", "mock", "espeak")
+
+
+@pytest.fixture(autouse=True)
+def _needed() -> None:
+    require("Chromium", browsers.executable() is not None, "on Debian: apt-get install chromium")
+    pulled("espeak")
+
+
+async def espeak_file(path: Path, text: str, *, before: float, after: float) -> Path:
+    voice = await espeak.load("espeak")
+    try:
+        pcm = await collected(voice.speak(text))
+    finally:
+        await voice.close()
+    rate = voice.sample_rate
+    return written(path, bytes(int(before * rate) * 2) + pcm + bytes(int(after * rate) * 2), rate)
+
+
+@asynccontextmanager
+async def talking(
+    tmp_path: Path, file: Path | None, manner: Manner = QUICK, pool: ModelPool | None = None, *, allowed: bool = True
+) -> AsyncIterator[tuple[Browser, str]]:
+    async with (
+        served(tmp_path, pool) as server,
+        page_served(server.host, server.port, manner) as site,
+        speaking_browser(file, allowed=allowed) as browser,
+    ):
+        yield browser, site
+
+
+def state(*names: str) -> str:
+    return ", ".join(f'html[data-state="{name}"]' for name in names)
+
+
+async def in_state(page: Page, *names: str) -> None:
+    await page.wait_for_selector(state(*names))
+
+
+async def played(page: Page) -> float:
+    return float(await page.evaluate("document.documentElement.dataset.played"))
+
+
+async def test_what_is_said_is_answered_aloud_and_speech_interrupts_it(tmp_path: Path) -> None:
+    file = await espeak_file(tmp_path / "said.wav", "One two three four five six seven.", before=1, after=3)
+    async with talking(tmp_path, file) as (browser, site), visiting(browser, site) as page:
+        await page.goto("/")
+        await in_state(page, "off")
+        await picture(page, "talk-ready")
+        await page.get_by_role("button", name="Start talking").click()
+        await in_state(page, "hearing")
+        await expect(page.locator("#words .you").first).to_contain_text("w1 w2")
+        await in_state(page, "speaking")
+        await expect(page.locator("#words .agent").first).to_contain_text("You said: w1 w2")
+        await picture(page, "talk-speaking")
+        # The file begins anew while the answer is spoken, which takes longer than the file is silent.
+        await in_state(page, "hearing")
+        assert await page.locator("#hush").is_hidden(), "the answer goes on"
+        assert await page.locator("#words .agent").count() == 1
+        await expect(page.locator("#words .agent")).to_have_count(2)
+        await page.get_by_role("button", name="End", exact=True).click()
+        await in_state(page, "over")
+        assert await page.locator("#hush").is_hidden()
+
+
+async def test_push_to_talk_by_the_keyboard_and_typing_instead(tmp_path: Path) -> None:
+    file = await espeak_file(tmp_path / "said.wav", "One two three four five six seven.", before=0.2, after=0.2)
+    async with talking(tmp_path, file) as (browser, site), visiting(browser, site, phone=True, dark=True) as page:
+        await page.goto("/")
+        await page.get_by_label("Push to talk").check()
+        await page.get_by_role("button", name="Start talking").click()
+        await in_state(page, "waiting")
+        assert await overflow(page) == 0
+        await picture(page, "talk-phone")
+        await page.get_by_role("button", name="Hold to talk").focus()
+        await page.keyboard.down(" ")
+        await in_state(page, "hearing")
+        await expect(page.locator("#words .you")).to_contain_text("w1 w2 w3")
+        await page.keyboard.up(" ")
+        await in_state(page, "speaking")
+        await page.get_by_role("button", name="Stop the answer").click()
+        await in_state(page, "waiting")
+        await page.get_by_label("Or type").fill("One word.")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#words .agent").last).to_have_text("AgentYou said: One word.")
+        await in_state(page, "speaking")
+        before = await played(page)
+        await in_state(page, "waiting")
+        assert await played(page) > before + 0.3, "the sound was played to its end"
+        assert await overflow(page) == 0
+        await picture(page, "talk-phone-said")
+
+
+async def test_without_a_microphone_or_the_right_to_use_it_one_can_type(tmp_path: Path) -> None:
+    for file, allowed, said in ((None, True, "No microphone was found"), (tmp_path, False, "does not let this page")):
+        async with (
+            talking(tmp_path, file, Manner("mock", "mock", "mock"), allowed=allowed) as (browser, site),
+            visiting(browser, site) as page,
+        ):
+            await page.goto("/")
+            await page.get_by_role("button", name="Start talking").click()
+            await expect(page.get_by_role("alert")).to_contain_text(said)
+            await in_state(page, "typing")
+            await page.get_by_label("Or type").fill("Anybody?")
+            await page.get_by_role("button", name="Send").click()
+            await expect(page.locator("#words .agent")).to_contain_text("You said: Anybody?")
+            await picture(page, f"talk-{'denied' if not allowed else 'none'}")
+
+
+async def test_a_server_that_goes_away_is_told_and_can_be_tried_again(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        address = server.host, server.port
+    async with page_served(*address, QUICK) as site, speaking_browser(None) as browser, visiting(browser, site) as page:
+        await page.goto("/")
+        await in_state(page, "over")
+        await expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+        await expect(page.get_by_role("button", name="Start again")).to_be_enabled()
+
+
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+def test_a_spoken_question_is_understood_and_answered_by_real_models(tmp_path: Path) -> None:
+    model_path()
+    joe = pulled("piper-joe")
+    pulled("whisper-base")
+    asyncio.run(ask_by_voice(tmp_path, joe))
+
+
+async def ask_by_voice(tmp_path: Path, joe: str) -> None:
+    voice = await piper.load("piper-joe", joe)
+    try:
+        pcm = await collected(voice.speak("What is the capital of France?"))
+    finally:
+        await voice.close()
+    rate = voice.sample_rate
+    file = written(tmp_path / "question.wav", bytes(rate * 2) + pcm + bytes(rate * 2 * 8), rate)
+    pool = ModelPool(SHARED_CACHE)
+    manner = Manner("smollm2-135m", "whisper-base", "piper-joe")
+    async with talking(tmp_path, file, manner, pool) as (browser, site), visiting(browser, site) as page:
+        await page.goto("/")
+        await page.get_by_role("button", name="Start talking").click()
+        await page.wait_for_selector(state("speaking"), timeout=60_000)
+        await expect(page.locator("#words .you").first).to_contain_text("capital of France")
+        assert len(await page.locator("#words .agent p").first.inner_text()) > 3
+        await picture(page, "talk-real")
+        await page.wait_for_selector(state("listening", "hearing"), timeout=60_000)
+        assert await played(page) > 0.3

@@ -1,0 +1,114 @@
+"""What a session keeps: so much and no more, whichever way a client goes about it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.tryll_served import Peer, echo, served
+from tests.wires.tryll import hostile
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll import serve_session
+from trunkline.wires.tryll.codec import decode
+from trunkline.wires.tryll.serve_room import weight
+
+#: Room for one thing of `LARGE` characters, and not for two.
+ROOM = 15_000
+LARGE = "x" * 10_000
+
+
+@pytest.fixture
+async def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Peer]:
+    monkeypatch.setattr(serve_session, "MAX_KEPT_BYTES", ROOM)
+    monkeypatch.setattr(serve_session, "MAX_SAID_BYTES", ROOM)
+    async with served(tmp_path) as server, server.peer() as made:
+        yield made
+
+
+LINES = m.CreateStringStorageRequest(3, "lines", (LARGE,))
+
+
+async def test_a_session_keeps_no_more_than_its_share(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    await peer.ask(LINES, m.CreateStringStorageResponse)
+    assert await peer.refused(LINES.replace(name="more")) == 7003
+    assert await peer.refused(m.CreateAgentRequest(4, echo(system_prompt=LARGE), "any")) == 3003
+    # What failed, and what is gone, does not count.
+    await peer.ask(m.DestroyStringStorageRequest(5, "lines"), m.Ack)
+    await peer.ask(LINES.replace(name="more"), m.CreateStringStorageResponse)
+    monkeypatch.setattr(serve_session, "MAX_AGENTS", 1)
+    first = await peer.agent()
+    assert await peer.refused(m.CreateAgentRequest(6, echo(), "any")) == 3003
+    await peer.ask(m.DestroyAgentRequest(7, first), m.Ack)
+    assert await peer.agent() != first
+
+
+async def test_a_storage_counts_as_long_as_an_agent_uses_it(peer: Peer) -> None:
+    lines = m.GraphDescription((m.NodeDescription("a", m.CannedResponseParams(string_storage="lines")),), "a")
+    guard = m.HumanMessageGuardrailParams(string_storage="lines")
+    for graph in (lines, m.GraphDescription((m.NodeDescription("a", guard),), "a")):
+        await peer.ask(LINES.replace(strings=("x" * 3000,) * 3), m.CreateStringStorageResponse)
+        agent = (await peer.ask(m.CreateAgentRequest(4, graph), m.CreateAgentResponse)).agent_id
+        peer.say(m.SendMessageRequest(5, agent, "hello"))
+        await peer.turn()
+        await peer.ask(m.DestroyStringStorageRequest(5, "lines"), m.Ack)
+        assert await peer.refused(LINES) == 7003
+        await peer.ask(m.DestroyAgentRequest(6, agent), m.Ack)
+        await peer.ask(LINES, m.CreateStringStorageResponse)
+        await peer.ask(m.DestroyStringStorageRequest(5, "lines"), m.Ack)
+
+
+async def test_what_nodes_are_changed_to_counts(peer: Peer) -> None:
+    nodes = tuple(
+        m.NodeDescription(name, m.GenerateParams(default_exit=exit)) for name, exit in (("a", "b"), ("b", ""))
+    )
+    request = m.CreateAgentRequest(4, m.GraphDescription(nodes, "a"), "any")
+    agent = (await peer.ask(request, m.CreateAgentResponse)).agent_id
+    change = m.ChangeAgentParamRequest(5, agent, "a", m.GenerateParams(system_prompt=LARGE, default_exit="b"))
+    for _ in range(3):
+        await peer.ask(change, m.Ack)
+    other = change.replace(node_name="b", params=m.GenerateParams(system_prompt=LARGE))
+    assert await peer.refused(other) == 3007
+    await peer.ask(change.replace(params=m.GenerateParams(default_exit="b")), m.Ack)
+    # What failed does not count.
+    assert await peer.refused(change.replace(node_name="c")) == 3005
+    await peer.ask(other, m.Ack)
+    assert await peer.refused(LINES) == 7003
+    await peer.ask(m.DestroyAgentRequest(6, agent), m.Ack)
+    await peer.ask(LINES, m.CreateStringStorageResponse)
+
+
+async def test_vectors_count_beside_their_texts(peer: Peer) -> None:
+    lore = m.CreateEmbeddedStringStorageRequest(3, "lore", strings=("a", "b", "c", "d", "e"), embedding_model="any")
+    await peer.ask(lore, m.CreateEmbeddedStringStorageResponse)
+    assert await peer.refused(lore.replace(name="more")) == 8003
+    assert await peer.refused(m.DestroyEmbeddedStringStorageRequest(4, "more")) == 8001
+    await peer.ask(m.DestroyEmbeddedStringStorageRequest(4, "lore"), m.Ack)
+    await peer.ask(lore.replace(name="more"), m.CreateEmbeddedStringStorageResponse)
+
+
+async def test_conversations_count_and_forget_their_beginnings(peer: Peer) -> None:
+    first, second = await peer.agent(), await peer.agent()
+    told = (m.HistoryEntry("user", "x" * 5000), m.HistoryEntry("assistant", "y" * 5000))
+    await peer.ask(m.RestoreHistoryRequest(3, first, told), m.Ack)
+    assert await peer.refused(m.RestoreHistoryRequest(3, first, told, True)) == 3007
+    assert await peer.refused(m.RestoreHistoryRequest(3, second, told)) == 3007
+    await peer.ask(m.RestoreHistoryRequest(3, first, told), m.Ack)
+    # A turn is never refused.
+    for text in ("1" * 2000, "2" * 3000):
+        peer.say(m.SendMessageRequest(4, second, text))
+        assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+        saved = await peer.ask(m.SaveHistoryRequest(5, second), m.SaveHistoryResponse)
+        kept = [entry.text for entry in saved.entries if entry.role == "user"]
+        assert kept == ([text] if text[0] == "1" else [])
+    assert (await peer.ask(m.SaveHistoryRequest(5, first), m.SaveHistoryResponse)).entries == told
+    await peer.ask(m.DestroyAgentRequest(6, first), m.Ack)
+    await peer.ask(m.RestoreHistoryRequest(3, second, told), m.Ack)
+
+
+def test_texts_weigh_what_they_take_in_memory_and_each_once() -> None:
+    shared = decode(hostile.same_string(1000, 60))
+    assert 1000 < weight(shared) < 4000
+    wide = m.CreateStringStorageRequest(1, "x", ("\N{GRINNING FACE}" + "x" * 999,))
+    assert 4000 < weight(wide) < 5000
