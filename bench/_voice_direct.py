@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -38,7 +39,7 @@ def hearing(path: str, threads: int) -> Answering:
     def hear(request: dict[str, Any]) -> list[Any]:
         sound = samples(Path(request["pcm"]).read_bytes())
         started = time.perf_counter()
-        text = model.decode(sound, ())
+        text = model.decode(sound, (), threading.Event())
         return [time.perf_counter() - started, text]
 
     return hear

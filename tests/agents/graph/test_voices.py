@@ -29,6 +29,7 @@ class Fake:
     """A recognizer and a voice."""
 
     sample_rate = 8000
+    segment_seconds = 15.0
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -14,6 +14,7 @@ class Slow(ThreadedRecognizer):
     """Hears how long a sound is, when it is let."""
 
     longest_seconds = 2.0
+    segment_seconds = 1.0
 
     def __init__(self) -> None:
         super().__init__("slow")
@@ -21,11 +22,13 @@ class Slow(ThreadedRecognizer):
         self.entered = threading.Event()
         self.go_on = threading.Event()
         self.freed = 0
+        self.given_up: list[bool] = []
 
-    def decode(self, sound: Any, hotwords: tuple[str, ...]) -> str:
+    def decode(self, sound: Any, hotwords: tuple[str, ...], given_up: threading.Event) -> str:
         self.begun.append(len(sound))
         self.entered.set()
         assert self.go_on.wait(10)
+        self.given_up.append(given_up.is_set())
         if len(sound) == 13:
             raise RuntimeError("no")
         return f" {len(sound)} {' '.join(hotwords)}"
@@ -64,8 +67,26 @@ async def test_a_decoding_that_is_given_up_ends_with_its_piece() -> None:
     await asyncio.wait([long])
     slow.go_on.set()
     assert await slow.transcribe(sound(5)) == "5"
-    assert len(slow.begun) == 2
+    # It is told so, and the rest of it is not begun.
+    assert slow.given_up == [True, False]
     await slow.close()
+
+
+async def test_memory_is_taken_before_the_first_sound_and_what_does_not_work_is_told() -> None:
+    slow = Slow()
+    slow.go_on.set()
+    await slow.warm_up()
+    # As much as there ever is at once, whether or not it is speech.
+    assert slow.begun == [HEARING_RATE]
+    assert await slow.transcribe(sound(4)) == "4"
+    await slow.close()
+    broken = Slow()
+    broken.go_on.set()
+    broken.segment_seconds = 13 / HEARING_RATE
+    with pytest.raises(SpeechError, match="`slow` does not work"):
+        await broken.warm_up()
+    with pytest.raises(SpeechError, match="unloaded"):
+        await broken.transcribe(sound(4))
 
 
 async def test_pieces_are_joined_and_where_nobody_speaks_nothing_is_decoded() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -130,6 +133,38 @@ async def test_what_is_longer_than_a_model_takes_at_once_is_heard_to_its_end(
     heard = await whisper.transcribe(sound)
     assert "fox" in heard
     assert "snow" in heard
+
+
+#: A process that has just loaded a model writes down the sound that is its input, as long as a segment may be. What it
+#: prints is how many MiB it has taken for that.
+GROWTH = """
+import asyncio, sys
+from trunkline.models import catalog
+from trunkline.models.voice.loading import load_recognizer
+
+def taken():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+
+async def main():
+    recognizer = await load_recognizer(catalog.find(sys.argv[1]), sys.argv[2], threads=int(sys.argv[3]))
+    before = taken()
+    for _ in range(2):
+        assert await recognizer.transcribe(sound[: int(recognizer.segment_seconds * 32_000)])
+    print(taken() - before)
+
+sound = sys.stdin.buffer.read()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="it is not said here how much memory one has")
+@pytest.mark.parametrize("name", ["whisper-base", "moonshine-base"])
+def test_the_first_utterance_costs_no_more_than_another(name: str, spoken: dict[str, dict[str, bytes]]) -> None:
+    sound = b"".join(spoken["piper-joe"].values()) * 2
+    command = [sys.executable, "-c", GROWTH, name, pulled(name), str(THREADS)]
+    done = subprocess.run(command, input=sound, capture_output=True, timeout=TIMEOUT_SECONDS, check=True)
+    assert float(done.stdout) < 64
 
 
 def test_silero_hears_speech_where_it_is_and_none_in_noise(spoken: dict[str, dict[str, bytes]]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.tryll_served import Served, served
+from tests.support.tryll_served import Served
 from tests.wires.tryll.foreign_client import Foreigner, foreigner, graph, text_of
 from trunkline.agents.graph.hosting import LocalGraphHost
 from trunkline.agents.graph.pool import ModelPool
@@ -18,18 +17,6 @@ from trunkline.wires.tryll.serve import TryllServer
 
 SAY = graph(say=m.GenerateParams(stream=True))
 REAL = m.InferenceEngine.LLAMA_CPP
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(server: Served) -> AsyncIterator[Foreigner]:
-    async with foreigner(server) as made:
-        yield made
 
 
 # Models.

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from pathlib import Path
 from struct import pack
 from typing import Any
 
 import pytest
 
-from tests.support.tryll_served import Served, served
+from tests.support.tryll_served import Served
 from tests.wires.tryll import foreign
 from tests.wires.tryll.foreign_client import Foreigner, foreigner, graph, text_of
 from tests.wires.tryll.samples import FULL, filled
@@ -24,18 +22,6 @@ SERVERS = tuple(
     each for each in FULL if not type(each).__name__.endswith("Request") and type(each) is not m.AudioBufferFrame
 )
 REAL = m.InferenceEngine.LLAMA_CPP
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(server: Served) -> AsyncIterator[Foreigner]:
-    async with foreigner(server) as made:
-        yield made
 
 
 # The beginning.

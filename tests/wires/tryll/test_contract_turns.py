@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.tryll_served import Served, served
-from tests.wires.tryll.foreign_client import Foreigner, foreigner, graph, text_of
+from tests.wires.tryll.foreign_client import Foreigner, graph, text_of
 from trunkline.wires.tryll import messages as m
 
 SAY = m.GenerateParams(stream=True)
@@ -21,18 +18,6 @@ ENDLESS = m.HumanMessageGuardrailParams(inline_strings=(r"(x+x+)+y",))
 OPEN = m.ToolDefinition("open_door", "opens a door", (m.ToolParamDefinition("which", "string"),))
 LORE = ("The mill burned down last winter.", "The bridge is closed.")
 SUCCESS, ERROR, CANCELLED = m.TurnStatus.SUCCESS, m.TurnStatus.ERROR, m.TurnStatus.CANCELLED
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(server: Served) -> AsyncIterator[Foreigner]:
-    async with foreigner(server) as made:
-        yield made
 
 
 def guard(**options: Any) -> m.HumanMessageGuardrailParams:

@@ -6,14 +6,14 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from itertools import count
-from pathlib import Path
 
 import pytest
 
 from tests.support.loop import until
-from tests.support.tryll_served import Served, echo, served
+from tests.support.tryll_served import Served, echo
 from tests.support.tryll_stub import TryllStub
 from tests.support.tryll_voice import silence, tone, words
+from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import RemoteVoice, Tryll
@@ -23,12 +23,6 @@ from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 from trunkline.wires.tryll.messages import TurnStatus, WireTranscriptUpdate
 
 LONG = " ".join(["word"] * 500)
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture
@@ -195,6 +189,38 @@ async def test_whoever_gives_up_on_beginning_can_begin_again(tryll: Tryll, how: 
     assert await refused(lambda: voice.begin(timeout=0)) == 1003
     await voice.send(tone(100))
     assert await voice.end() == "w1"
+
+
+async def test_a_voice_input_may_be_destroyed_before_its_last_words_are_answered(
+    tryll: Tryll, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = asyncio.Event()
+
+    async def waits(*_: object) -> None:
+        await gate.wait()
+
+    monkeypatch.setattr(GraphAgent, "change", waits)
+    agent = await tryll.create_agent(echo(), default_model="mock-slow")
+    # They are told, and wait for the agent.
+    voice = await tryll.voice_input("any")
+    changing = asyncio.create_task(agent.change("say", m.GenerateParams()))
+    await voice.begin(agent=agent)
+    await voice.send(tone(100))
+    await voice.end()
+    reply = voice.reply
+    await voice.destroy()
+    gate.set()
+    await changing
+    assert reply is not None
+    assert (await reply.result()).text == "You said: w1"
+    # They were not even told when the client wanted no more.
+    voice = await tryll.voice_input("any", vad_min_silence_ms=100)
+    await voice.begin(agent=agent, hands_free=True)
+    await voice.send(tone(200) + silence(100))
+    await voice.destroy()
+    assert await voice.transcript() == "w1 w2"
+    assert (await agent.ask("typed")).text == "You said: typed"
+    assert [entry.text for entry in await agent.history()][-4:-1] == ["w1 w2", "You said: w1 w2", "typed"]
 
 
 async def test_an_utterance_that_fails_on_the_server_ends(tryll: Tryll, monkeypatch: pytest.MonkeyPatch) -> None:

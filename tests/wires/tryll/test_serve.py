@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,18 +14,6 @@ from trunkline.wires.tryll import messages as m
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def peer(server: Served) -> AsyncIterator[Peer]:
-    async with server.peer() as made:
-        yield made
 
 
 # The session.

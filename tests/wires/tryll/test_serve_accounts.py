@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,6 @@ from trunkline.wires.tryll import serve_desk
 from trunkline.wires.tryll.codec import encode
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.serve_session import Session
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def peer(server: Served) -> AsyncIterator[Peer]:
-    async with server.peer() as made:
-        yield made
 
 
 @pytest.fixture

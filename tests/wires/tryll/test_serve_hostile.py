@@ -6,7 +6,7 @@ import asyncio
 import random
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,6 @@ pytestmark = pytest.mark.slow
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
 
 
 async def until(condition: Callable[[], bool]) -> None:

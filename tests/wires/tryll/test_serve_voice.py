@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.support.tryll_served import Peer, Served, served
+from tests.support.tryll_served import Peer, Served
 from tests.support.tryll_voice import FINAL, kinds, microphone, silence, tone, words
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 from trunkline.wires.tryll.serve_voice import MAX_VOICES
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def peer(server: Served) -> AsyncIterator[Peer]:
-    async with server.peer() as made:
-        yield made
-
 
 # Voice inputs.
 
@@ -54,7 +40,8 @@ async def test_hotwords_come_from_the_storage_folder(tmp_path: Path, peer: Peer)
     (tmp_path / "secret.txt").write_text("x\n")
     (tmp_path / "root/out").symlink_to(tmp_path)
     await microphone(peer, hotwords_storage_path="words.txt")
-    for path, code in (("nowhere.txt", 3010), ("../secret.txt", 3009), ("/etc/hostname", 3009), ("C:\\x.txt", 3009),
+    for path, code in (("nowhere.txt", 3010), ("x" * 300 + ".txt", 3010), ("words.txt/more.txt", 3010),
+                       ("../secret.txt", 3009), ("/etc/hostname", 3009), ("C:\\x.txt", 3009),
                        ("out/secret.txt", 3009)):  # fmt: skip
         assert await peer.refused(m.CreateVoiceInputRequest(3, "any", hotwords_storage_path=path)) == code
 

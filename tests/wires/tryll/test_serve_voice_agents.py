@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
-from collections.abc import AsyncIterator
 from pathlib import Path
 from time import monotonic
 
@@ -20,18 +19,6 @@ SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
 #: What a turn may go on for after somebody has begun to speak.
 SILENT_SECONDS = 0.2
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def peer(server: Served) -> AsyncIterator[Peer]:
-    async with server.peer() as made:
-        yield made
 
 
 def said(answers: list[m.AnswerText]) -> str:
@@ -124,13 +111,35 @@ async def test_the_words_for_an_agent_that_was_destroyed_meanwhile_are_told(peer
     assert await peer.get(m.Ack) == m.Ack(21)
 
 
+@pytest.mark.parametrize("waiting", [False, True])
+async def test_what_is_asked_after_an_utterance_was_begun_does_not_keep_it_from_beginning(
+    peer: Peer, waiting: bool
+) -> None:
+    mic, agent = await microphone(peer), await peer.agent()
+    if waiting:
+        peer.say(mic.begin(), *mic.sound(tone(100)), mic.end())
+    peer.say(mic.begin(agent), *mic.sound(tone(200)), m.DestroyAgentRequest(4, agent), mic.end(), mic.begin(agent))
+    if waiting:
+        assert (await mic.updates())[-1].text == "w1"
+    assert (await mic.updates())[-1].text == "w1 w2"
+    before, error = await during(peer, m.ErrorResponse)
+    assert isinstance(error, m.ErrorResponse)
+    assert (error.request_id, error.code, error.voice_input_id) == (0, 3002, mic.id)
+    # What was begun after it is refused, in its turn.
+    before, error = await during(peer, m.ErrorResponse)
+    assert isinstance(error, m.ErrorResponse)
+    assert before == [m.Ack(21)]
+    assert (error.request_id, error.code) == (20, 3002)
+    await mic.quiet()
+
+
 # Barge-in.
 
 
 async def interrupted(mic: Microphone, agent: int) -> m.TurnComplete:
     """Speak into a turn, and hear the end of it in time."""
     peer = mic.peer
-    peer.say(*mic.sound(tone(300)))
+    peer.say(*mic.sound(tone(200)))
     before, start = await during(peer, m.WireTranscriptUpdate)
     assert isinstance(start, m.WireTranscriptUpdate)
     assert start.kind == Kind.SPEECH_START
@@ -150,15 +159,15 @@ async def test_speech_ends_a_turn_and_is_said_to_the_agent(peer: Peer) -> None:
     await peer_begins(mic, agent)
     await interrupted(mic, agent)
     peer.say(mic.end())
-    assert (await mic.updates())[-1].text == "w1 w2 w3"
+    assert (await mic.updates())[-1].text == "w1 w2"
     await peer.get(m.Ack)
     answers, complete = await peer.turn()
-    assert (said(answers), complete.request_id, complete.status) == ("You said: w1 w2 w3", 0, m.TurnStatus.SUCCESS)
+    assert (said(answers), complete.request_id, complete.status) == ("You said: w1 w2", 0, m.TurnStatus.SUCCESS)
     kept = await history(peer, agent)
     assert kept[0] == LONG
     assert kept[1].startswith("You said: word") or kept[1].startswith("You")
     assert len(kept[1]) < len(LONG)
-    assert kept[2:] == ["w1 w2 w3", "You said: w1 w2 w3"]
+    assert kept[2:] == ["w1 w2", "You said: w1 w2"]
 
 
 async def peer_begins(mic: Microphone, agent: int, *, hands_free: bool = False, barge_in: bool = True) -> None:
@@ -191,18 +200,20 @@ async def test_silence_and_other_peoples_speech_end_no_turn(peer: Peer) -> None:
     assert complete.status == m.TurnStatus.CANCELLED
 
 
-async def test_an_utterance_that_is_over_before_the_turn_waits_for_its_last_words(peer: Peer) -> None:
+async def test_a_short_utterance_ends_a_turn_and_is_answered_after_it(peer: Peer) -> None:
     mic, agent = await microphone(peer, vad_min_silence_ms=100), await peer.agent(SLOW)
     await begun(peer, agent)
     await peer_begins(mic, agent, hands_free=True)
-    # So short that it is understood at once.
+    # So short that it may be over before the turn is.
     peer.say(*mic.sound(tone(200) + silence(100)))
     before, complete = await during(peer, m.TurnComplete)
     assert isinstance(complete, m.TurnComplete)
     assert (complete.request_id, complete.status) == (3, m.TurnStatus.CANCELLED)
-    assert [each.text for each in before if isinstance(each, m.WireTranscriptUpdate)] == ["", "w1 w2"]
-    answers, complete = await peer.turn()
-    assert (said(answers), complete.request_id) == ("You said: w1 w2", 0)
+    after, answered = await during(peer, m.TurnComplete)
+    assert isinstance(answered, m.TurnComplete)
+    assert [each.text for each in (*before, *after) if isinstance(each, m.WireTranscriptUpdate)] == ["", "w1 w2"]
+    assert said([each for each in after if isinstance(each, m.AnswerText)]) == "You said: w1 w2"
+    assert answered.request_id == 0
 
 
 async def test_a_second_utterance_interrupts_the_answer_to_the_first(peer: Peer) -> None:

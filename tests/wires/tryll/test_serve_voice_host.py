@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.loop import until
-from tests.support.tryll_served import Peer, Served, served
+from tests.support.tryll_served import Peer, Served
 from tests.support.tryll_voice import FINAL, Microphone, microphone, silence
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.hosting import SessionHost
@@ -84,18 +82,6 @@ def puppet(monkeypatch: pytest.MonkeyPatch) -> Puppet:
 
     monkeypatch.setattr(SessionHost, "create_voice", create_voice)
     return made
-
-
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def peer(server: Served) -> AsyncIterator[Peer]:
-    async with server.peer() as made:
-        yield made
 
 
 def session_of(server: Served) -> Session:
@@ -217,26 +203,29 @@ async def test_words_for_an_agent_in_a_turn_interrupt_it_and_wait_for_its_end(
     assert (session._requests, session._bytes) == (0, 0)
 
 
-async def test_the_words_of_an_input_that_is_gone_are_said_to_nobody(
-    server: Served, peer: Peer, puppet: Puppet
+async def test_when_a_session_ends_the_words_that_wait_are_said_to_nobody(
+    server: Served, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = session_of(server)
-    mic, agent = await microphone(peer), await peer.agent(SLOW)
-    peer.say(m.SendMessageRequest(3, agent, LONG))
-    await listening(mic, agent, barge_in=True)
-    puppet.last.end("stop")
-    assert session.voices is not None
-    found = session.voices.find(mic.id)
-    assert found is not None
-    found.close()
-    while not isinstance(await peer.hear(), m.TurnComplete):
-        pass
-    assert session.idle
-    assert session._requests == 0
-    assert "stop" not in await history(peer, agent)
+    async with server.peer() as peer:
+        session = session_of(server)
+        destroyed, mic, agent = await microphone(peer), await microphone(peer), await peer.agent(SLOW)
+        peer.say(m.SendMessageRequest(3, agent, LONG))
+        for each in (destroyed, mic):
+            await listening(each, agent, barge_in=True)
+        said: list[object] = []
+        monkeypatch.setattr(Session, "handle", lambda *what: said.append(what))
+        for utterance in puppet.utterances:
+            utterance.end("stop")
+        assert session.voices is not None
+        found = session.voices.find(destroyed.id)
+        assert found is not None
+        found.close()
+        session.end()
+        await until(lambda: session.idle)
+    assert (said, session._requests) == ([], 0)
 
 
-@pytest.mark.parametrize("case", ["barge in", "busy", "idle", "destroyed"])
+@pytest.mark.parametrize("case", ["barge in", "busy", "idle", "destroyed", "without input"])
 async def test_words_for_an_agent_that_changes_are_for_what_it_will_be(
     server: Served, peer: Peer, puppet: Puppet, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,12 +245,15 @@ async def test_words_for_an_agent_that_changes_are_for_what_it_will_be(
     await listening(mic, agent, barge_in=case != "busy")
     puppet.last.end("spoken")
     assert (await peer.get(m.WireTranscriptUpdate)).text == "spoken"
+    if case == "without input":
+        # The words were told, and are said.
+        await peer.ask(mic.destroy(), m.Ack)
     gate.set()
     assert await peer.get(m.Ack) == m.Ack(5)
     if case == "barge in":
         _, complete = await peer.turn()
         assert (complete.request_id, complete.status) == (6, m.TurnStatus.CANCELLED)
-    if case in ("barge in", "idle"):
+    if case in ("barge in", "idle", "without input"):
         answers, complete = await peer.turn()
         assert ("".join(answer.text for answer in answers), complete.request_id) == ("You said: spoken", 0)
     else:

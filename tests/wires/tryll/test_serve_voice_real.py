@@ -118,9 +118,11 @@ async def test_a_pause_ends_a_segment_and_a_flood_is_understood_as_well(peer: Pe
     pcm = speaker.texts[TEXT] + speaker.silence(900) + speaker.texts[MORE]
     peer.say(mic.begin(), *mic.sound(pcm, 4000), mic.end())
     found = [update for _, update in await heard(mic)]
-    assert [update.kind for update in found if update.kind != Kind.PARTIAL] == [
-        Kind.SPEECH_START, Kind.SEGMENT_FINAL, Kind.SPEECH_START, FINAL,
-    ]  # fmt: skip
+    kinds = [update.kind for update in found if update.kind != Kind.PARTIAL]
+    # That somebody speaks again does not wait for the words before it.
+    assert (kinds[0], sorted(kinds[1:3]), kinds[3:]) == (
+        Kind.SPEECH_START, sorted((Kind.SPEECH_START, Kind.SEGMENT_FINAL)), [FINAL],
+    )  # fmt: skip
     assert understood(f"{TEXT} {MORE}", found[-1].text)
     assert await peer.get(m.Ack) == m.Ack(21)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 
@@ -10,6 +11,9 @@ from trunkline.wires.tryll.errors import TryllError
 
 #: The largest file that is read.
 MAX_FILE_BYTES = 64 * 1024 * 1024
+
+#: How a system says that nothing is there: also below what is no folder, and under a name that is too long to be one.
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -60,9 +64,9 @@ def read(root: str | None, relative: str, unreadable: int) -> bytes:
     path = resolve(root, relative)
     try:
         contents = read_regular(path, MAX_FILE_BYTES)
-    except FileNotFoundError:
-        raise TryllError(3010, f"`{relative}` is not in the storage folder.") from None
     except OSError as error:
+        if error.errno in _MISSING:
+            raise TryllError(3010, f"`{relative}` is not in the storage folder.") from None
         raise TryllError(unreadable, f"`{relative}` cannot be read: {error.strerror or 'no file'}.") from None
     if contents.cut:
         raise TryllError(unreadable, f"`{relative}` has more than {MAX_FILE_BYTES} bytes.")

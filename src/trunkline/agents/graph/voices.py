@@ -8,9 +8,9 @@ The models are the pool's: it loads each once, lists it as loaded, and closes it
 loaded until it is unloaded by its name, since to load it takes as long as a sentence; and it is in use as long as
 somebody holds what this gave.
 
-A session has one thing said at a time, and one written down: the next when that is read to its end. Engines serve who
-comes first, so that sessions take turns at them, however much one of them has to say; and a client that does not read
-has the sound of one piece of text wait for it, and not that of a thousand agents.
+A session has one thing said at a time, one written down, and one searched for speech: the next when that is read to its
+end. Engines serve who comes first, so that sessions take turns at them, however much one of them has to say; and a
+client that does not read has the sound of one piece of text wait for it, and not that of a thousand agents.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
+from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.models.voice.detect import make_detector
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import InferenceEngine
@@ -49,6 +50,7 @@ class VoicePool:
     """All that hears and speaks. `engine` is an `InferenceEngine`; `SHERPA_ONNX` means the real one, whatever it is."""
 
     def __init__(self, models: SpeechModels) -> None:
+        self.turns = Turns()
         self._models = models
         self._hearing, self._speaking = asyncio.Lock(), asyncio.Lock()
 
@@ -103,6 +105,7 @@ class _RecognizerLease:
 
     def __init__(self, engine: Recognizer, turn: asyncio.Lock) -> None:
         self.name = engine.name
+        self.segment_seconds = engine.segment_seconds
         self._engine = engine
         self._turn = turn
 

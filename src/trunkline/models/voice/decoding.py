@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from trunkline.models.voice.detect import has_speech
-from trunkline.models.voice.engines import SpeechError
-from trunkline.models.voice.sound import pieces, samples
+from trunkline.models.voice.engines import HEARING_RATE, SpeechError
+from trunkline.models.voice.sound import SAMPLE_BYTES, pieces, samples
 
 if TYPE_CHECKING:
     from trunkline.models.voice.sound import Samples
@@ -22,6 +22,8 @@ class ThreadedRecognizer(ABC):
 
     #: What the model takes at once. Longer sound is cut at quiet places.
     longest_seconds: float
+    #: See `Recognizer`.
+    segment_seconds: float
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -56,15 +58,38 @@ class ThreadedRecognizer(ABC):
         for piece in pieces(samples(pcm), self.longest_seconds):
             if given_up.is_set():
                 break
-            heard.append(self.decode(piece, hotwords).strip())
+            heard.append(self.decode(piece, hotwords, given_up).strip())
         return " ".join(filter(None, heard))
+
+    async def warm_up(self) -> None:
+        """Have the engine take the memory that it takes when it is first used, so that no utterance costs it.
+
+        Raises:
+            SpeechError: it does not work.
+        """
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._try)
+        except BaseException as error:
+            self._closed = True
+            self._thread.shutdown(wait=False)
+            if not isinstance(error, Exception):
+                raise
+            raise SpeechError(f"The model `{self.name}` does not work ({type(error).__name__}).") from error
+
+    def _try(self) -> None:
+        pcm = bytes(int(self.segment_seconds * HEARING_RATE) * SAMPLE_BYTES)
+        has_speech(pcm[: HEARING_RATE * SAMPLE_BYTES])
+        self.decode(samples(pcm), (), threading.Event())
 
     def _unloaded(self) -> SpeechError:
         return SpeechError(f"The model `{self.name}` was unloaded.")
 
     @abstractmethod
-    def decode(self, sound: Samples, hotwords: tuple[str, ...]) -> str:
-        """The words in a sound that is short enough. Blocks."""
+    def decode(self, sound: Samples, hotwords: tuple[str, ...], given_up: threading.Event) -> str:
+        """The words in a sound that is short enough. Blocks.
+
+        It looks from time to time whether it was given up, and then ends with whatever text.
+        """
 
     @abstractmethod
     def free(self) -> None:

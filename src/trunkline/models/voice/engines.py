@@ -38,10 +38,14 @@ class Recognizer(Protocol):
     def name(self) -> str:
         """What the catalog calls it."""
 
+    @property
+    def segment_seconds(self) -> float:
+        """The longest sound that it writes down quickly enough, and with little memory, to do so while one speaks."""
+
     async def transcribe(self, pcm: bytes, *, hotwords: Sequence[str] = ()) -> str:
         """The words in a piece of sound at `HEARING_RATE`; "" where nobody speaks.
 
-        Cancelling it gives up the place in the queue; a decoding that has begun goes on unheard.
+        Cancelling it gives up the place in the queue; a decoding that has begun ends soon, unheard.
 
         Raises:
             SpeechError: it did not work.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base.extras import install_hint
@@ -22,6 +23,8 @@ DECODER, TOKENIZER = "decoder_model_merged.ort", "tokenizer.bin"
 
 #: Its cost grows faster than the sound, and it was taught with short sentences.
 LONGEST_SECONDS = 20.0
+#: It needs a third of the time that the sound takes, or more on a busy machine: partials of more come too late.
+SEGMENT_SECONDS = 5.0
 #: Shorter sound is followed by silence: the first layers need so much to look at.
 SHORTEST_SAMPLES = HEARING_RATE // 4
 #: From its makers: nobody says more in a second.
@@ -40,6 +43,7 @@ class Moonshine(ThreadedRecognizer):
     """A `Recognizer`. `load` makes one."""
 
     longest_seconds = LONGEST_SECONDS
+    segment_seconds = SEGMENT_SECONDS
 
     def __init__(self, name: str, encoder: Any, decoder: Any, words: list[bytes]) -> None:
         super().__init__(name)
@@ -56,9 +60,11 @@ class Moonshine(ThreadedRecognizer):
         Raises:
             SpeechError: it cannot be loaded.
         """
-        return cls(name, *await asyncio.to_thread(_load, path, threads or default_threads()))
+        loaded = cls(name, *await asyncio.to_thread(_load, path, threads or default_threads()))
+        await loaded.warm_up()
+        return loaded
 
-    def decode(self, sound: Samples, hotwords: tuple[str, ...]) -> str:
+    def decode(self, sound: Samples, hotwords: tuple[str, ...], given_up: threading.Event) -> str:
         """The words in a sound. Hotwords have no effect."""
         import numpy as np
 
@@ -74,6 +80,8 @@ class Moonshine(ThreadedRecognizer):
         tokens: list[int] = []
         sure = 0.0
         for _ in range(SPARE_TOKENS + int(TOKENS_PER_SECOND * len(sound) / HEARING_RATE)):
+            if given_up.is_set():
+                return ""
             found = dict(zip(self._outputs, self._decoder.run(None, given), strict=True))
             scores = found["logits"][0, -1]
             token = int(np.argmax(scores))

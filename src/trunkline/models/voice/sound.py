@@ -32,16 +32,18 @@ def pieces(sound: Samples, seconds: float) -> Iterator[Samples]:
     """The sound in pieces of at most so many seconds, cut at the quietest place of the last third of each."""
     longest = int(seconds * HEARING_RATE)
     while len(sound) > longest:
-        cut = _quietest(sound, longest * 2 // 3, longest)
+        cut = last_pause(sound[:longest])
         yield sound[:cut]
         sound = sound[cut:]
     if len(sound):
         yield sound
 
 
-def _quietest(sound: Samples, begin: int, end: int) -> int:
+def last_pause(sound: Samples) -> int:
+    """The quietest place in the last third of a sound."""
     import numpy as np
 
-    looks = (end - begin) // _LOOK
+    begin = len(sound) * 2 // 3
+    looks = (len(sound) - begin) // _LOOK
     parts = sound[begin : begin + looks * _LOOK].reshape(looks, _LOOK)
     return begin + int(np.argmin((parts * parts).sum(1))) * _LOOK + _LOOK // 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base.extras import install_hint
@@ -28,6 +29,8 @@ TOKENIZER = "tokenizer.json"
 MOST_COLUMNS, FEWEST_COLUMNS, SILENT_COLUMNS = 3000, 1000, 200
 #: What fits into the picture with the silence behind it.
 LONGEST_SECONDS = 28.0
+#: Half of that is written down in a second, and takes 60 MiB.
+SEGMENT_SECONDS = 15.0
 #: What the model can have in mind, prompt and answer together.
 MAX_TOKENS = 448
 #: Tokens that hotwords may take: half of that.
@@ -49,6 +52,7 @@ class Whisper(ThreadedRecognizer):
     """A `Recognizer`. `load` makes one."""
 
     longest_seconds = LONGEST_SECONDS
+    segment_seconds = SEGMENT_SECONDS
 
     def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
         super().__init__(name)
@@ -65,9 +69,11 @@ class Whisper(ThreadedRecognizer):
         Raises:
             SpeechError: it cannot be loaded.
         """
-        return cls(name, *await asyncio.to_thread(_load, path, threads or default_threads()))
+        loaded = cls(name, *await asyncio.to_thread(_load, path, threads or default_threads()))
+        await loaded.warm_up()
+        return loaded
 
-    def decode(self, sound: Samples, hotwords: tuple[str, ...]) -> str:
+    def decode(self, sound: Samples, hotwords: tuple[str, ...], given_up: threading.Event) -> str:
         """The words in a sound."""
         import ctranslate2  # type: ignore[import-untyped]  # it has no stubs
         import numpy as np
@@ -76,10 +82,14 @@ class Whisper(ThreadedRecognizer):
         columns = min(max(length + SILENT_COLUMNS, FEWEST_COLUMNS), MOST_COLUMNS)
         picture = mel.picture(sound, columns)
         shown = self._model.encode(ctranslate2.StorageView.from_array(np.ascontiguousarray(picture[None])))
+        if given_up.is_set():
+            return ""
         prompt = [*self._hotwords(hotwords), *self._begin]
         most = min(SPARE_TOKENS + TOKENS_PER_SECOND * len(sound) // HEARING_RATE, MAX_TOKENS - len(prompt))
         found = self._generate(shown, prompt, most)
         if len(found.sequences_ids[0]) >= most:
+            if given_up.is_set():
+                return ""
             found = self._generate(shown, prompt, most, no_repeat_ngram_size=DISTINCT_TOKENS)
             if len(found.sequences_ids[0]) >= most:
                 return ""

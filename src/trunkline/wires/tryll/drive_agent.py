@@ -10,9 +10,10 @@ from typing import Any, Protocol, Self
 from trunkline.wires.tryll.drive_again import PASSING, REQUEST_SECONDS
 from trunkline.wires.tryll.drive_connection import Connection, Progress
 from trunkline.wires.tryll.drive_events import INTENT_CLASSIFIED, TOOL_CALL, IntentClassified, Listeners, ToolCall, call
-from trunkline.wires.tryll.drive_memory import Memory, in_parts, is_plain, joined
+from trunkline.wires.tryll.drive_memory import Memory, in_parts, is_plain
 from trunkline.wires.tryll.drive_turn import Reply, Turn
 from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.fitting import joined
 from trunkline.wires.tryll.messages import (
     Ack,
     CancelTurnRequest,

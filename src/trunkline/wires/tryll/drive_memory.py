@@ -103,17 +103,6 @@ def _goes_on(params: object) -> bool:
     return isinstance(params, GenerateAndSpeakParams) and bool(params.default_exit)
 
 
-def joined(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-    """A conversation in which nobody speaks twice in a row: what is too long for a frame comes in several entries."""
-    texts: list[tuple[str, list[str]]] = []
-    for entry in entries:
-        if texts and texts[-1][0] == entry.role:
-            texts[-1][1].append(entry.text)
-        else:
-            texts.append((entry.role, [entry.text]))
-    return tuple(HistoryEntry(role, "".join(pieces)) for role, pieces in texts)
-
-
 def in_parts(entries: tuple[HistoryEntry, ...]) -> list[tuple[HistoryEntry, ...]]:
     """A conversation in as many parts as it takes for each to fit into a frame. None is cut within an exchange.
 

@@ -254,16 +254,19 @@ class RemoteVoice:
         self._destroyed = True
         self._listener = None
         self._owner.release(self)
-        self._utterance.fail(TryllError(4102, "The voice input was destroyed."))
-        if self._home is None or self._home.lost is not None:
-            return
-        self._home.voices.pop(self.id, None)
+        link = self._home
         try:
-            await self._home.request(DestroyVoiceInputRequest(0, self.id), Ack, timeout)
+            if link is not None and link.lost is None:
+                # Last words may come until then, and the server answers them.
+                await link.request(DestroyVoiceInputRequest(0, self.id), Ack, timeout)
         except TryllError:
             # With its connection it is gone, too.
-            if self._home.lost is None:
+            if link is None or link.lost is None:
                 raise
+        finally:
+            self._utterance.fail(TryllError(4102, "The voice input was destroyed."))
+            if link is not None:
+                link.voices.pop(self.id, None)
 
     async def __aenter__(self) -> Self:
         return self

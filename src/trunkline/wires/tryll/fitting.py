@@ -7,6 +7,9 @@ Diagnostics that do not fit are left out: half of a JSON object is no use to any
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from trunkline.base.values import Value
@@ -38,6 +41,14 @@ def frames(message: Message) -> list[bytes]:
         return [frame(encode(message))]
     except Oversize:
         return [each for part in _parts(message) for each in frames(part)]
+
+
+def joined(entries: Iterable[HistoryEntry]) -> tuple[HistoryEntry, ...]:
+    """A conversation in which nobody speaks twice in a row, of one whose long texts came in several entries."""
+    return tuple(
+        HistoryEntry(role, "".join(entry.text for entry in pieces))
+        for role, pieces in groupby(entries, attrgetter("role"))
+    )
 
 
 def _parts(message: Message) -> list[Message]:

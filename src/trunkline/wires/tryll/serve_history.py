@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.fitting import joined
 from trunkline.wires.tryll.messages import HistoryEntry
 
 if TYPE_CHECKING:
@@ -27,21 +28,15 @@ def exchanges_of(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
     Raises:
         TryllError: 3007, they are not user and assistant in turns. System prompts belong to the nodes.
     """
-    pieces: list[list[str]] = []
-    role = "assistant"
-    for number, entry in enumerate(entries):
-        if entry.role == role and pieces:
-            pieces[-1].append(entry.text)
-            continue
-        if entry.role != ("user", "assistant")[len(pieces) % 2]:
+    said = joined(entries)
+    for number, entry in enumerate(said):
+        if entry.role != ("user", "assistant")[number % 2]:
             raise TryllError(
-                3007, f"Entry {number}: user and assistant speak in turns, and `{entry.role}` is not next."
+                3007, f"Message {number}: user and assistant speak in turns, and `{entry.role}` is not next."
             )
-        role = entry.role
-        pieces.append([entry.text])
-    if len(pieces) % 2:
+    if len(said) % 2:
         raise TryllError(3007, "The last message has no answer.")
-    texts = ["".join(each) for each in pieces]
+    texts = [entry.text for entry in said]
     return list(zip(texts[::2], texts[1::2], strict=True))
 
 

@@ -38,14 +38,16 @@ class VoiceInputs:
     """Those of one session."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        self.session = session
+        self.closed = False
+        """Whether the session is over."""
         self._inputs: dict[int, VoiceInput] = {}
         self._count = 0
         """How many there have been."""
 
     async def create(self, request: m.CreateVoiceInputRequest) -> None:
         """Make one."""
-        session = self._session
+        session = self.session
         host = session.configured()
         if len(self._inputs) >= MAX_VOICES or self._count >> VOICE_BITS:
             raise TryllError(4100, f"A session has at most {MAX_VOICES} voice inputs.")
@@ -53,12 +55,13 @@ class VoiceInputs:
         hosted, size = await session.keep(lambda: host.create_voice(request, reporter), request, 4100)
         self._count += 1
         voice_id = session.connection.id << VOICE_BITS | self._count
-        self._inputs[voice_id] = VoiceInput(session, voice_id, hosted, lambda: self._forget(voice_id, size))
+        self._inputs[voice_id] = VoiceInput(self, voice_id, hosted, size)
         session.say(m.CreateVoiceInputResponse(request.request_id, voice_id))
 
-    def _forget(self, voice_id: int, size: int) -> None:
-        del self._inputs[voice_id]
-        self._session.kept.give_back(size)
+    def forget(self, voice: VoiceInput) -> None:
+        """It was destroyed."""
+        del self._inputs[voice.id]
+        self.session.kept.give_back(voice.size)
 
     def find(self, voice_id: int) -> VoiceInput | None:
         """One that is there."""
@@ -66,6 +69,7 @@ class VoiceInputs:
 
     def close(self) -> None:
         """The session ends: whatever is heard from now on concerns nobody."""
+        self.closed = True
         for each in self._inputs.values():
             each.close()
 
@@ -73,13 +77,15 @@ class VoiceInputs:
 class VoiceInput:
     """One of them, with the utterance that it hears."""
 
-    def __init__(self, session: Session, voice_id: int, hosted: HostedVoice, forget: Callable[[], None]) -> None:
+    def __init__(self, inputs: VoiceInputs, voice_id: int, hosted: HostedVoice, size: int) -> None:
         self.id = voice_id
-        self.gone = False
+        self.size = size
+        """What it takes of the room that the session has."""
+        self.inputs = inputs
+        self.session = inputs.session
+        self._gone = False
         """Whether it was destroyed, or the session is over."""
-        self.session = session
         self._hosted = hosted
-        self._forget = forget
         self._utterance: HostedUtterance | None = None
         self._listener: _Listener | None = None
         """Who hears it."""
@@ -97,7 +103,7 @@ class VoiceInput:
 
     def close(self) -> None:
         """Stop listening, and let go of everything. Idempotent."""
-        self.gone = True
+        self._gone = True
         if self._utterance is not None:
             self._utterance.cancel()
             self._utterance = None
@@ -114,7 +120,7 @@ class VoiceInput:
 
         async def step(request: m.Message) -> None:
             try:
-                if self.gone:
+                if self._gone:
                     raise TryllError(4102)
                 await do(request)
             finally:
@@ -167,14 +173,35 @@ class VoiceInput:
             self._listener.failed(why)
         self._listener.end()
 
+    def begin(self, request: m.BeginUtteranceRequest, size: int) -> None:
+        """Listen from now on, or from its turn on.
+
+        Whether the agent is there is seen now: what is asked for after this, such as its end, does not concern it.
+        """
+        missing = None
+        try:
+            if request.agent_id:
+                self.session.seat(request.agent_id)
+        except TryllError as error:
+            missing = error
+
+        async def step(request: m.BeginUtteranceRequest) -> None:
+            self._begin(request, missing)
+
+        if self._frames:
+            self.put(step, request, size)
+        elif self.session.server.stopping:
+            raise TryllError(2001)
+        else:
+            self._begin(request, missing)
+
     # Requests, in their turn.
 
-    async def begin(self, request: m.BeginUtteranceRequest) -> None:
-        """Listen from now on."""
+    def _begin(self, request: m.BeginUtteranceRequest, missing: TryllError | None) -> None:
         if self._active is not None:
             raise TryllError(4103)
-        if request.agent_id:
-            self.session.seat(request.agent_id)
+        if missing is not None:
+            raise missing
         self._listener = _Listener(self, request)
         self._utterance = self._hosted.begin(request, self._listener)
         self.session.say(m.Ack(request.request_id))
@@ -197,7 +224,7 @@ class VoiceInput:
     async def destroy(self, request: m.DestroyVoiceInputRequest) -> None:
         """End it."""
         self.close()
-        self._forget()
+        self.inputs.forget(self)
         self.session.say(m.Ack(request.request_id))
 
     def _needed(self) -> HostedUtterance:
@@ -250,8 +277,8 @@ class _Listener:
             return None
 
     def _send(self, text: str) -> None:
-        """Say to the agent what was heard."""
-        if self._voice.gone:
+        """Say to the agent what was heard. The end of the voice input makes no difference: the client was told it."""
+        if self._voice.inputs.closed:
             return
         seat = self._seat()
         if seat is not None and seat.changing:
@@ -299,8 +326,7 @@ def _destroy(session: Session, request: m.DestroyVoiceInputRequest, size: int) -
 
 
 def _begin(session: Session, request: m.BeginUtteranceRequest, size: int) -> None:
-    voice = _found(session, request)
-    voice.put(voice.begin, request, size)
+    _found(session, request).begin(request, size)
 
 
 def _end(session: Session, request: m.EndUtteranceRequest, size: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from trunkline.agents.graph.hearing.input import MAX_HOTWORDS, open_voice
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.real import RealUtterance
+from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.models.voice.engines import Detector, Recognizer
 from trunkline.wires.tryll.errors import TryllError
@@ -22,11 +23,13 @@ class Silent:
     """A listener, a recognizer and a detector."""
 
     name = "silent"
+    segment_seconds = 15.0
     window_ms = 32
 
     def __init__(self) -> None:
         self.asked: list[object] = []
         self.errors: list[TryllError] = []
+        self.turns = Turns()
 
     async def recognizer(self, name: str, engine: int) -> Recognizer:
         self.asked.append((name, engine))

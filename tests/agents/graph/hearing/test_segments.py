@@ -9,7 +9,9 @@ SECOND = 16000
 
 
 def made(**options: float) -> Segmenter:
-    numbers = {"min_silence": 8000, "pad": 4000} | {key: int(value) for key, value in options.items()}
+    numbers = {"min_silence": 8000, "pad": 4000, "longest": 15 * 16_000} | {
+        key: int(value) for key, value in options.items()
+    }
     return Segmenter(window=WINDOW, threshold=0.5, **numbers)
 
 
@@ -22,7 +24,7 @@ def walk(segmenter: Segmenter, *parts: tuple[float, float]) -> list[tuple[Edge, 
             if edge is not None:
                 found.append((edge, segmenter.begin, segmenter.end))
             if edge is Edge.SPLIT:
-                segmenter.go_on()
+                segmenter.go_on(segmenter.position)
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
+from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.models.voice.engines import Detector, Recognizer
@@ -31,6 +32,10 @@ Listen = Callable[[Manner, TranscriptListener], Utterance]
 
 class Hearing(Protocol):
     """Where engines come from; `voices.VoicePool` is one. `engine` is an `InferenceEngine`."""
+
+    @property
+    def turns(self) -> Turns:
+        """The session's turns at detecting speech."""
 
     async def recognizer(self, name: str, engine: int) -> Recognizer:
         """The recognizer of a model, loaded.
@@ -91,6 +96,7 @@ async def open_voice(
     ears = Ears(
         await hearing.recognizer(request.model_name, engine),
         partial(hearing.detector, threshold),
+        hearing.turns,
         threshold=threshold,
         pad_ms=request.vad_speech_pad_ms,
         hotwords=hotwords,

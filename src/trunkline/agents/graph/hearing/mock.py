@@ -31,7 +31,8 @@ class MockUtterance(Utterance):
         super().__init__(manner, listener)
         self._mono = Mono(manner.format)
         self._held: NDArray[np.int16] | None = None
-        self._pieces = 0
+        self._pieces = self._taken = 0
+        """How many there were, and the samples in them."""
         self._count = 0
         """The words of the utterance."""
         self._words: list[str] = []
@@ -58,11 +59,16 @@ class MockUtterance(Utterance):
 
     def _next_length(self) -> int:
         """Not all rates have a whole number of samples in a piece."""
-        tenths = self._manner.format.rate
-        return (self._pieces + 1) * tenths // 10 - self._pieces * tenths // 10
+        return (self._pieces + 1) * self._manner.format.rate // 10 - self._taken
+
+    @property
+    def _at_ms(self) -> int:
+        """Where the last piece ends: by its samples, so that it does not matter whether more of them came with it."""
+        return self._taken * 1000 // self._manner.format.rate
 
     def _take(self, piece: NDArray[np.int16]) -> None:
         self._pieces += 1
+        self._taken += len(piece)
         if _is_loud(piece):
             self._word()
         elif self._words:
@@ -71,23 +77,21 @@ class MockUtterance(Utterance):
                 self._pause()
 
     def _word(self) -> None:
-        at_ms = self._pieces * _PIECE_MS
         if not self._words:
-            self._speech(at_ms)
+            self._speech(self._at_ms)
         self._quiet = 0
         self._count += 1
         self._words.append(f"w{self._count}")
         if len(self._words) == self._due:
             self._due += self._due // 2
-            self._partial(" ".join(self._words), at_ms)
+            self._partial(" ".join(self._words), self._at_ms)
 
     def _pause(self) -> None:
-        at_ms = self._pieces * _PIECE_MS
-        self._segment(" ".join(self._words), at_ms, last=self._manner.hands_free)
+        self._segment(" ".join(self._words), self._at_ms, last=self._manner.hands_free)
         self._words.clear()
         self._due, self._quiet = _FIRST_PARTIAL, 0
         if self._manner.hands_free:
-            self._close(at_ms)
+            self._close(self._at_ms)
 
 
 def _is_loud(piece: NDArray[np.int16]) -> bool:

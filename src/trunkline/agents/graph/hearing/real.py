@@ -5,7 +5,8 @@ a time, and never so often that nobody else gets a turn. As soon as it falls sil
 is written down, so that the text is often there when the pause is long enough.
 
 Detecting is done in threads and in order. Words are waited for only where it depends on them how it goes on: at a pause
-that may end the utterance, and at its end.
+that may end the utterance, and at its end. That somebody speaks is told at once, before the words of earlier segments
+if they take their time: whoever is interrupted by it is to fall silent.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import partial
 
 from trunkline.agents.graph.hearing.pcm import Mono, Resampler
 from trunkline.agents.graph.hearing.segments import Edge, Segmenter
+from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
 from trunkline.models.voice.engines import HEARING_RATE, Detector, Recognizer, SpeechError
-from trunkline.models.voice.sound import SAMPLE_BYTES
+from trunkline.models.voice.sound import SAMPLE_BYTES, last_pause, samples
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import TranscriptListener
 
@@ -37,9 +38,6 @@ _MIN_THRESHOLD, _MAX_THRESHOLD = 0.05, 0.95
 _DEFAULT_THRESHOLD = 0.5
 #: More than this around speech is no padding.
 _MAX_PAD_MS = 1000
-#: Threads that detect speech, for all utterances together. They are for nothing else: who speaks is heard at once, also
-#: when everybody else's threads are busy. Two of them follow some fifty microphones, and leave the machine to others.
-DETECTING_THREADS = 2
 
 
 class Ears:
@@ -49,6 +47,7 @@ class Ears:
         self,
         recognizer: Recognizer,
         detector: Callable[[], Detector],
+        turns: Turns,
         *,
         threshold: float = _DEFAULT_THRESHOLD,
         pad_ms: int = 250,
@@ -56,6 +55,7 @@ class Ears:
     ) -> None:
         self.recognizer = recognizer
         self.detector = detector
+        self.turns = turns
         self.threshold = threshold
         self.pad_ms = min(pad_ms, _MAX_PAD_MS)
         self.hotwords = tuple(hotwords)
@@ -68,25 +68,20 @@ def sane_threshold(wanted: float) -> float:
     return min(max(wanted, _MIN_THRESHOLD), _MAX_THRESHOLD)
 
 
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(DETECTING_THREADS, thread_name_prefix="detect-speech")
-
-
 class _Piece:
-    """Something that is to be told when all before it is: that speech began (`pcm` is None), or a segment."""
+    """A segment, to be told when all before it are."""
 
-    __slots__ = ("at_ms", "begin", "done", "end", "last", "pcm")
+    __slots__ = ("at_ms", "begin", "done", "end", "last", "pcm", "split")
 
-    def __init__(
-        self, at_ms: int, begin: int = 0, end: int = 0, pcm: bytes | None = None, *, last: bool = False
-    ) -> None:
+    def __init__(self, at_ms: int, begin: int, end: int, pcm: bytes, *, last: bool, split: bool) -> None:
         self.at_ms = at_ms
         self.begin = begin
         self.end = end
         self.pcm = pcm
         self.last = last
         """The utterance is closed behind it, if there are words."""
+        self.split = split
+        """The speech goes on behind it."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
@@ -136,7 +131,7 @@ class RealUtterance(Utterance):
     async def _hear(self, pcm: bytes) -> None:
         if self._hurried.done():
             return
-        sound, found = await asyncio.get_running_loop().run_in_executor(_threads(), self._detect, pcm)
+        sound, found = await self._ears.turns.take(partial(self._detect, pcm))
         segments = self._segments
         if segments is None or self.over:
             return
@@ -160,18 +155,23 @@ class RealUtterance(Utterance):
                 threshold=self._ears.threshold,
                 min_silence=self._manner.min_silence_ms * HEARING_RATE // 1000,
                 pad=self._ears.pad_ms * HEARING_RATE // 1000,
+                longest=int(self._ears.recognizer.segment_seconds * HEARING_RATE),
             )
         return sound, found
 
     async def _goes_on(self, edge: Edge, segments: Segmenter) -> bool:
         """What is to be done at an edge, and whether the utterance goes on behind it."""
         if edge is Edge.OPENED:
-            self._put(_Piece(_ms(segments.position)))
-            return True
-        closing = edge is Edge.CLOSED and self._manner.hands_free
-        piece = self._put(self._cut(segments, last=closing))
+            self._speech(_ms(segments.position))
+            return not self.over
         if edge is Edge.SPLIT:
-            segments.go_on()
+            # Where it is quietest: half a word is not understood.
+            cut = segments.begin + last_pause(samples(self._between(segments.begin, segments.position)))
+            self._put(self._cut(segments, last=False, split=True, end=cut))
+            segments.go_on(cut)
+            return True
+        closing = self._manner.hands_free
+        piece = self._put(self._cut(segments, last=closing))
         if closing:
             await asyncio.wait({piece.done, self._hurried}, return_when=asyncio.FIRST_COMPLETED)
             if self._texts and piece.done.done():
@@ -190,9 +190,9 @@ class RealUtterance(Utterance):
         while self._worker is not None and not self.over:
             await asyncio.wait({self._worker})
 
-    def _cut(self, segments: Segmenter, *, last: bool, end: int = 0) -> _Piece:
+    def _cut(self, segments: Segmenter, *, last: bool, split: bool = False, end: int = 0) -> _Piece:
         begin, end = segments.begin, end or segments.end
-        return _Piece(_ms(segments.position), begin, end, self._between(begin, end), last=last)
+        return _Piece(_ms(segments.position), begin, end, self._between(begin, end), last=last, split=split)
 
     def _between(self, begin: int, end: int) -> bytes:
         return bytes(self._sound[(begin - self._from) * SAMPLE_BYTES : (end - self._from) * SAMPLE_BYTES])
@@ -205,20 +205,20 @@ class RealUtterance(Utterance):
     # Words.
 
     def _put(self, piece: _Piece) -> _Piece:
-        """Have a piece told. A partial that is not what the piece will be is in its way."""
+        """Have a piece told. A partial that is not what the piece will be is in its way, unless the speech goes on:
+
+        then nobody waits for the piece, and a partial comes sooner.
+        """
         self._pieces.append(piece)
-        wanted = (self._place == (each.begin, each.end) for each in self._pieces)
-        if self._decoding is not None and self._is_partial and not any(wanted):
+        wanted = piece.split or any(self._place == (each.begin, each.end) for each in self._pieces)
+        if self._decoding is not None and self._is_partial and not wanted:
             self._decoding.cancel()
         self._work_on()
         return piece
 
     def _work_on(self) -> None:
-        if self._worker is None and not self.over:
-            while self._pieces and self._pieces[0].pcm is None:
-                self._tell_piece(self._pieces.popleft(), "")
-            if self._pieces or self._partial_due():
-                self._worker = asyncio.create_task(self._work())
+        if self._worker is None and not self.over and (self._pieces or self._partial_due()):
+            self._worker = asyncio.create_task(self._work())
 
     async def _work(self) -> None:
         """Write down whatever waits, one after the other."""
@@ -243,9 +243,7 @@ class RealUtterance(Utterance):
 
     def _tell_piece(self, piece: _Piece, text: str) -> None:
         try:
-            if piece.pcm is None:
-                self._speech(piece.at_ms)
-            elif piece.pcm or piece.last:
+            if piece.pcm or piece.last:
                 # After a split there may be nothing left to tell of.
                 self._segment(text, piece.at_ms, last=piece.last and bool(text or self._texts))
         finally:
@@ -276,8 +274,12 @@ class RealUtterance(Utterance):
             self._is_partial = False
         took = clock() - begun
         self._next_partial = clock() + min(took, max(0.0, _PARTIAL_SECONDS - took))
-        if text and segments.speaking and segments.begin == begin:
-            self._partial(text, self._consumed_ms)
+        if self._pieces:
+            ongoing = self._pieces[0].split and self._pieces[0].begin == begin
+        else:
+            ongoing = segments.speaking and segments.begin == begin
+        if ongoing:
+            self._partial(text or "", self._consumed_ms)
 
     async def _written(self, begin: int, end: int, pcm: bytes) -> str | None:
         """What is said there; None if it is not wanted any more. What was written down last is known."""

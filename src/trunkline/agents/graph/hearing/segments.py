@@ -1,6 +1,6 @@
 """Where speech begins and ends, told from how likely each moment is speech.
 
-    segmenter = Segmenter(window=512, threshold=0.5, min_silence=8000, pad=4000)
+    segmenter = Segmenter(window=512, threshold=0.5, min_silence=8000, pad=4000, longest=240_000)
     for probability in detector.feed(pcm):
         edge = segmenter.step(probability)
 
@@ -18,10 +18,8 @@ from trunkline.models.voice.engines import HEARING_RATE
 _ONSET = HEARING_RATE * 90 // 1000
 #: Speech goes on while it is at least so likely, seen from the threshold: it would end in every vowel otherwise.
 _HYSTERESIS = 0.15
-#: From here on a segment ends in the next short pause, and here it ends anyway. Recognizers take up to 30 s at a time,
-#: but then they need 80 MiB for it, and too long to write it down again every few seconds.
-_LONG = HEARING_RATE * 10
-_LONGEST = HEARING_RATE * 15
+#: From this part of its longest on a segment ends in the next short pause.
+_LONG = 2 / 3
 _SHORT_PAUSE = HEARING_RATE // 10
 
 
@@ -36,7 +34,7 @@ class Edge(Enum):
 class Segmenter:
     """Follows one utterance. `begin` and `end` are those of the segment that is open, or was last."""
 
-    def __init__(self, *, window: int, threshold: float, min_silence: int, pad: int) -> None:
+    def __init__(self, *, window: int, threshold: float, min_silence: int, pad: int, longest: int) -> None:
         self.window = window
         self.position = 0
         """As far as we have come."""
@@ -47,6 +45,7 @@ class Segmenter:
         self._low = max(threshold - _HYSTERESIS, threshold / 2)
         self._min_silence = max(min_silence, window)
         self._pad = pad
+        self._long, self._longest = int(longest * _LONG), longest
         self._onset = -(-_ONSET // window)
         self._run = 0
         self._last = 0
@@ -88,14 +87,13 @@ class Segmenter:
             self._taken = self.end
             return Edge.CLOSED
         length = self.position - self.begin
-        if length >= _LONGEST or (length >= _LONG and self.position - self._last >= _SHORT_PAUSE):
-            self._taken = self.position
+        if length >= self._longest or (length >= self._long and self.position - self._last >= _SHORT_PAUSE):
             return Edge.SPLIT
         return None
 
-    def go_on(self) -> None:
-        """After a split: the next segment begins here."""
-        self.begin = self.position
+    def go_on(self, at: int) -> None:
+        """After a split: the next segment begins there."""
+        self.begin = self._taken = at
 
     def _wait(self, probability: float) -> Edge | None:
         self._run = self._run + 1 if probability >= self._high else 0
