@@ -165,7 +165,9 @@ async def ask_by_voice(tmp_path: Path, joe: str) -> None:
         await page.goto("/")
         await page.get_by_role("button", name="Start talking").click()
         await page.wait_for_selector(state("speaking"), timeout=60_000)
-        await expect(page.locator("#words .you").first).to_contain_text("capital of France")
+        # The microphone says it again and again; on a busy machine the first time may be heard from its middle on.
+        asked = page.locator("#words .you", has_text="capital of France")
+        await expect(asked.first).to_be_visible(timeout=60_000)
         assert len(await page.locator("#words .agent p").first.inner_text()) > 3
         await picture(page, "talk-real")
         await page.wait_for_selector(state("listening", "hearing"), timeout=60_000)
