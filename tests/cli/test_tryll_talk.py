@@ -69,6 +69,7 @@ async def test_a_fast_file_is_one_utterance_and_its_events_are_json(server: Serv
     assert "".join(each["text"] for each in events if each["type"] == "words") == f"You said: {words(1, 5)}"
 
 
+@pytest.mark.slow
 async def test_who_may_not_interrupt_is_heard_after_the_answer(server: Served, tmp_path: Path) -> None:
     source = wav(tmp_path / "in.wav", tone(300) + silence(600) + tone(200) + silence(100))
     arguments = ["--model", "mock-slow", "--stt", "mock", "--tts", "mock", "--no-barge-in", "--json", "--in", source]

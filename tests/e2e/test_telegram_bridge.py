@@ -194,6 +194,7 @@ async def test_files_go_both_ways(server: TelegramServer, tmp_path: Path, puppet
     assert server.world.files[shown[-1]["file_id"]] == picture
 
 
+@pytest.mark.slow
 async def test_throttling_delays_an_answer_and_loses_nothing(
     server: TelegramServer, tmp_path: Path, puppet: Puppet
 ) -> None:

@@ -161,6 +161,7 @@ def rules(examples: int, *, derandomize: bool) -> settings:
     )
 
 
+@pytest.mark.slow
 def test_every_route_answers_as_the_description_says(fuzzed: Fuzzed) -> None:
     assert fuzz(fuzzed, rules(FEW, derandomize=True)) > 2 * len(ENDPOINTS)
 

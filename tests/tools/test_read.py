@@ -130,6 +130,7 @@ async def test_numbers_of_more_digits_are_counted_exactly(box: Box, tmp_path: Pa
 
 
 @pytest.mark.parametrize("size", [LARGEST_FILE, LARGEST_FILE + 1])
+@pytest.mark.slow
 async def test_millions_of_lines_cost_little(box: Box, tmp_path: Path, size: int) -> None:
     (tmp_path / "a").write_bytes(b"\n" * size)
     tracemalloc.start()

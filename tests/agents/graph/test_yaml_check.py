@@ -148,6 +148,7 @@ def test_a_file_that_cannot_be_read_or_is_no_yaml_is_one_problem(tmp_path: Path)
     assert "the graph must be an object" in problem.told
 
 
+@pytest.mark.slow
 def test_a_file_that_is_wrong_all_over_is_not_looked_at_forever(tmp_path: Path) -> None:
     name = "n" * 30
     nodes = [f"  {name}{number}: {{type: Instruction, default: {name}x{number}, colour: red}}" for number in range(120)]

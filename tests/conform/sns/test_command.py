@@ -79,6 +79,7 @@ def beside(folder: Path) -> Iterator[tuple[str, list[Agent]]]:
         thread.join(20)
 
 
+@pytest.mark.slow
 async def test_our_network_passes_on_a_real_socket_with_its_usual_limits(tmp_path: Path) -> None:
     async with serving(tmp_path) as url:
         target, cast = Target(url), Own()

@@ -250,6 +250,7 @@ async def test_a_lost_answer_is_looked_up_by_hash_and_nothing_is_sent_twice(worl
     assert await world.count() == 1
 
 
+@pytest.mark.slow
 async def test_a_lost_request_is_unknown_and_its_nonce_serves_the_next_one(world: World) -> None:
     performer = world.performer()
     before = await performer.perform(tx("deposit()", value="1"), world.community)
@@ -365,6 +366,7 @@ async def test_a_receipt_that_is_late_is_told_later(world: World) -> None:
     assert await performer.settle() == []
 
 
+@pytest.mark.slow
 async def test_a_node_that_hangs_is_given_up_in_time(world: World) -> None:
     for method in ("eth_chainId", "eth_call", SEND):
         world.node.behaviours = {method: world.node.hang}

@@ -174,6 +174,7 @@ async def test_an_agent_that_could_not_be_made_lets_go_of_the_models_it_had(tmp_
         assert pool.engine.uses == 0
 
 
+@pytest.mark.slow
 async def test_a_session_that_is_closed_has_forgotten_its_storages(tmp_path: Path) -> None:
     host = LocalGraphHost(ModelPool(str(tmp_path)))
     session = host.open_session()

@@ -54,6 +54,7 @@ class OneVoice(ModelPool):
         return self._only, lambda: None
 
 
+@pytest.mark.slow
 async def test_of_a_thousand_agents_of_a_client_that_does_not_read_one_is_spoken_for(tmp_path: Path) -> None:
     # Each answer is some MiB of sound, and there is another client.
     voice = FakeVoice(repeat=20_000)

@@ -235,6 +235,7 @@ async def test_a_second_utterance_interrupts_the_answer_to_the_first(peer: Peer)
 # Microphones that never stop, and clients that do.
 
 
+@pytest.mark.slow
 async def test_an_endless_utterance_costs_little_and_nobody_waits_for_it(server: Served, peer: Peer) -> None:
     mic = await microphone(peer, sample_rate=48000, channels=2)
     second = tone(700, rate=48000, channels=2) + silence(300, rate=48000, channels=2)

@@ -198,6 +198,7 @@ def test_a_union_needs_its_value() -> None:
         "a long event", "a short frame", "a little", "a little event",
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_however_offsets_alias_a_frame_costs_little(make: Callable[[], bytes], refused: bool) -> None:
     decode(encode(NodeEvent(1, "n", "t", (NodeEventKeyValue("k", "v"),))))  # so that its arrangement is known
     payload = make()

@@ -105,6 +105,7 @@ def test_what_nothing_leads_to_stands_right_above_what_it_leads_to() -> None:
     assert (ranks[4], ranks[5]) == (2, 3)
 
 
+@pytest.mark.slow
 def test_the_largest_graph_that_there_can_be_is_drawn_in_time() -> None:
     shapes = {str(number): Shape(200.0, 90.0, {"a": 90.0, "b": 90.0}) for number in range(256)}
     chain = [Edge(str(number), "a", str(number + 1)) for number in range(255)]
