@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -10,7 +11,8 @@ from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.engines import EngineError, Prompt, Slot
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
-from trunkline.agents.graph.turn import Delta, Ended, TurnEvent, Whole
+from trunkline.agents.graph.turn import Delta, Event, Sound, TurnEvent, Whole
+from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     GraphDescription,
     NodeDescription,
@@ -31,26 +33,69 @@ async def agent(described: GraphDescription, host: LocalHost | None = None, **op
     return made
 
 
-async def take(made: GraphAgent, text: str) -> list[TurnEvent]:
-    return [event async for event in made.turn(text)]
+#: What a listener was told, and the ending behind it.
+Told = TurnEvent | Ending
 
 
-def said(events: Sequence[TurnEvent]) -> str:
+class Heard:
+    """A listener that keeps what it is told. It is full after so many events, until it is told to go on."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.events: list[Told] = []
+        self.is_full = asyncio.Event()
+        self._most = most
+        self._room = asyncio.Event()
+
+    @property
+    def full(self) -> bool:
+        return self._most is not None and len(self.events) >= self._most
+
+    async def room(self) -> None:
+        self.is_full.set()
+        await self._room.wait()
+
+    def go_on(self) -> None:
+        self._most = None
+        self._room.set()
+
+    def delta(self, text: str) -> None:
+        self.events.append(Delta(text))
+
+    def whole(self, text: str, final: bool) -> None:
+        self.events.append(Whole(text, final))
+
+    def audio(self, pcm: bytes, sample_rate: int) -> None:
+        self.events.append(Sound(pcm, sample_rate))
+
+    def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
+        self.events.append(Event(node, type, pairs))
+
+
+async def hear(made: GraphAgent, text: str, heard: Heard) -> None:
+    heard.events.append(await made.turn(text, heard))
+
+
+async def take(made: GraphAgent, text: str) -> list[Told]:
+    heard = Heard()
+    await hear(made, text, heard)
+    return heard.events
+
+
+def said(events: Sequence[Told]) -> str:
     return "".join(event.text for event in events if isinstance(event, Delta | Whole))
 
 
-def end(events: Sequence[TurnEvent]) -> Ended:
-    assert isinstance(events[-1], Ended)
-    assert sum(isinstance(event, Ended) for event in events) == 1
+def end(events: Sequence[Told]) -> Ending:
+    assert isinstance(events[-1], Ending)
     return events[-1]
 
 
-def debug(events: Sequence[TurnEvent]) -> dict[str, Any]:
+def debug(events: Sequence[Told]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(end(events).debug_info)
     return found
 
 
-def node_names(events: Sequence[TurnEvent]) -> list[str]:
+def node_names(events: Sequence[Told]) -> list[str]:
     return [node["name"] for node in debug(events)["nodes"]]
 
 
@@ -108,4 +153,7 @@ class Recorder:
         return [(message.role, message.text) for message in self.prompts[number].messages]
 
 
-__all__ = ["EngineError", "Recorder", "agent", "debug", "end", "graph", "host_in", "node_names", "said", "take"]
+__all__ = [
+    "EngineError", "Heard", "Recorder", "Told", "agent", "debug", "end", "graph", "hear", "host_in", "node_names",
+    "said", "take",
+]  # fmt: skip

@@ -278,7 +278,7 @@ async def test_a_conversation_of_what_has_more_tokens_than_it_seems_goes_on(gguf
             noise = "".join(letters.choices("QZXJKVWYBPFG", k=80))
             ended = end(await take(made, f"Repeat: {noise}"))
             # There is always room for an answer.
-            assert (ended.status, ended.prompt_tokens <= 384) == (TurnStatus.SUCCESS, True)
+            assert (ended.status, ended.tokens_prompt <= 384) == (TurnStatus.SUCCESS, True)
         too_long = "".join(letters.choices("QZXJKVWYBPFG", k=800))
         assert end(await take(made, too_long)).error == 4001
         assert end(await take(made, "hi")).status == TurnStatus.SUCCESS

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import pytest
 
-from tests.agents.graph.helpers import agent, end, graph, said, take
+from tests.agents.graph.helpers import Heard, agent, end, graph, said, take
 from trunkline.agents.graph.engines import ChatMessage, Prompt
 from trunkline.agents.graph.mock import MAX_EMBEDDED_CHARS, MockEmbedding, MockLanguage
 from trunkline.agents.graph.tool_calls import MAX_ARGUMENT
@@ -32,15 +32,15 @@ async def test_it_says_the_message_word_for_word_streamed_or_whole(text: str) ->
     whole = await take(await agent(graph(a=GenerateParams())), text)
     streamed = await take(await agent(graph(a=GenerateParams(stream=True))), text)
     assert said(whole) == said(streamed) == f"You said: {text}"
-    assert end(whole).tokens == end(streamed).tokens == sum(isinstance(event, Delta) for event in streamed)
-    assert end(whole).tokens >= 2
+    pieces = sum(isinstance(event, Delta) for event in streamed)
+    assert end(whole).tokens_generated == end(streamed).tokens_generated == pieces >= 2
     assert [type(event) for event in whole[:-1]] == [Whole]
 
 
 async def test_one_token_is_one_word() -> None:
     events = await take(await agent(graph(a=GenerateParams(stream=True))), "dear friend")
     assert [event.text for event in events if isinstance(event, Delta)] == ["You", " said:", " dear", " friend"]
-    assert end(events).tokens == 4
+    assert end(events).tokens_generated == 4
 
 
 async def test_a_limit_of_tokens_that_a_node_sets_holds() -> None:
@@ -52,16 +52,20 @@ async def test_a_slow_model_takes_its_time_and_nobody_elses() -> None:
     told: list[str] = []
 
     async def talk(name: str) -> None:
-        async for event in (await agent(graph(a=GenerateParams(stream=True)), default_model=name)).turn("a b c"):
-            told.append(f"{name} {type(event).__name__}")
+        class Noted(Heard):
+            def delta(self, text: str) -> None:
+                told.append(f"{name} piece")
+
+        await (await agent(graph(a=GenerateParams(stream=True)), default_model=name)).turn("a b c", Noted())
+        told.append(f"{name} end")
 
     begun = perf_counter()
     await asyncio.gather(talk("mock-slow"), talk("mock-slower"), talk("quick"))
     assert perf_counter() - begun >= 5 * 0.02
-    assert told[:6] == ["quick Delta"] * 5 + ["quick Ended"]
+    assert told[:6] == ["quick piece"] * 5 + ["quick end"]
     # Neither waits for the other.
-    assert told.index("mock-slower Delta") < told.index("mock-slow Ended")
-    assert told.index("mock-slow Delta") < told.index("mock-slower Ended")
+    assert told.index("mock-slower piece") < told.index("mock-slow end")
+    assert told.index("mock-slow piece") < told.index("mock-slower end")
 
 
 TOOLS = (

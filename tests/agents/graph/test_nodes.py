@@ -10,7 +10,8 @@ import pytest
 
 from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, host_in, said, take
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.turn import Ended, Event, Whole
+from trunkline.agents.graph.turn import Event, Whole
+from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CannedResponseSelectionStrategy,
@@ -128,7 +129,7 @@ async def test_lines_come_from_a_storage_else_the_node_else_the_host(tmp_path: P
         (CannedResponseParams(), "default"),
     ):
         assert said(await take(await agent(graph(c=params), host), "x")) == expected
-    assert await take(await agent(graph(c=CannedResponseParams())), "x") == [Whole("", final=True), Ended()]
+    assert await take(await agent(graph(c=CannedResponseParams())), "x") == [Whole("", final=True), Ending()]
     guard = graph(g=HumanMessageGuardrailParams(triggered_exit="c"), c=CannedResponseParams(inline_strings=inline))
     assert said(await take(await agent(guard, host), "so BAD!")) == "inline"
     assert said(await take(await agent(guard), "so BAD!")) == ""
@@ -169,7 +170,7 @@ async def test_what_is_no_call_may_be_the_answer() -> None:
     silent = await agent(graph(a=ToolCallParams(tools=tools)), with_engine(engine))
     assert said(await take(silent, "x")) == ""
     # A call is not told to anybody who does not want to know.
-    assert [type(event) for event in await take(silent, "x")] == [Ended]
+    assert [type(event) for event in await take(silent, "x")] == [Ending]
     assert silent.history() == []
 
 

@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, said, take
+from tests.agents.graph.helpers import Heard, Recorder, Told, agent, debug, end, graph, hear, said, take
 from tests.support.fake_voice import FakeVoice
 from tests.support.loop import until
 from trunkline.agents.graph import yaml_graph
-from trunkline.agents.graph.agent import GraphAgent, TurnEvents
+from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.engines import EngineError, Piece
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.mock import MockLanguage
 from trunkline.agents.graph.speaking import MAX_WAITING
-from trunkline.agents.graph.turn import Delta, Ended, Sound, TurnEvent
+from trunkline.agents.graph.turn import Delta, Sound
 from trunkline.core.faults import ConfigError
 from trunkline.models.voice.engines import SpeechError
 from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     GenerateAndSpeakParams,
@@ -42,8 +43,14 @@ def host(voice: FakeVoice | None, language: Any = None) -> LocalHost:
     return LocalHost(voice=lambda _: voice, language=MockLanguage if language is None else lambda _: language)
 
 
-def sound(events: Sequence[TurnEvent]) -> bytes:
+def sound(events: Sequence[Told]) -> bytes:
     return b"".join(event.pcm for event in events if isinstance(event, Sound))
+
+
+def begun(made: GraphAgent, text: str) -> tuple[asyncio.Task[None], list[Told]]:
+    """A turn, and what has been told of it so far."""
+    heard = Heard()
+    return asyncio.create_task(hear(made, text, heard)), heard.events
 
 
 def all_of(voice: FakeVoice) -> bytes:
@@ -68,11 +75,6 @@ class Slow(Recorder):
             yield Piece(self.pieces[-1])
         finally:
             self.ended = True
-
-
-async def read(events: TurnEvents, found: list[TurnEvent]) -> None:
-    async for event in events:
-        found.append(event)
 
 
 # Speak.
@@ -124,8 +126,7 @@ async def test_speak_goes_on_at_its_exit() -> None:
 async def test_a_sentence_is_heard_while_the_next_one_is_generated() -> None:
     voice, model = FakeVoice(), Slow("It is ", "a fine day. ", "Is it ", "not?")
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
-    found: list[TurnEvent] = []
-    reading = asyncio.create_task(read(made.turn("hello"), found))
+    reading, found = begun(made, "hello")
     # The model waits before its last word.
     await until(lambda: any(isinstance(event, Sound) for event in found) and said(found).endswith("Is it "))
     assert said(found) == "It is a fine day. Is it "
@@ -135,15 +136,14 @@ async def test_a_sentence_is_heard_while_the_next_one_is_generated() -> None:
     assert said(found) == "It is a fine day. Is it not?"
     assert sound(found) == all_of(voice)
     assert voice.said == ["It is a fine day.", "Is it not?"]
-    assert end(found).tokens == 4
+    assert end(found).tokens_generated == 4
     assert made.history() == [("hello", "It is a fine day. Is it not?")]
 
 
 async def test_text_goes_on_while_a_slow_voice_speaks() -> None:
     voice, model = FakeVoice(hold_at=0), Recorder("One is one. Two is two. Three.")
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
-    found: list[TurnEvent] = []
-    reading = asyncio.create_task(read(made.turn("count"), found))
+    reading, found = begun(made, "count")
     await voice.waiting.wait()
     await until(lambda: said(found).endswith("Three."))
     assert sound(found) == b""
@@ -164,8 +164,7 @@ async def test_a_model_that_is_far_ahead_of_the_voice_waits_for_it() -> None:
 
     voice, model = FakeVoice(hold_at=0), Endless()
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
-    found: list[TurnEvent] = []
-    reading = asyncio.create_task(read(made.turn("go"), found))
+    reading, _ = begun(made, "go")
     await until(lambda: model.given > MAX_WAITING)
     for _ in range(100):
         await asyncio.sleep(0)
@@ -226,14 +225,13 @@ def speaking(kind: str) -> Any:
     return graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), Recorder(LINE)
 
 
-async def stopped_by(how: str, made: GraphAgent, events: TurnEvents, reading: asyncio.Task[None]) -> None:
+async def stopped_by(how: str, made: GraphAgent, reading: asyncio.Task[None]) -> None:
     if how == "cancel":
         made.cancel()
         await reading
     else:
         reading.cancel()
         await asyncio.wait([reading])
-        await events.aclose()
 
 
 @pytest.mark.parametrize("how", ["cancel", "leave"])
@@ -243,12 +241,10 @@ async def test_of_an_answer_that_is_cut_off_the_history_keeps_what_was_said(kind
     voice = FakeVoice(hold_at=sentence)
     described, model = speaking(kind)
     made = await agent(described, host(voice, model))
-    found: list[TurnEvent] = []
-    events = made.turn("open")
-    reading = asyncio.create_task(read(events, found))
+    reading, found = begun(made, "open")
     await voice.waiting.wait()
     await until(lambda: len(sound(found)) == sum(len(voice.sound(number)) for number in range(sentence)))
-    await stopped_by(how, made, events, reading)
+    await stopped_by(how, made, reading)
     assert voice.speaking == 0
     heard = " ".join(SENTENCES[:sentence])
     assert made.history() == ([("open", heard)] if heard else [])
@@ -261,8 +257,7 @@ async def test_of_an_answer_that_is_cut_off_the_history_keeps_what_was_said(kind
 async def test_an_answer_that_is_cut_off_without_a_voice_keeps_what_was_sent() -> None:
     model = Slow("One is one. ", "Two ", "is two.")
     made = await agent(graph(talk=GenerateAndSpeakParams("m")), host(None, model))
-    found: list[TurnEvent] = []
-    reading = asyncio.create_task(read(made.turn("count"), found))
+    reading, found = begun(made, "count")
     await until(lambda: len(found) == 2)
     made.cancel()
     await reading
@@ -272,8 +267,7 @@ async def test_an_answer_that_is_cut_off_without_a_voice_keeps_what_was_sent() -
 async def test_a_cancelled_turn_ends_at_once_model_and_voice_included() -> None:
     voice, model = FakeVoice(hold_at=0), Slow("One is one. ", "Two is two. ", "Three.")
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
-    found: list[TurnEvent] = []
-    reading = asyncio.create_task(read(made.turn("count"), found))
+    reading, found = begun(made, "count")
     await voice.waiting.wait()
     before = asyncio.get_running_loop().time()
     made.cancel()
@@ -281,7 +275,7 @@ async def test_a_cancelled_turn_ends_at_once_model_and_voice_included() -> None:
     assert asyncio.get_running_loop().time() - before < 0.1
     assert model.ended
     assert voice.speaking == 0
-    assert isinstance(found[-1], Ended)
+    assert end(found).status == TurnStatus.CANCELLED
 
 
 # Failures.
@@ -387,5 +381,5 @@ async def test_a_graph_that_only_writes_has_no_sound() -> None:
     voice = FakeVoice()
     made = await agent(graph(a=GenerateParams(stream=True)), host(voice), diagnostics=True)
     events = await take(made, "x")
-    assert [type(event) for event in events] == [Delta, Delta, Delta, Ended]
+    assert [type(event) for event in events] == [Delta, Delta, Delta, Ending]
     assert "time_to_first_audio_ms" not in end(events).debug_info

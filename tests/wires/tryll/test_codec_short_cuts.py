@@ -7,9 +7,8 @@ from struct import pack, unpack_from
 
 import pytest
 
-from trunkline.wires.tryll import codec_fast
 from trunkline.wires.tryll.codec import Malformed, answer_frame, complete_frame, decode, encode, frame
-from trunkline.wires.tryll.codec_fast import HEADS, PREFIXES
+from trunkline.wires.tryll.codec_fast import PREFIXES, forget
 from trunkline.wires.tryll.codec_reader import Reader
 from trunkline.wires.tryll.codec_templates import SHORT
 from trunkline.wires.tryll.messages import AnswerText, Message, SendMessageRequest, TurnComplete, TurnStatus
@@ -23,11 +22,9 @@ MESSAGES: tuple[Message, ...] = (
 
 @pytest.fixture(autouse=True)
 def nothing_is_known() -> Iterator[None]:
-    HEADS.clear()
-    PREFIXES.clear()
+    forget()
     yield
-    HEADS.clear()
-    PREFIXES.clear()
+    forget()
 
 
 def moved(payload: bytes, by: int) -> bytes:
@@ -70,10 +67,17 @@ def test_a_known_front_does_not_make_a_bad_text_good(message: Message, by: int) 
 def test_a_known_frame_is_not_read_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     for message in MESSAGES:
         decode(encode(message))
-    monkeypatch.setattr(codec_fast, "_the_long_way", lambda data: None)
     monkeypatch.setattr(Reader, "message", lambda self: None)
-    for message in MESSAGES:
+    # Whichever came before it: the fronts have several lengths.
+    for message in (*MESSAGES, *reversed(MESSAGES), *MESSAGES):
         assert decode(encode(message)) == message
+
+
+def test_what_was_forgotten_goes_the_long_way_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode(encode(MESSAGES[0]))
+    forget()
+    monkeypatch.setattr(Reader, "message", lambda self: None)
+    assert decode(encode(MESSAGES[0])) is None
 
 
 @pytest.mark.parametrize("size", [*range(9), SHORT - 2, SHORT - 1, SHORT, SHORT + 1, 5000])

@@ -13,8 +13,7 @@ from trunkline.wires.tryll.codec_reader import Reader
 
 
 def fuzz(folder: Path, runs: int) -> int:
-    codec_fast.HEADS.clear()
-    codec_fast.PREFIXES.clear()
+    codec_fast.forget()
     return tryll_codec.main(["--runs", str(runs), "--seed", "1", "--findings", str(folder)])
 
 

@@ -12,7 +12,7 @@ from tests.conftest import require
 from tests.wires.tryll.samples import ALL, FULL, named
 from trunkline.base.values import Value
 from trunkline.wires.tryll.codec import Framer, decode, encode
-from trunkline.wires.tryll.codec_fast import HEADS, PREFIXES
+from trunkline.wires.tryll.codec_fast import PREFIXES, forget
 from trunkline.wires.tryll.codec_reader import shortest
 from trunkline.wires.tryll.codec_writer import write
 from trunkline.wires.tryll.messages import AnswerText, Message, NodeEvent, NodeEventKeyValue, SendMessageRequest
@@ -79,8 +79,7 @@ def test_fields_of_a_newer_peer_are_passed_over(foreign: Any) -> None:
 
 
 def test_each_arrangement_of_a_turn_is_learned_once_and_read_alike(foreign: Any) -> None:
-    HEADS.clear()
-    PREFIXES.clear()
+    forget()
     texts = ("", "a", "ab", "abc", "abcd", "\N{GRINNING FACE}" * 100)
     flags = [(is_delta, is_final) for is_delta in (False, True) for is_final in (False, True)]
     answers = [AnswerText(7, 3, text, *each) for text in texts for each in flags]

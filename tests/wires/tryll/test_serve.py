@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph import agent as graph_agent
-from trunkline.agents.graph.turn import Ended
 from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.host import Ending
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
@@ -160,7 +160,7 @@ async def test_a_turn_whose_end_fits_into_no_frame_ends_all_the_same(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = await peer.agent()
-    monkeypatch.setattr(graph_agent, "_ended", lambda *_, **__: Ended(tokens=10**12))
+    monkeypatch.setattr(graph_agent, "_ending", lambda *_, **__: Ending(tokens_generated=10**12))
     peer.say(m.SendMessageRequest(5, agent, "hello"))
     assert (await peer.turn())[1].status == m.TurnStatus.ERROR
     monkeypatch.undo()

@@ -109,9 +109,9 @@ async def test_nothing_that_waits_is_begun_after_the_end(
         changing.set()
         await asyncio.Event().wait()
 
-    def turn(self: GraphAgent, text: str) -> Any:
+    def turn(self: GraphAgent, text: str, listener: Any) -> Any:
         begun.append(text)
-        return really(self, text)
+        return really(self, text, listener)
 
     really = GraphAgent.turn
     monkeypatch.setattr(GraphAgent, "change", change)

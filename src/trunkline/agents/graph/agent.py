@@ -2,30 +2,30 @@
 
     agent = GraphAgent(graph, host, default_model="smollm2-135m")
     await agent.open()
-    async for event in agent.turn("hello"):
-        ...                                   # Delta, Whole, Sound, Event; Ended last
+    ending = await agent.turn("hello", listener)     # which is told the answer, as it comes
     agent.close()
 
 A turn begins at the start node and follows the exit that each node takes, until one leads nowhere. Whatever happens in
-it, it ends with exactly one `Ended`; only closing the iterator ends it without. Nothing runs between turns.
+it, it has an ending; only whoever cancels the task that awaits it gets none. Nothing runs between turns.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any
 
-from trunkline.agents.graph.diagnostics import Diary, NoDiary
+from trunkline.agents.graph.diagnostics import Diary
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes import Node
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
-from trunkline.agents.graph.turn import Ended, Turn, TurnEvent
+from trunkline.agents.graph.turn import Turn, TurnEvent
 from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.host import Ending, Listener
 from trunkline.wires.tryll.messages import GraphDescription, NodeParams, TurnStatus
 
 logger = logging.getLogger(__name__)
@@ -36,30 +36,6 @@ MAX_STEPS = 64
 MAX_MAX_STEPS = 10_000
 #: Steps after which others have their turn: nodes that wait for nothing would keep the loop to themselves.
 _SHARE = 16
-
-_NO_DIARY = NoDiary()
-
-
-class TurnEvents:
-    """The events of one turn, to be read to the end or closed."""
-
-    __slots__ = ("_events", "_over")
-
-    def __init__(self, events: AsyncGenerator[TurnEvent, None], over: Callable[[], None]) -> None:
-        self._events = events
-        self._over = over
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def __anext__(self) -> Awaitable[TurnEvent]:
-        return self._events.__anext__()
-
-    async def aclose(self) -> None:
-        """Stop the turn. Idempotent."""
-        await self._events.aclose()
-        # A generator that was never begun does nothing when it is closed.
-        self._over()
 
 
 class GraphAgent:
@@ -90,10 +66,8 @@ class GraphAgent:
         self._changing = False
         self._running: Turn | None = None
         self._cancelled = False
-        # The task that runs the turn, how often it was cancelled before that, and the same task while it waits.
         self._task: asyncio.Task[Any] | None = None
-        self._cancelling = 0
-        self._waiting: asyncio.Task[Any] | None = None
+        """That runs the turn, once it has begun."""
 
     @property
     def busy(self) -> bool:
@@ -123,8 +97,10 @@ class GraphAgent:
 
     # Turns.
 
-    def turn(self, text: str) -> TurnEvents:
-        """Answer a message. Closing the iterator stops the turn, without an `Ended`.
+    def turn(self, text: str, listener: Listener) -> Coroutine[Any, Any, Ending]:
+        """Begin to answer a message; it goes on as what is returned is awaited, and the listener is told.
+
+        Whoever cancels the task that awaits it stops the turn without an ending.
 
         Raises:
             TryllError: 3004, a turn is under way, or a change.
@@ -133,65 +109,28 @@ class GraphAgent:
             raise TryllError(3004)
         turn = self._running = Turn(text)
         self._cancelled = False
-        return TurnEvents(self._run(turn), lambda: self._over(turn))
+        return self._run(turn, listener)
 
     def cancel(self) -> None:
-        """End the turn, if there is one, with `Ended(CANCELLED)`. What was said until then stays said."""
+        """End the turn, if there is one, as cancelled. What was said until then stays said."""
         if self._running is None or self._cancelled:
             return
         self._cancelled = True
-        if self._waiting is not None and self._waiting is not asyncio.current_task():
-            self._waiting.cancel()
+        # A listener may do it, in the middle of what it is told.
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
 
-    def _over(self, turn: Turn) -> None:
-        """The turn is at its end. The next one may have begun already."""
-        if self._running is turn:
-            self._running = self._waiting = self._task = None
-            if answer := turn.answer:
-                self.dialog.add(turn.text, answer)
-
-    async def _run(self, turn: Turn) -> AsyncGenerator[TurnEvent, None]:
-        # The walk and its end are one generator: each more would cost every event of every turn.
-        diary = Diary(turn) if self._diagnostics else _NO_DIARY
+    async def _run(self, turn: Turn, listener: Listener) -> Ending:
+        task = self._task = asyncio.current_task()
+        cancelling = task.cancelling() if task is not None else 0
+        diary = Diary(turn) if self._diagnostics else None
         error: TryllError | None = None
-        steps = 0
-        name = "" if self._cancelled else self.graph.start_node
         try:
-            while name:
-                self._see_to_steps(steps, name)
-                steps += 1
-                node = self._nodes[name]
-                turn.data = diary.node(name, node.type)
-                exit_name = ""
-                self._wait()
-                if node.streams:
-                    async with aclosing(node.stream(turn, self.dialog)) as events:
-                        async for event in events:
-                            self._waiting = None
-                            diary.told(event)
-                            yield event
-                            if self._cancelled:
-                                break
-                            self._wait()
-                        else:
-                            exit_name = "default"
-                else:
-                    exit_name = await node.run(turn, self.dialog)
-                self._waiting = None
-                diary.left(exit_name)
-                for event in turn.events:
-                    diary.told(event)
-                    yield event
-                    if self._cancelled:
-                        break
-                turn.events.clear()
-                name = "" if self._cancelled else node.exits[exit_name]
-                if not steps % _SHARE:
-                    self._wait()
-                    await asyncio.sleep(0)
+            if not self._cancelled:
+                await self._walk(turn, diary, listener)
         except asyncio.CancelledError:
             # Ours, or that of whoever runs the task: theirs goes on.
-            if not self._cancelled or self._task is None or self._task.uncancel() > self._cancelling:
+            if not self._cancelled or task is None or task.uncancel() > cancelling:
                 raise
         except TryllError as failure:
             error = failure
@@ -199,20 +138,49 @@ class GraphAgent:
             logger.exception("a turn failed")
             error = TryllError(4001, f"The turn failed ({type(crash).__name__}).")
         finally:
-            cancelled = self._cancelled
-            self._over(turn)
-        yield _ended(turn, diary, None if cancelled else error, cancelled=cancelled)
+            self._running = self._task = None
+            if answer := turn.answer:
+                self.dialog.add(turn.text, answer)
+        return _ending(turn, diary, error, cancelled=self._cancelled)
 
-    def _see_to_steps(self, steps: int, name: str) -> None:
-        if steps == self._max_steps:
-            raise TryllError(4003, f"The turn ran {steps} nodes and was not at its end; the next one was `{name}`.")
+    async def _walk(self, turn: Turn, diary: Diary | None, listener: Listener) -> None:
+        steps = 0
+        name = self.graph.start_node
+        while name:
+            if steps == self._max_steps:
+                problem = f"The turn ran {steps} nodes and was not at its end; the next one was `{name}`."
+                raise TryllError(4003, problem)
+            steps += 1
+            node = self._nodes[name]
+            if diary is not None:
+                turn.data = diary.node(name, node.type)
+            run = self._stream(node, turn, diary, listener) if node.streams else node.run(turn, self.dialog)
+            exit_name = await run
+            if diary is not None:
+                diary.left(exit_name)
+            for event in turn.events:
+                _tell(event, diary, listener)
+                if listener.full:
+                    await listener.room()
+                if self._cancelled:
+                    return
+            turn.events.clear()
+            if self._cancelled:
+                return
+            name = node.exits[exit_name]
+            if not steps % _SHARE:
+                await asyncio.sleep(0)
 
-    def _wait(self) -> None:
-        """From here on the turn may wait for something, which `cancel` ends. The task may be another for each event."""
-        task = asyncio.current_task()
-        if task is not self._task and task is not None:
-            self._task, self._cancelling = task, task.cancelling()
-        self._waiting = task
+    async def _stream(self, node: Node[Any], turn: Turn, diary: Diary | None, listener: Listener) -> str:
+        """Run a node that tells what happens; gives the name of the exit, or "" if it was cut off."""
+        async with aclosing(node.stream(turn, self.dialog)) as events:
+            async for event in events:
+                _tell(event, diary, listener)
+                if listener.full:
+                    await listener.room()
+                if self._cancelled:
+                    return ""
+        return "default"
 
     # Between turns.
 
@@ -255,11 +223,17 @@ class GraphAgent:
         self.dialog.restore(exchanges)
 
 
-def _ended(turn: Turn, diary: Diary | NoDiary, error: TryllError | None, *, cancelled: bool) -> Ended:
+def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:
+    if diary is not None:
+        diary.told(event)
+    event.tell(listener)
+
+
+def _ending(turn: Turn, diary: Diary | None, error: TryllError | None, *, cancelled: bool) -> Ending:
     status = TurnStatus.CANCELLED if cancelled else TurnStatus.SUCCESS if error is None else TurnStatus.ERROR
-    debug = diary.finished(status, turn.tokens, error)
-    code = error.code if error is not None else 0
-    return Ended(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, code)
+    debug = "" if diary is None else diary.finished(status, turn.tokens, None if cancelled else error)
+    code = 0 if error is None or cancelled else error.code
+    return Ending(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, code)
 
 
 def _needs_models(node: Node[Any]) -> int:

@@ -119,23 +119,6 @@ class Diary:
         )
 
 
-class NoDiary:
-    """What is written down where nobody wants to know."""
-
-    def node(self, name: str, kind: str) -> None:
-        """A node begins, and writes nothing."""
-
-    def left(self, exit_name: str) -> None:
-        """The node is done."""
-
-    def told(self, event: TurnEvent) -> None:
-        """Something goes out."""
-
-    def finished(self, status: int, tokens: int, error: TryllError | None) -> str:
-        """Nothing at all."""
-        return ""
-
-
 def _with_flat(whole: dict[str, Any]) -> bytes:
     flat = {f"{node['name']}.{key}": value for node in whole["nodes"] for key, value in node["data"].items()}
     return jsontext.dumps({**whole, **{key: value for key, value in flat.items() if key not in whole}})

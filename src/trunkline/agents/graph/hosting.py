@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from trunkline.agents.graph import confined
-from trunkline.agents.graph.agent import GraphAgent, TurnEvents
+from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.agent_engine import Guest, Party
 from trunkline.agents.graph.agent_models import check_nodes
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
@@ -19,7 +19,6 @@ from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
 from trunkline.agents.graph.patterns import Aside, PatternBook, pattern_threads
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
-from trunkline.agents.graph.turn import Delta, Ended, Event, Sound, Whole
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.voices import VoicePool
 from trunkline.models.voice.engines import Voice
@@ -34,10 +33,7 @@ from trunkline.wires.tryll.messages import (
     InferenceEngine,
     ModelInfo,
     NodeParams,
-    TurnStatus,
 )
-
-_NOTHING = Ending(TurnStatus.ERROR)
 
 
 class Models(Protocol):
@@ -77,10 +73,11 @@ class Voices(Hearing, Protocol):
 
 
 class HostedGraphAgent:
-    """A `GraphAgent` that tells a listener what happens."""
+    """A `GraphAgent` as a `HostedAgent`."""
 
-    __slots__ = ("_agent", "cancel", "change", "close", "forget", "history", "history_size", "restore")
+    __slots__ = ("cancel", "change", "close", "forget", "history", "history_size", "restore", "turn")
 
+    turn: Callable[[str, Listener], Coroutine[Any, Any, Ending]]
     cancel: Callable[[], None]
     close: Callable[[], None]
     change: Callable[[str, NodeParams], Coroutine[Any, Any, None]]
@@ -90,7 +87,7 @@ class HostedGraphAgent:
     restore: Callable[[Iterable[tuple[str, str]]], None]
 
     def __init__(self, agent: GraphAgent, guest: Guest) -> None:
-        self._agent = agent
+        self.turn = agent.turn
         self.cancel = agent.cancel
         self.close = agent.close
         self.change = agent.change
@@ -99,37 +96,12 @@ class HostedGraphAgent:
         self.forget = agent.dialog.forget
         self.restore = partial(_restored, agent, guest)
 
-    def turn(self, text: str, listener: Listener) -> Coroutine[Any, Any, Ending]:
-        """Begin a turn; see `HostedAgent`."""
-        return _told(self._agent.turn(text), listener)
-
 
 def _restored(agent: GraphAgent, guest: Guest, exchanges: Iterable[tuple[str, str]]) -> None:
     """Restore a history, also for agents that remember by themselves: those begin anew, and are told."""
     agent.restore(exchanges)
     for conversation in guest.conversations.values():
         conversation.begin_anew()
-
-
-async def _told(events: TurnEvents, listener: Listener) -> Ending:
-    ending = _NOTHING
-    try:
-        async for event in events:
-            if isinstance(event, Delta):
-                listener.delta(event.text)
-            elif isinstance(event, Sound):
-                listener.audio(event.pcm, event.sample_rate)
-            elif isinstance(event, Whole):
-                listener.whole(event.text, event.final)
-            elif isinstance(event, Event):
-                listener.event(event.node, event.type, event.pairs)
-            elif isinstance(event, Ended):
-                ending = Ending(event.status, event.debug_info, event.tokens, event.prompt_tokens, event.cached_tokens)
-            if listener.full:
-                await listener.room()
-    finally:
-        await events.aclose()
-    return ending
 
 
 class SessionHost:

@@ -8,7 +8,7 @@ from trunkline.agents.graph.embedded import Chunk
 from trunkline.agents.graph.engines import MOST_TOKENS, Piece, cost
 from trunkline.base.values import Value
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import TurnStatus
+from trunkline.wires.tryll.host import Listener
 
 #: Characters that all nodes of one turn may answer: a graph that goes round and round repeats a long message often.
 MAX_ANSWER = 4 * 1024 * 1024
@@ -17,13 +17,20 @@ MAX_CHUNKS = 100_000
 
 
 class TurnEvent(Value, hot=True):
-    """Base of what a turn tells."""
+    """Base of what a turn tells its listener."""
+
+    def tell(self, listener: Listener) -> None:
+        """Call what the listener has for it."""
+        raise NotImplementedError
 
 
 class Delta(TurnEvent, hot=True):
     """A piece of the answer, to be added to what came before."""
 
     text: str
+
+    def tell(self, listener: Listener) -> None:
+        listener.delta(self.text)
 
 
 class Whole(TurnEvent, hot=True):
@@ -32,12 +39,18 @@ class Whole(TurnEvent, hot=True):
     text: str
     final: bool = False
 
+    def tell(self, listener: Listener) -> None:
+        listener.whole(self.text, self.final)
+
 
 class Sound(TurnEvent, hot=True):
     """Some of the answer, aloud: samples of 16 bits, little-endian, in one channel. Never empty."""
 
     pcm: bytes
     sample_rate: int
+
+    def tell(self, listener: Listener) -> None:
+        listener.audio(self.pcm, self.sample_rate)
 
 
 class Event(TurnEvent, hot=True):
@@ -47,16 +60,8 @@ class Event(TurnEvent, hot=True):
     type: str
     pairs: tuple[tuple[str, str], ...]
 
-
-class Ended(TurnEvent, hot=True):
-    """The end, always last. `status` is a `TurnStatus`; `error` is the number that failed the turn, else 0."""
-
-    status: int = TurnStatus.SUCCESS
-    debug_info: str = ""
-    tokens: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    error: int = 0
+    def tell(self, listener: Listener) -> None:
+        listener.event(self.node, self.type, self.pairs)
 
 
 class Instruction(Value, hot=True):

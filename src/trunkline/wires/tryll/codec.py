@@ -16,7 +16,7 @@ from struct import Struct
 from struct import error as struct_error
 
 from trunkline.wires.tryll.codec_errors import FrameError, FrameTooLarge, Malformed, Oversize, UnknownKind, Unsendable
-from trunkline.wires.tryll.codec_fast import HEADS, PREFIXES, SHORTEST_HEAD, learn
+from trunkline.wires.tryll.codec_fast import learn, read_known
 from trunkline.wires.tryll.codec_reader import Reader, request_id_of
 from trunkline.wires.tryll.codec_templates import ENCODERS, answer_frame, complete_frame
 from trunkline.wires.tryll.codec_writer import write
@@ -42,12 +42,10 @@ def decode(payload: bytes) -> Message:
         Malformed: it is not one; nothing of it was believed.
         UnknownKind: it is of a kind that is not in the schema, or holds such a node.
     """
-    at = HEADS.get(payload[:SHORTEST_HEAD])
     try:
-        if at is not None:
-            read = PREFIXES.get(payload[:at])
-            if read is not None:
-                return read(payload)
+        message = read_known(payload)
+        if message is not None:
+            return message
         message = Reader(payload).message()
     except FrameError as error:
         error.request_id = request_id_of(payload)

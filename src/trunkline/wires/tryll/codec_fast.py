@@ -45,12 +45,44 @@ _PAIR_VTABLES = (Struct("<HHHH").pack(8, 12, 4, 8), Struct("<HHHH").pack(8, 12, 
 _u32 = Struct("<I").unpack_from
 _pair = Struct("<iII").unpack_from
 
-Read = Callable[[bytes], Message]
-Unpack = Callable[[bytes, int], tuple[Any, ...]]
+#: The message in a frame; None for one with another front than the one that was learned, or that is not as usual.
+Read = Callable[[bytes], Message | None]
+Unpack = Callable[[bytes], tuple[Any, ...]]
 
 #: Where the body's fields begin, by the first bytes of a frame; and who reads them, by all bytes up to there.
 HEADS: dict[bytes, int] = {}
 PREFIXES: dict[bytes, Read] = {}
+
+
+def _unknown(data: bytes) -> None:
+    """Nothing is known yet."""
+
+
+#: Who has read the last frame: the next one is mostly alike, and to try is quicker than to look.
+LAST: list[Read] = [_unknown]
+
+
+def forget() -> None:
+    """Know nothing."""
+    HEADS.clear()
+    PREFIXES.clear()
+    LAST[0] = _unknown
+
+
+def read_known(data: bytes) -> Message | None:
+    """The message in a frame whose front is known; None for one that has to go the long way.
+
+    Raises:
+        Malformed: what follows the front is not what it should be.
+    """
+    message = LAST[0](data)
+    if message is None:
+        at = HEADS.get(data[:SHORTEST_HEAD])
+        read = None if at is None else PREFIXES.get(data[:at])
+        if read is not None:
+            LAST[0] = read
+            message = read(data)
+    return message
 
 
 def _text(data: bytes, at: int, offset: int | None) -> str:
@@ -123,8 +155,7 @@ def learn(data: bytes, message: Message) -> None:
     if root + reader.vtable(root, 2)[1] > front:
         return
     if len(PREFIXES) >= MAX_PREFIXES:
-        PREFIXES.clear()
-        HEADS.clear()
+        forget()
     HEADS[data[:SHORTEST_HEAD]] = front
     entries, size = reader.vtable(body, shape_of(kind).positions)
     PREFIXES[data[:front]] = _READERS[kind](_Body(data, kind, body, entries, size))
@@ -133,30 +164,31 @@ def learn(data: bytes, message: Message) -> None:
 class _Body:
     """Where the fields of a body are, and its text, if it has one: the first of `ORDERS`.
 
-    `unpack` gives the fields in that order, None or the default for those that are absent, and then the length of the
-    text. That stands where the text was in the frame that was learned from, and belongs to it if its offset is `usual`.
+    `unpack` gives the front, the fields in that order, None or the default for those that are absent, and then the
+    length of the text. That stands where the text was in the frame that was learned from, and belongs to it if its
+    offset is `usual`.
     """
 
-    __slots__ = ("_offsets", "at", "end", "start", "unpack", "usual")
+    __slots__ = ("_at", "_offsets", "front", "start", "unpack", "usual")
 
     def __init__(self, data: bytes, kind: type[Message], at: int, entries: tuple[int, ...], size: int) -> None:
-        self.at = at
-        self.end = at + size
+        self._at = at
+        self.front = data[: at + 4]
         order = ORDERS[kind]
         fields = [field for field in shape_of(kind).fields if field.position < len(entries) and entries[field.position]]
         present = sorted((entries[field.position], field.code, field.name) for field in fields)
         self._offsets = {name: offset for offset, _, name in present}
-        form, end = "<4x", 4
+        form, end = f"<{at + 4}s", 4
         for offset, code, _ in present:
             form += f"{offset - end}x{code}"
             end = offset + WIDTHS[code]
-        names = [name for _, _, name in present]
+        names = ["front", *(name for _, _, name in present)]
         self.usual = self.start = -1
         if order[0] in names:
             offset = _u32(data, self.offset(order[0]))[0]
             start = self.offset(order[0]) + offset
             # Right behind the table, where builders put it.
-            if 0 <= start - self.end <= 4:
+            if 0 <= start - at - size <= 4:
                 form += f"{start - at - end}xI"
                 names.append("length")
                 self.usual, self.start = offset, start + 4
@@ -166,69 +198,71 @@ class _Body:
 
     def offset(self, name: str) -> int:
         """Where a field is in the frame; anywhere, if it is absent."""
-        return self.at + self._offsets.get(name, 0)
+        return self._at + self._offsets.get(name, 0)
 
 
 def _sorted(unpack: Unpack, names: list[str], kind: type[Message]) -> Unpack:
     """The same in the order of `ORDERS`."""
-    order = [*ORDERS[kind], "length"]
+    order = ["front", *ORDERS[kind], "length"]
     if names == order:
         return unpack
     defaults = {field.name: field.default for field in shape_of(kind).fields if field.kind == "scalar"}
     absent = [name for name in order if name not in names]
     tail = tuple([defaults.get(name) for name in absent])
     sort = itemgetter(*map([*names, *absent].index, order))
-    return lambda data, at: sort(unpack(data, at) + tail)
-
-
-def _the_long_way(data: bytes) -> Message:
-    return Reader(data).message()
+    return lambda data: sort(unpack(data) + tail)
 
 
 # What cannot be unpacked, or is not UTF-8, goes the long way, which knows what is wrong with it.
 
 
 def _read_send_message(body: _Body) -> Read:
-    unpack, at, usual, start, text_at = body.unpack, body.at, body.usual, body.start, body.offset("text")
+    known, unpack, usual, start, text_at = body.front, body.unpack, body.usual, body.start, body.offset("text")
 
-    def read(data: bytes) -> Message:
+    def read(data: bytes) -> Message | None:
         try:
-            offset, request_id, agent_id, length = unpack(data, at)
+            front, offset, request_id, agent_id, length = unpack(data)
+            if front != known:
+                return None
             if offset == usual and not data[end := start + length]:
                 return SendMessageRequest(request_id, agent_id, data[start:end].decode())
         except (IndexError, UnicodeDecodeError, struct_error):
-            return _the_long_way(data)
+            return None
         return SendMessageRequest(request_id, agent_id, _text(data, text_at, offset))
 
     return read
 
 
 def _read_answer_text(body: _Body) -> Read:
-    unpack, at, usual, start, text_at = body.unpack, body.at, body.usual, body.start, body.offset("text")
+    known, unpack, usual, start, text_at = body.front, body.unpack, body.usual, body.start, body.offset("text")
 
-    def read(data: bytes) -> Message:
+    def read(data: bytes) -> Message | None:
         try:
-            offset, request_id, agent_id, is_delta, is_final, length = unpack(data, at)
+            front, offset, request_id, agent_id, is_delta, is_final, length = unpack(data)
+            if front != known:
+                return None
             if offset == usual and not data[end := start + length]:
                 return AnswerText(request_id, agent_id, data[start:end].decode(), is_delta, is_final)
         except (IndexError, UnicodeDecodeError, struct_error):
-            return _the_long_way(data)
+            return None
         return AnswerText(request_id, agent_id, _text(data, text_at, offset), is_delta, is_final)
 
     return read
 
 
 def _read_turn_complete(body: _Body) -> Read:
-    unpack, at, usual, start, info_at = body.unpack, body.at, body.usual, body.start, body.offset("debug_info")
+    known, unpack, usual, start, info_at = body.front, body.unpack, body.usual, body.start, body.offset("debug_info")
 
-    def read(data: bytes) -> Message:
+    def read(data: bytes) -> Message | None:
         try:
-            offset, request_id, agent_id, generated, prompt, cached, status, length = unpack(data, at)
+            front, offset, request_id, agent_id, generated, prompt, cached, status, length = unpack(data)
+            if front != known:
+                return None
             if offset == usual and not data[end := start + length]:
                 info = data[start:end].decode()
                 return TurnComplete(request_id, agent_id, status, info, generated, prompt, cached)
         except (IndexError, UnicodeDecodeError, struct_error):
-            return _the_long_way(data)
+            return None
         info = _text(data, info_at, offset)
         return TurnComplete(request_id, agent_id, status, info, generated, prompt, cached)
 
@@ -236,14 +270,16 @@ def _read_turn_complete(body: _Body) -> Read:
 
 
 def _read_node_event(body: _Body) -> Read:
-    unpack, at, pairs_at = body.unpack, body.at, body.offset("kv_pairs")
+    known, unpack, pairs_at = body.front, body.unpack, body.offset("kv_pairs")
     node_at, type_at = body.offset("node_name"), body.offset("event_type")
 
-    def read(data: bytes) -> Message:
+    def read(data: bytes) -> Message | None:
         try:
-            node, event, pairs, agent_id, _ = unpack(data, at)
+            front, node, event, pairs, agent_id, _ = unpack(data)
+            if front != known:
+                return None
         except struct_error:
-            return _the_long_way(data)
+            return None
         return NodeEvent(
             agent_id,
             _text(data, node_at, node),

@@ -36,6 +36,8 @@ class Ending(Value, hot=True):
     tokens_generated: int = 0
     tokens_prompt: int = 0
     tokens_cached: int = 0
+    error: int = 0
+    """The number that failed it, or 0."""
 
 
 class Listener(Protocol):
