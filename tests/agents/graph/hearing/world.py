@@ -76,7 +76,7 @@ class Counter:
             return "  "
         blocks = np.frombuffer(pcm[: len(pcm) // 320 * 320], "<i2").reshape(-1, 160).astype(int)
         loud = (np.abs(blocks).max(1) > 100).sum()
-        return " " + " ".join(["la"] * round(loud / 25))
+        return " " + " ".join(["la"] * round(int(loud) / 25))
 
     async def close(self) -> None: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 from typing import Any
 
 from trunkline.agents.graph.drawing import words
@@ -63,7 +64,7 @@ class Card(Value):
 
 def card(node: NodeDescription, params: NodeParams, steps: Sequence[tuple[int, Step]] = ()) -> Card:
     """The card of a node, and of its steps in a turn with their numbers."""
-    time = milliseconds(sum(step.ms for _, step in steps)) if steps else ""
+    time = milliseconds(fsum(step.ms for _, step in steps)) if steps else ""
     time_width = words.width(time, LINE_SIZE) + _TIME_GAP if time else 0.0
     full_name = words.plain(node.name)
     name = words.shortened(full_name, NAME_SIZE, _MOST - time_width, bold=True)
@@ -77,9 +78,9 @@ def card(node: NodeDescription, params: NodeParams, steps: Sequence[tuple[int, S
         *(_line_width(line) for line in lines),
         _LEAST,
     )
-    width = max(min(inside, _MOST) + 2 * PADDING, sum(slots.values()))
+    width = max(min(inside, _MOST) + 2 * PADDING, fsum(slots.values()))
     # The exits share what room there is.
-    spare = (width - sum(slots.values())) / len(slots) if slots else 0.0
+    spare = (width - fsum(slots.values())) / len(slots) if slots else 0.0
     slots = {exit_name: slot + spare for exit_name, slot in slots.items()}
     height = PADDING + NAME_HEIGHT + TYPE_HEIGHT + LINE_HEIGHT * len(lines) + PADDING / 2 + EXIT_HEIGHT
     runs = tuple(number for number, _ in steps)

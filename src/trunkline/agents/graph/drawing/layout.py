@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import inf
+from math import fsum, inf
 
 from trunkline.agents.graph.drawing.layers import Layered, layered
 from trunkline.base.values import Value
@@ -101,7 +101,7 @@ class _Arrangement:
                 targets[edge.exit] = (1, -self._rank[path[-1]]) if back else (0, self._order[path[1]])
         widths = self._shapes[vertex].exits
         order = sorted(widths, key=lambda name: targets.get(name, (0, 0.0)))
-        at = (self._shapes[vertex].width - sum(widths.values())) / 2
+        at = (self._shapes[vertex].width - fsum(widths.values())) / 2
         offsets = {}
         for name in order:
             offsets[name] = at
@@ -198,9 +198,9 @@ class _Arrangement:
             offset += self._distance(layer, place)
             offsets.append(offset)
             near = [each for side in pulls for each in side.get(vertex, ())]
-            weight = sum(strength for _, _, strength in near)
+            weight = fsum(strength for _, _, strength in near)
             wish = (
-                sum((x[other] + beside) * strength for other, beside, strength in near) / weight if near else x[vertex]
+                fsum((x[other] + beside) * strength for other, beside, strength in near) / weight if near else x[vertex]
             )
             # One that nothing draws stays, and gives way.
             weight = weight or 0.01
@@ -302,6 +302,6 @@ class _Arrangement:
 def _align(run: Sequence[int], x: dict[int, float], least: float, most: float) -> None:
     """Give all of them the same place: in the middle of those that they have, within the limits."""
     if run:
-        middle = sum(x[vertex] for vertex in run) / len(run)
+        middle = fsum(x[vertex] for vertex in run) / len(run)
         for vertex in run:
             x[vertex] = min(max(middle, least), most)

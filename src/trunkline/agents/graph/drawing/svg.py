@@ -10,6 +10,7 @@ somebody else's: they appear as they are, and do nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import fsum
 
 from trunkline.agents.graph.drawing import words
 from trunkline.agents.graph.drawing.cards import (
@@ -105,7 +106,7 @@ class _Picture:
 
     def lines(self) -> Iterator[str]:
         layout = self._layout
-        top = _MARGIN + sum(height for height, _, _ in self._captions) + (14.0 if self._captions else 0.0)
+        top = _MARGIN + fsum(height for height, _, _ in self._captions) + (14.0 if self._captions else 0.0)
         width = round(max(layout.width, _LEAST_WIDTH) + 2 * _MARGIN)
         height = round(top + layout.height + _MARGIN)
         yield (

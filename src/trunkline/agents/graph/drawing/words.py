@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from html import escape
+from math import fsum
 
 #: Characters of a text that are looked at: a line of a picture has room for far fewer.
 MAX_CHARS = 4000
@@ -47,7 +48,8 @@ def escaped(text: str) -> str:
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
     """How wide a text is, at most."""
-    em = sum(map(_em, text))
+    # Not `sum`, which rounds differently since Python 3.12: a picture is the same everywhere.
+    em = fsum(map(_em, text))
     return em * size * (_BOLD if bold else 1.0)
 
 
