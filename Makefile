@@ -7,11 +7,14 @@
 BIN := .venv/bin
 WORKERS ?= auto
 # By file, so that what a file builds for its tests is built once.
+# In the order of tests/conftest.py: those that take long first, and not last because they are few.
 # A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 CODE := $(wildcard src tests bench scripts examples)
-# Quick enough to run before every commit: no building, no fuzzing, no browser, no processes whose lives are watched.
-QUICK := not slow and not process and not wheel and not fuzz and not browser
+# Quick enough to run before every commit: no building, no fuzzing, no browser, no processes whose lives are watched, and
+# nothing that takes long to import.
+QUICK := -m "not slow and not process and not wheel and not fuzz and not browser" \
+  --ignore tests/e2e --ignore tests/interop --hypothesis-profile quick
 BOOTSTRAP = python=$$(sh scripts/find-python) && "$$python" scripts/bootstrap.py
 
 help: ## list the verbs
@@ -24,7 +27,7 @@ test: lint ## set up what the tests need, and run every check and test, with cov
 	@$(PYTEST) --cov --cov-report=term:skip-covered
 
 check: lint ## the quick part of `make test`, in less than 90 s
-	@$(PYTEST) -m "$(QUICK)" --hypothesis-profile quick
+	@$(PYTEST) $(QUICK)
 
 fmt: test-environment ## format the code and repair what ruff can repair
 	@$(BIN)/ruff check --fix $(CODE)

@@ -5,19 +5,22 @@
 - `require` is for components that cannot always be had (a server, a browser, a fuzzer). Their absence is listed at the
   end of the run; with CI=true it fails the test.
 - A run that leaves a process behind fails, and names the test that started it.
+- Several test processes get the files whose tests take long first, so that none is alone with them in the end.
 """
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import signal
 import time
 import uuid
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -42,6 +45,13 @@ _SCRUBBED_NAMES = frozenset(
     }
 )  # fmt: skip
 
+# Where a test's programs keep what they keep: folders of its own home.
+_PLACES = {
+    "TRUNKLINE_HOME": "state",
+    "TRUNKLINE_CACHE": "cache",
+    **{f"XDG_{kind}_HOME": f"xdg-{kind.lower()}" for kind in ("CONFIG", "DATA", "STATE", "CACHE")},
+}
+
 _UNAVAILABLE = "unavailable component: "
 # Where pictures of pages go.
 _KEPT_NAMES = ("TRUNKLINE_TEST_OUTPUT",)
@@ -53,6 +63,12 @@ _CURRENT_TEST = b"PYTEST_CURRENT_TEST="
 _LEFTOVER_GRACE_SECONDS = 2.0
 _LEFTOVER_POLL_SECONDS = 0.05
 
+# The marks of tests that may take long; how long, their time limits tell.
+_LONG_MARKS = ("slow", "fuzz", "wheel", "browser")
+# What a test with processes takes that is none of these.
+_PROCESS_SECONDS = 1.0
+
+_home_numbers = itertools.count()
 _leftovers_key = pytest.StashKey[list[str]]()
 
 
@@ -72,11 +88,19 @@ def require(component: str, available: bool, hint: str) -> None:
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     # Not through tmp_path and monkeypatch: Hypothesis refuses function-scoped fixtures that are not autouse.
-    home = tmp_path_factory.mktemp("home")
-    places = {"TRUNKLINE_HOME": "state", "TRUNKLINE_CACHE": "cache"}
-    places |= {f"XDG_{kind}_HOME": f"xdg-{kind.lower()}" for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
-    with mock.patch.dict(os.environ, {name: str(home / folder) for name, folder in places.items()}):
-        yield
+    # Thousands of tests pay for this: so no `mktemp`, only what was changed in the environment is put back, and a home
+    # that stayed empty goes at once, or the next run has thousands of them to remove.
+    home = f"{tmp_path_factory.getbasetemp()}/home-{next(_home_numbers)}"
+    os.mkdir(home)
+    before = dict(os.environ)
+    os.environ |= {name: f"{home}/{folder}" for name, folder in _PLACES.items()}
+    yield
+    if os.environ != before:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ |= {name: value for name, value in before.items() if os.environ.get(name) != value}
+    with suppress(OSError):  # it has something in it
+        os.rmdir(home)
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +123,27 @@ def pytest_sessionstart() -> None:
             del os.environ[name]
     # A worker's mark begins with that of the process that hands out the tests.
     os.environ[_MARK] = f"{handed_out_by}{uuid.uuid4().hex}."
+
+
+@pytest.hookimpl(trylast=True)  # when it is settled which tests run
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several test processes: the files that take longest first, then those with the most tests."""
+    if not hasattr(config, "workerinput"):
+        return
+    seconds, tests = defaultdict[Path, float](float), Counter(item.path for item in items)
+    for item in items:
+        if any(item.get_closest_marker(mark) for mark in _LONG_MARKS):
+            limit = item.get_closest_marker("timeout")
+            seconds[item.path] += float(limit.args[0] if limit else config.getini("timeout"))
+        elif item.get_closest_marker("process"):
+            seconds[item.path] += _PROCESS_SECONDS
+    items.sort(key=lambda item: (-seconds[item.path], -tests[item.path], str(item.path)))
+
+
+def pytest_collection_finish() -> None:
+    # All that was imported and collected stays to the end: no garbage collection need look at it again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

@@ -105,6 +105,7 @@ def test_after_the_end_a_splitter_starts_anew() -> None:
     assert splitter.feed(b"new\n") == [b"new"]
 
 
+@pytest.mark.slow
 def test_a_line_that_comes_in_tiny_pieces_takes_no_more_room_than_it_is_long() -> None:
     splitter = LineSplitter(1024 * 1024)
     tracemalloc.start()

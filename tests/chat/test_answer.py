@@ -209,6 +209,7 @@ def test_an_answer_that_is_complete_goes_out_as_soon_as_the_platform_takes_it(st
     run(main())
 
 
+@pytest.mark.slow
 def test_a_lot_of_text_is_not_held_back_until_the_next_look(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()

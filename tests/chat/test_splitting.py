@@ -236,6 +236,7 @@ def test_a_text_goes_on_from_the_middle(text: str, start: int, rest: str) -> Non
     "unit", ["word ", "x", "\n", " ", "```\n", "line\n", "```py\ncode\n```\n", "\U0001f600", "e\u0301"]
 )
 @pytest.mark.slow
+@pytest.mark.no_cover  # it counts the work that it makes, which is a lot
 def test_the_work_grows_with_the_text_and_not_with_its_square(unit: str, opening: str) -> None:
     def measured(size: int) -> int:
         """How many characters were measured on the way."""

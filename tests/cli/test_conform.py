@@ -17,7 +17,7 @@ from trunkline.cli.conform import command
 
 AGENTS = Path(__file__).parents[1] / "conform"
 GOOD = (sys.executable, "-S", "-E", str(AGENTS / "run_agent.py"), "GoodAgent")
-BAD = (*GOOD[:-1], "OnceIsAlways")
+BAD = (*GOOD[:-1], "broken_approvals.OnceIsAlways")
 
 
 def conform(*arguments: str) -> Result:
@@ -45,7 +45,7 @@ def test_a_target_that_fails_a_must_ends_with_1_and_the_reason() -> None:
 
 @pytest.mark.process
 def test_only_strict_minds_a_should() -> None:
-    only = ("--only", "js.deny.told-reason", "--", *GOOD[:-1], "KeepsTheReason")
+    only = ("--only", "js.deny.told-reason", "--", *GOOD[:-1], "broken_approvals.KeepsTheReason")
     assert conform(*only).exit_code == 0
     assert conform("--strict", *only).exit_code == 1
 

@@ -37,7 +37,7 @@ def test_an_agent_that_passes_ends_with_0_and_a_line_for_each_check() -> None:
 def test_the_newer_dialect_has_checks_of_its_own() -> None:
     only = ("--protocol", "0.4", "--only", "ap4.event.result-once", "--", *AGENT)
     assert conform(*only, "GoodAgent", "0.4").exit_code == 0
-    done = conform(*only, "HasTwoResults", "0.4")
+    done = conform(*only, "broken_agents_lines.HasTwoResults", "0.4")
     assert done.exit_code == 1
     assert "2 results in one turn, in the conversation `ap4.turn.answer`" in done.stdout
 
@@ -55,7 +55,7 @@ def test_a_prompt_can_be_said_in_other_words() -> None:
 def test_a_bridge_is_judged_by_what_its_agent_was_given_and_by_what_it_shows() -> None:
     only = ("--bridge", "--only", "br.error.body", "--json", "--", *BRIDGE)
     assert json.loads(conform(*only, "GoodBridge", *PLACES).stdout)["conforms"] is True
-    done = conform(*only, "SendsWhatThereIs", *PLACES)
+    done = conform(*only, "broken_bridges_ends.SendsWhatThereIs", *PLACES)
     data = json.loads(done.stdout)
     assert done.exit_code == 1
     assert data["results"][0]["reason"].startswith("the reply holds 'body-before'")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any
 
 from tests.conform.good_agent import Fatal, GoodAgent
 from tests.conform.habits import habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @habit("js.history.accepted", "js.history.context", "js.history.several", "js.history.resumed")
@@ -87,7 +90,7 @@ class ResumesWithNothing(GoodAgent):
 class ResumesTheOldest(GoodAgent):
     def say_ready(self) -> None:
         if self.flags.get("--resume") == "latest":
-            files = sorted(self.file.parent.iterdir(), key=lambda file: file.stat().st_ctime_ns)
+            files = sorted(os.scandir(os.path.dirname(self.file)), key=lambda file: file.stat().st_ctime_ns)
             self.session_id = bytes.fromhex(files[0].name).decode() if len(files) > 1 else ""
         super().say_ready()
 
@@ -110,7 +113,7 @@ class FailedResumeLeavesAFile(GoodAgent):
         try:
             super().open_session()
         except Fatal:
-            self.file.touch()
+            os.close(os.open(self.file, os.O_WRONLY | os.O_CREAT))
             raise
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import select
 import time
-from typing import Any
 
 from tests.conform.good_agent import Call, Fatal, GoodAgent
 from tests.conform.habits import habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @habit("js.line.object")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from typing import Any
 
 from tests.conform.good_agent import Call, GoodAgent
 from tests.conform.habits import habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 ALL_STOPS = ("js.stop.streaming", "js.stop.pending", "js.stop.pending-not-run", "js.stop.cancels-first",
              "js.stop.late-answer", "js.stop.tool", "js.stop.kills-tool", "js.stop.prompt", "js.stop.next",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 from tests.conform.good_agent import Call, GoodAgent
 from tests.conform.habits import habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 
 @habit("js.tool.request", among=("js.tool.request",))
@@ -22,7 +22,8 @@ class WritesBeforeItMay(GoodAgent):
     def request(self, call: Call) -> None:
         super().request(call)
         if call.name == "Write":
-            Path(call.args["file_path"]).write_text("hello\n")
+            with open(call.args["file_path"], "w") as file:
+                file.write("hello\n")
 
 
 @habit("js.tool.pause", "js.tool.turn-waits", "js.tool.any-order", "js.tool.one-of-two",
@@ -89,6 +90,8 @@ class AllIsWell(GoodAgent):
 class SharesItsPipes(GoodAgent):
     def begin_tool(self, call: Call) -> None:
         if call.name == "Bash":
+            import subprocess
+
             call.process = subprocess.Popen(["sh", "-c", call.args["command"]], start_new_session=True)
 
     def result_of(self, call: Call) -> tuple[str, str, dict[str, Any]]:

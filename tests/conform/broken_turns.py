@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from typing import Any
 
 from tests.conform.good_agent import Call, GoodAgent
 from tests.conform.habits import habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 
 @habit("js.turn.start-first", "js.turn.nothing-after-end")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
 
-from tests.conform.good_agent import GoodAgent
+    from tests.conform.good_agent import GoodAgent
 
-A = TypeVar("A", bound=type[GoodAgent])
+    A = TypeVar("A", bound=type[GoodAgent])
 
 
-class Habit(NamedTuple):
+class Habit:
     """An agent with a bad habit. Of the checks in `among`, exactly those in `fails` must not pass."""
 
-    agent: type[GoodAgent]
-    fails: tuple[str, ...]
-    among: tuple[str, ...]
+    def __init__(self, agent: type[GoodAgent], fails: tuple[str, ...], among: tuple[str, ...]) -> None:
+        self.agent = agent
+        self.fails = fails
+        self.among = among
 
 
 HABITS: dict[str, Habit] = {}

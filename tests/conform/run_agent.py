@@ -1,19 +1,24 @@
-"""`run_agent.py NAME [flags]`: be the agent with that bad habit; `GoodAgent` has none."""
+"""`run_agent.py MODULE.NAME [flags]`: be the agent with that bad habit; `GoodAgent` has none.
+
+It imports what that one agent needs, and no more: the kit starts thousands of them.
+"""
 
 from __future__ import annotations
 
+import os.path
 import sys
-from pathlib import Path
+from importlib import import_module
 
 
 def main() -> int:
     """Its exit status."""
-    sys.path.insert(0, str(Path(__file__).parents[2]))
-    from tests.conform.broken_agents import HABITS
-    from tests.conform.good_agent import GoodAgent, run
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from tests.conform.good_agent import run
 
-    name, *flags = sys.argv[1:]
-    return run((GoodAgent if name == "GoodAgent" else HABITS[name].agent)(flags))
+    path, *flags = sys.argv[1:]
+    module, _, name = path.rpartition(".")
+    agent = getattr(import_module(f"tests.conform.{module or 'good_agent'}"), name)
+    return run(agent(flags))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,9 @@ PATIENCE = 3.0
 
 
 def target(name: str) -> Target:
-    argv = (sys.executable, "-S", "-E", str(RUN_AGENT), name)
+    habit = HABITS.get(name)
+    module = habit.agent.__module__.rpartition(".")[2] if habit else "good_agent"
+    argv = (sys.executable, "-S", "-E", str(RUN_AGENT), f"{module}.{name}")
     return Target(argv, {}, timeout=PATIENCE, patience=PATIENCE, quiet=0.4)
 
 

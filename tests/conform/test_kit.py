@@ -208,3 +208,17 @@ def test_a_sealed_record_is_exported_as_it_was() -> None:
     before = record.export()
     record.seal()
     assert (record.export(), record.entries) == (before, [])
+
+
+def test_a_check_is_playable_where_there_is_all_that_it_needs() -> None:
+    made = suite()
+
+    @made.check("t.needy", "MAY", "5", ("a peer", "time"))
+    async def needy(stage: FakeStage) -> None:
+        """It has both."""
+
+    def names(*has: str) -> set[str]:
+        return {check.id for check in made.playable(made.select(()), {*has})}
+
+    assert names() == names("a peer") == {"t.good", "t.bad", "t.never", "t.quiet"}
+    assert names("a peer", "time", "money") == set(made.checks)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.conform.jsonstream.prompts import PROMPTS, PromptError, fill, load
+from trunkline.conform.jsonstream.prompts import PROMPTS, WORDING
+from trunkline.conform.wording import PromptError, fill
 
 
 def written(folder: Path, text: str) -> Path:
@@ -14,7 +15,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_file_replaces_the_prompts_that_it_names_and_no_others(tmp_path: Path) -> None:
-    prompts = load(written(tmp_path, 'hello = "Say hello in one word."'))
+    prompts = WORDING.load(written(tmp_path, 'hello = "Say hello in one word."'))
     assert prompts == PROMPTS | {"hello": "Say hello in one word."}
 
 
@@ -34,10 +35,10 @@ def test_the_parts_of_a_prompt_are_filled_in() -> None:
 )
 def test_what_cannot_be_used_is_refused_with_a_reason(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(PromptError, match=r"prompts\.toml") as caught:
-        load(written(tmp_path, text))
+        WORDING.load(written(tmp_path, text))
     assert problem in str(caught.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match="cannot be read"):
-        load(tmp_path / "nothing.toml")
+        WORDING.load(tmp_path / "nothing.toml")

@@ -5,7 +5,7 @@ import json
 from trunkline.base.redact import Redactor
 from trunkline.conform.kit import Check, Result, Tier, Verdict
 from trunkline.conform.record import Record
-from trunkline.conform.report import Report, catalogue
+from trunkline.conform.report import Report
 
 SECRET = "sk-live-0123456789abcdef"
 
@@ -91,10 +91,6 @@ def test_no_form_of_a_report_tells_a_secret() -> None:
     made = report(GOOD, BAD)
     assert SECRET not in made.as_json()
     assert SECRET not in made.as_markdown()
-
-
-def test_the_catalogue_is_a_table_of_requirements() -> None:
-    assert catalogue([GOOD.check]).splitlines()[-1] == "| `t.good` | MUST | 1.1 | It is \\| so. |"
 
 
 def test_a_part_of_the_kit_is_not_called_the_whole() -> None:

@@ -168,6 +168,7 @@ def test_every_route_answers_as_the_description_says(fuzzed: Fuzzed) -> None:
 
 @pytest.mark.slow
 @pytest.mark.fuzz
+@pytest.mark.no_cover  # the routes of the test above, and only more requests
 @pytest.mark.timeout(600)
 def test_every_route_answers_as_the_description_says_for_a_long_time(fuzzed: Fuzzed) -> None:
     assert fuzz(fuzzed, rules(MANY, derandomize=False)) > FEW * len(ENDPOINTS)

@@ -104,6 +104,8 @@ def test_the_names_of_actions_are_told_once_each() -> None:
 @pytest.mark.parametrize(
     "piece", ['x"', '\\"', "{", "[", '{"action":', '{"action": "x"', "```\n{", "[]", '"', "{'action':", "}", '{"a":1}']
 )
+@pytest.mark.slow
+@pytest.mark.no_cover  # the time is the product's, and not the tracer's
 def test_no_output_keeps_the_runner_busy_for_long(piece: str) -> None:
     began = time.process_time()
     for beginning in ("", '[{"action":', '[{"action":"'):

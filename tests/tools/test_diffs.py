@@ -167,6 +167,7 @@ def test_the_first_hunk_is_there_even_if_it_is_too_long() -> None:
     assert "+xxx" in text
 
 
+@pytest.mark.slow
 def test_large_files_take_time_in_proportion() -> None:
     rng = random.Random(1)
     old = "".join(f"{rng.random()}\n" for _ in range(200_000))

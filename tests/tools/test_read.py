@@ -114,6 +114,7 @@ def numbered(lines: list[str], first: int = 1) -> str:
     ids=["empty", "foreign", "long", "borderline", "many"],
 )
 @pytest.mark.parametrize("part", [(0, None), (1, None), (1, 250_000), (2, 1)])
+@pytest.mark.slow
 async def test_what_is_left_out_is_counted_exactly(
     box: Box, tmp_path: Path, lines: list[str], part: tuple[int, int | None]
 ) -> None:

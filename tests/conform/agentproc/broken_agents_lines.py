@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
-from typing import Any
 
 from tests.conform.agentproc.good_agent import LONG_SECONDS, GoodAgent
 from tests.conform.agentproc.habits_of_agents import both, habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 
 @habit("ap.line.utf8")

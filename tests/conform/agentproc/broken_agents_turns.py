@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from typing import Any
 
 from tests.conform.agentproc.good_agent import Failure, GoodAgent, input_waits
 from tests.conform.agentproc.habits_of_agents import both, habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 
 @habit(*both("turn.answer"))

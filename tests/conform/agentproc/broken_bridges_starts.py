@@ -6,10 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from typing import Any
 
 from tests.conform.agentproc.good_bridge import GoodBridge, Refused
 from tests.conform.agentproc.habits_of_bridges import habit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @habit("br.run.reply")

@@ -12,8 +12,11 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 PREFIXES = ("AGENT_SESSION:", "AGENT_PARTIAL:", "AGENT_ERROR:")
 #: Longer than any check waits.

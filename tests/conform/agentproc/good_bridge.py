@@ -16,7 +16,10 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PLACEHOLDER = re.compile(r"\{\{(MESSAGE|SESSION_ID|SESSION_NAME)\}\}")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+TYPE_CHECKING = False  # not of `typing`: it would take a tenth of the start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
 
-from tests.conform.agentproc.good_agent import GoodAgent
+    from tests.conform.agentproc.good_agent import GoodAgent
 
-A = TypeVar("A", bound=type[GoodAgent])
+    A = TypeVar("A", bound=type[GoodAgent])
 
 
-class Habit(NamedTuple):
+class Habit:
     """An agent with a bad habit, and the checks of each dialect (`ap`, `ap4`) that must fail."""
 
-    agent: type[GoodAgent]
-    fails: tuple[str, ...]
+    def __init__(self, agent: type[GoodAgent], fails: tuple[str, ...]) -> None:
+        self.agent = agent
+        self.fails = fails
 
 
 HABITS: dict[str, Habit] = {}

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+TYPE_CHECKING = False  # not of `typing`: it would take a tenth of the start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
 
-from tests.conform.agentproc.good_bridge import GoodBridge
+    from tests.conform.agentproc.good_bridge import GoodBridge
 
-B = TypeVar("B", bound=type[GoodBridge])
+    B = TypeVar("B", bound=type[GoodBridge])
 
 
-class Habit(NamedTuple):
+class Habit:
     """A bridge with a bad habit, and the checks that must fail."""
 
-    bridge: type[GoodBridge]
-    fails: tuple[str, ...]
+    def __init__(self, bridge: type[GoodBridge], fails: tuple[str, ...]) -> None:
+        self.bridge = bridge
+        self.fails = fails
 
 
 HABITS: dict[str, Habit] = {}

@@ -26,7 +26,9 @@ DIALECTS: dict[str, Dialect] = {"ap": "0.1", "ap4": "0.4"}
 async def results_of(
     name: str, dialect: Dialect, *patterns: str, jobs: int = 2, patience: float = PATIENCE
 ) -> list[Result]:
-    argv = (sys.executable, "-S", "-E", str(RUN_AGENT), name, dialect)
+    habit = HABITS.get(name)
+    module = habit.agent.__module__.rpartition(".")[2] if habit else "good_agent"
+    argv = (sys.executable, "-S", "-E", str(RUN_AGENT), f"{module}.{name}", dialect)
     target = Target(argv, {}, dialect, timeout=patience, patience=patience, exit_seconds=patience / 2)
     suite = SUITES[dialect]
     results, _ = await suite.run(suite.select(patterns), lambda check: Stage(target, check), jobs=jobs)

@@ -26,7 +26,9 @@ SLOW_BRIDGES_AT_A_TIME = 20
 
 def target(name: str, patience: float) -> Target:
     words = tuple(f"={place}" for place in OPTIONAL)
-    argv = (sys.executable, "-S", "-E", str(RUN_BRIDGE), name, *PLACES, *words)
+    habit = HABITS.get(name)
+    module = habit.bridge.__module__.rpartition(".")[2] if habit else "good_bridge"
+    argv = (sys.executable, "-S", "-E", str(RUN_BRIDGE), f"{module}.{name}", *PLACES, *words)
     return Target(argv, {}, timeout=2 * patience, patience=patience)
 
 

@@ -14,7 +14,6 @@ from trunkline.conform.sns.cast import Cast, Need, Own
 from trunkline.conform.sns.catalogue import SUITE
 from trunkline.conform.sns.exchange import Target
 from trunkline.conform.sns.stage import Stage
-from trunkline.conform.sns.suite import playable
 
 BASE = "http://network.test"
 EXPIRED = "sns.nonce.expired"
@@ -56,7 +55,8 @@ class Healthy:
         Time passes only for a check that is asked for by its name: it would pass for all others, too.
         """
         cast, target = cast or self.cast, self.target(bend)
-        checks = playable(SUITE.select(patterns), cast.has | (PATIENCE if patterns == (EXPIRED,) else frozenset()))
+        extra = PATIENCE if patterns == (EXPIRED,) else frozenset()
+        checks = SUITE.playable(SUITE.select(patterns), cast.has | extra)
         try:
             return await Suite.run(SUITE, checks, lambda name: Stage(target, cast, name), jobs=jobs)
         finally:

@@ -8,7 +8,6 @@ from tests.conform.sns import broken_rules, broken_writing
 from tests.conform.sns.habits import HABITS
 from tests.conform.sns.network import EXPIRED, Healthy
 from trunkline.conform.sns.catalogue import SUITE
-from trunkline.conform.sns.suite import NEEDS
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +46,3 @@ async def test_a_bad_habit_fails_its_checks_and_no_other(healthy: Healthy, monke
 def test_every_check_is_failed_by_some_habit() -> None:
     failed = {check for habit in HABITS.values() for check in habit.fails}
     assert sorted(set(SUITE.checks) - failed) == []
-
-
-def test_what_checks_need_is_told_of_checks_that_exist() -> None:
-    assert set(NEEDS) <= set(SUITE.checks)

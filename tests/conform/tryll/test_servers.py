@@ -20,7 +20,6 @@ from trunkline.conform.kit import Result
 from trunkline.conform.record import Record
 from trunkline.conform.tryll.catalogue import SUITE
 from trunkline.conform.tryll.stage import Stage, Target
-from trunkline.conform.tryll.suite import NEEDS, playable
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +32,7 @@ HABIT_SECONDS = 1.0
 
 
 async def run(target: Target, patterns: Sequence[str] = ()) -> tuple[list[Result], list[Record]]:
-    checks = playable(SUITE.select(patterns), target.has)
+    checks = SUITE.playable(SUITE.select(patterns), target.has)
     return await SUITE.run(checks, lambda name: Stage(target, name), jobs=8)
 
 
@@ -96,7 +95,3 @@ async def test_a_way_that_bends_nothing_changes_nothing(tmp_path: Path) -> None:
 def test_every_check_is_failed_by_some_habit() -> None:
     failed = {check for make in HABITS.values() for check in make().fails}
     assert sorted(set(SUITE.checks) - failed) == []
-
-
-def test_what_checks_need_is_told_of_checks_that_exist() -> None:
-    assert set(NEEDS) <= set(SUITE.checks)

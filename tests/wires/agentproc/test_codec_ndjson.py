@@ -179,6 +179,7 @@ def test_plain_lines_alone_are_0_1() -> None:
     assert auto(b"one\ntwo") == [Body("one"), Body("two")]
 
 
+@pytest.mark.slow
 def test_blank_lines_take_room_too() -> None:
     reader = AutoReader()
     reader.feed(b"\n" * (MAX_HELD + 2))
