@@ -25,13 +25,14 @@ from tests.support.loop import until
 from trunkline.agents.graph.engines import Piece
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.mock import MockLanguage
-from trunkline.agents.graph.turn import Delta, Whole
+from trunkline.agents.graph.turn import Delta, Event, Whole
 from trunkline.core.faults import ProviderError
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     GenerateParams,
+    GraphDescription,
     HumanMessageGuardrailParams,
     InstructionParams,
     ToolCallParams,
@@ -90,23 +91,6 @@ async def test_a_loop_ends_at_the_step_limit() -> None:
     assert end(await take(exact, "go")).status == TurnStatus.SUCCESS
 
 
-async def test_a_loop_without_an_end_in_sight_leaves_room_for_others() -> None:
-    made = await agent(graph(a=InstructionParams(default_exit="a")), max_steps=1 << 31)
-    others = 0
-
-    async def count() -> None:
-        nonlocal others
-        while True:
-            others += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count())
-    events = await take(made, "go")
-    counting.cancel()
-    assert end(events).error == 4003
-    assert others > 100
-
-
 async def test_two_text_nodes_answer_one_after_the_other_and_only_the_last_is_final() -> None:
     made = await agent(graph(a=CANNED, b=GenerateParams()))
     assert (await take(made, "x"))[:-1] == [Whole("Hm."), Whole("You said: x", final=True)]
@@ -154,6 +138,51 @@ async def test_a_listener_that_is_full_is_waited_for() -> None:
     made.cancel()
     await running
     assert end(heard.events).status == TurnStatus.CANCELLED
+
+
+LOUD = graph(
+    a=ToolCallParams(tools=(ToolDefinition("t"),), notify_client=True, tool_called_exit="b"),
+    b=CannedResponseParams(inline_strings=("Hm.",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("described", "told", "error"),
+    [
+        (LOUD, [Event("a", "tool_call", (("tool_name", "t"), ("arguments_json", "{}"))), Whole("Hm.", final=True)], 0),
+        (graph(a=GenerateParams(stream=True)), [Delta("You"), Delta(" said:"), Delta(" t")], 0),
+        (graph(a=InstructionParams()), [], 0),
+        (graph(a=InstructionParams(default_exit="a")), [], 4003),
+    ],
+)
+async def test_a_listener_that_others_have_filled_is_told_nothing_before_it_has_room(
+    described: GraphDescription, told: list[Any], error: int
+) -> None:
+    made = await agent(described)
+    heard = Heard(0)
+    running = asyncio.create_task(hear(made, "t", heard))
+    await heard.is_full.wait()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not heard.events
+    assert made.busy
+    heard.go_on()
+    await running
+    assert heard.events[:-1] == told
+    assert end(heard.events).error == error
+
+
+@pytest.mark.parametrize("described", [LOUD, graph(a=GenerateParams(stream=True)), graph(a=InstructionParams())])
+async def test_a_turn_that_waits_to_be_heard_can_be_cancelled(described: GraphDescription) -> None:
+    made = await agent(described)
+    heard = Heard(0)
+    running = asyncio.create_task(hear(made, "t", heard))
+    await heard.is_full.wait()
+    made.cancel()
+    await running
+    assert [end(heard.events)] == heard.events
+    assert end(heard.events).status == TurnStatus.CANCELLED
+    assert not made.busy
 
 
 # Cancelling.

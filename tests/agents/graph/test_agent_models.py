@@ -68,6 +68,23 @@ async def test_a_session_is_in_so_many_conversations_whoever_they_are_with(
         assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
 
 
+async def test_who_is_in_as_many_conversations_as_may_be_waits_for_the_end_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 2)
+    models = AgentModels(ModelPool(str(tmp_path / "cache")), offered([]))
+    async with served(tmp_path, models) as server, server.peer() as peer:
+        agents = [await peer.agent("agent:echo") for _ in range(3)]
+        for agent in agents[:2]:
+            peer.say(m.SendMessageRequest(3, agent, "hi"))
+            assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+        told = (m.HistoryEntry("user", "a"), m.HistoryEntry("assistant", "b"))
+        for first in (m.RestoreHistoryRequest(4, agents[0], told), m.DestroyAgentRequest(4, agents[0])):
+            peer.say(first, m.SendMessageRequest(5, agents[0 if "Restore" in type(first).__name__ else 2], "hi"))
+            await peer.get(m.Ack)
+            assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+
+
 async def test_an_agent_is_in_so_many_conversations_and_no_more(
     troupe: Troupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,8 +100,9 @@ async def test_an_agent_is_in_so_many_conversations_and_no_more(
     with pytest.raises(EngineError, match="takes no more"):
         await answers("troupe")
     assert [await answers("echo") for _ in range(2)] == ["hi", "hi"]
+    # Who comes while one ends waits for it.
     models._end(first)
-    await until(lambda: not models._closing)
+    models._end(await models._opened("troupe", Party(), None))
     troupe.fails = ConfigError("There is no key.")
     for _ in range(2):
         with pytest.raises(EngineError, match="no key"):

@@ -141,6 +141,15 @@ def test_an_agent_keeps_no_more_than_its_share(monkeypatch: pytest.MonkeyPatch) 
     assert kept.most_tokens == 100 + 2 * dialog.MESSAGE_TOKENS
 
 
+async def test_what_is_added_to_a_conversation_leaves_it_as_it_is() -> None:
+    made = await agent(graph(a=GenerateParams()))
+    made.restore([("a", "b")])
+    made.restore([("c", "d"), ("e", "f")], append=True)
+    assert made.history() == [("a", "b"), ("c", "d"), ("e", "f")]
+    # Windows count from the very first exchange: what they know of the others is still true.
+    assert made.dialog.dropped == 0
+
+
 async def test_a_conversation_can_go_on_from_another_one(tmp_path: object) -> None:
     engine = Recorder()
     made = await agent(graph(a=GenerateParams()), host_in(tmp_path, language=lambda name: engine))

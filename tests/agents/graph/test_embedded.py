@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -362,7 +363,13 @@ async def test_many_vectors_are_searched_by_an_index_and_a_filter_still_holds(
     texts = [f"number {number} of many" for number in range(300)]
     made = await VectorStore(str(tmp_path)).get(Counting("m"), texts)
     index = tmp_path / f"{vectors._key(Counting('m'), texts)}.usearch"
-    for content in (index.read_bytes(), b"damaged"):
+    whole = index.read_bytes()
+    beside = index.with_name(f"{index.name}.sha256")
+    sums = beside.read_bytes()
+    # An index is believed as it is read: other vectors in it give other answers, and other neighbours end the process.
+    other = bytearray(whole)
+    other[100 : len(other) // 2] = bytes(len(other) // 2 - 100)
+    for content in (whole, b"damaged", bytes(other), whole[: len(whole) // 2], b""):
         index.write_bytes(content)
         found = await VectorStore(str(tmp_path)).get(Counting("m"), texts)
         assert found is not made
@@ -374,3 +381,12 @@ async def test_many_vectors_are_searched_by_an_index_and_a_filter_still_holds(
         filtered = await found.nearest(query, 5, mask)
         assert filtered == found._exact(query, 5, mask)
         assert min(place for place, _ in filtered) > 200
+        assert beside.read_bytes()[:32] == hashlib.sha256(index.read_bytes()).digest()
+        assert index.read_bytes() != content or content == whole
+    # An index of other vectors, and one that nothing is known of.
+    index.write_bytes(whole)
+    for told, is_whole in ((sums, True), (sums[:32] + bytes(32), False), (b"", False)):
+        beside.write_bytes(told)
+        assert vectors._is_whole(str(index), made.matrix) is is_whole
+    beside.unlink()
+    assert not vectors._is_whole(str(index), made.matrix)

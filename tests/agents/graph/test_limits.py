@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
 import pytest
 
-from tests.agents.graph.helpers import agent, debug, end, graph, node_names, take
+from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, node_names, take
 from trunkline.agents.graph import diagnostics, embedded, interaction, patterns, turn
+from trunkline.agents.graph.embedded import Chunk
+from trunkline.agents.graph.engines import Prompt, Slot
 from trunkline.agents.graph.host import LocalHost
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CreateEmbeddedStringStorageRequest,
+    GenerateAndSpeakParams,
     GenerateParams,
     HumanMessageGuardrailParams,
+    InstructionParams,
+    NodeParams,
     RetrieveParams,
+    SamplingParams,
+    ToolCallParams,
+    ToolDefinition,
     TurnStatus,
 )
 
@@ -35,16 +45,16 @@ async def lore(count: int) -> LocalHost:
 async def test_patterns_that_several_nodes_have_count_once_and_all_have_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patterns, "MAX_WEIGHT", 100)
+    monkeypatch.setattr(patterns, "MAX_BYTES", 8000)
     long = "a" * 60
     await agent(graph(a=guard(long), b=guard(long), c=guard(long, "b")))
     with pytest.raises(TryllError, match=r"`c`: pattern 1 .* together are too much") as caught:
-        await agent(graph(a=guard(long), b=guard(long), c=guard(long, "b" * 60)))
+        await agent(graph(a=guard(long), b=guard(long), c=guard(long, "(a|b)" * 20)))
     assert caught.value.code == 3003
 
 
 def test_patterns_that_nobody_has_any_more_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "MAX_WEIGHT", 100)
+    monkeypatch.setattr(patterns, "MAX_BYTES", 6000)
     book = patterns.PatternBook()
     held = book.compile(["a" * 60])
     with pytest.raises(patterns.PatternError):
@@ -77,6 +87,70 @@ async def test_a_turn_that_finds_too_much_fails(monkeypatch: pytest.MonkeyPatch)
     assert (end(events).error, node_names(events)) == (4001, ["a"] * 3)
 
 
+class Endless:
+    """An engine that comes to no end."""
+
+    context_size = 100_000
+    tool_call_format = ""
+    default_sampling = None
+    pieces = 0
+
+    async def generate(self, prompt: Prompt, sampling: SamplingParams, **options: Any) -> AsyncGenerator[str, None]:
+        while True:
+            self.pieces += 1
+            yield "more "
+
+    async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
+        raise NotImplementedError
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+    def release(self, slot: Slot) -> None:
+        pass
+
+
+TOOLS = (ToolDefinition("open_gate", "Opens the gate."),)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [GenerateParams(), GenerateParams(stream=True), ToolCallParams(tools=TOOLS), GenerateAndSpeakParams()],
+)
+async def test_a_model_that_comes_to_no_end_fails_the_turn(monkeypatch: pytest.MonkeyPatch, node: NodeParams) -> None:
+    monkeypatch.setattr(turn, "MAX_ANSWER", 1000)
+    engine = Endless()
+    made = await agent(graph(a=node), LocalHost(language=lambda name: engine))
+    made.restore([("before", "kept")])
+    assert end(await take(made, "go")).error == 4001
+    assert engine.pieces == 201
+    # What is too long would push everything else out of the history.
+    assert made.history() == [("before", "kept")]
+
+
+async def test_all_templates_of_a_turn_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn, "MAX_STEPS", 100)
+    circle = graph(a=GenerateParams(template="{{user_message}}" * 30, default_exit="a"))
+    events = await take(await agent(circle, diagnostics=True), "go")
+    assert (end(events).error, node_names(events)) == (4001, ["a"] * 5)
+
+
+async def test_what_later_nodes_add_is_in_their_templates_and_not_twice() -> None:
+    template = "{{#instructions}}{{text}};{{/instructions}}{{instruction_same}}{{#knowledge}}{{name}}{{/knowledge}}"
+    heard = Recorder()
+    described = graph(
+        a=InstructionParams(instruction="one", instruction_name="same", default_exit="b"),
+        b=GenerateParams(template=template, placement=0, default_exit="c"),
+        c=InstructionParams(instruction="two", instruction_name="same", default_exit="d"),
+        d=RetrieveParams(embedded_string_storage="lore", not_found_exit="e", found_exit="e"),
+        e=GenerateParams(template=template, placement=0),
+    )
+    host = await lore(1)
+    host._language = lambda name: heard
+    await take(await agent(described, host), "go")
+    assert [heard.shown(number)[-1][1] for number in (0, 1)] == ["one;one", "one;two;twod"]
+
+
 async def test_diagnostics_of_a_long_turn_name_every_node_and_keep_what_came_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -87,8 +161,25 @@ async def test_diagnostics_of_a_long_turn_name_every_node_and_keep_what_came_fir
     assert told["truncated"] is True
 
 
+async def test_diagnostics_keep_so_many_values_however_short_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnostics, "MAX_VALUES", 40)
+    look = RetrieveParams(embedded_string_storage="lore", top_k=4, threshold=0, found_exit="a")
+    told = debug(await take(await agent(graph(a=look), await lore(4), diagnostics=True, max_steps=5), "record"))
+    assert [bool(node["data"]) for node in told["nodes"]] == [True, True, True, False, False]
+    assert told["truncated"] is True
+
+
+async def test_many_short_records_are_cut_off_like_one_long_text() -> None:
+    found = turn.Turn("hi")
+    found.found(turn.Knowledge("lore", (Chunk(0, "0", "r", 0.5),) * 20_000))
+    gathered = interaction.Interaction(found)
+    gathered.update()
+    (_, knowledge), whole = gathered.shown()
+    assert (len(knowledge["chunks"]) < 5000, whole) == (True, False)
+
+
 async def test_an_interaction_that_is_too_long_is_cut_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interaction, "MAX_SHOWN", 30)
+    monkeypatch.setattr(interaction, "MAX_SHOWN", 150)
     look = RetrieveParams(embedded_string_storage="lore", top_k=4, threshold=0, found_exit="b")
     described = graph(a=look, b=CannedResponseParams(inline_strings=("an answer",)))
     events = await take(await agent(described, await lore(4), diagnostics=True), "record")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from trunkline.agents.graph import mustache
@@ -52,6 +54,9 @@ def test_a_name_with_a_dot_in_it_is_found_as_it_is() -> None:
         ("{{= = =}}", "delimiters"),
         ("{{#a}}" * 40 + "{{/a}}" * 40, "sections within each other"),
         ("{{a}}" * (mustache.MAX_TAGS + 1), "tags"),
+        ("\n{{" + ".".join("a" * (mustache.MAX_DOTTED + 1)) + "}}", "line 2: a name of more"),
+        ("{{#" + "a" * (mustache.MAX_NAME + 1) + "}}", "line 1: a name of more"),
+        ("{{/" + "a" * (mustache.MAX_NAME + 1) + "}}", "line 1: a name of more"),
     ],
 )
 def test_a_malformed_template_is_refused_with_a_reason(source: str, problem: str) -> None:
@@ -60,13 +65,40 @@ def test_a_malformed_template_is_refused_with_a_reason(source: str, problem: str
 
 
 def test_sections_that_multiply_come_to_an_end() -> None:
-    context = {"l": [{"t": "x" * 50} for _ in range(1000)]}
+    context = {"l": [{"t": "x" * 500} for _ in range(1000)]}
     with pytest.raises(TemplateError, match="characters"):
         Template("{{#l}}{{#l}}{{t}}{{/l}}{{/l}}").render(context)
-    with pytest.raises(TemplateError, match="parts"):
+    with pytest.raises(TemplateError, match="steps"):
         Template("{{#l}}{{#l}}{{#l}}{{/l}}{{/l}}{{/l}}").render(context)
 
 
 def test_a_long_template_is_read_in_a_moment() -> None:
     source = "{{! c }} " * 9000 + " " * 500_000 + "{{#a}}{{/a}}"
     assert len(Template(source).render({})) == 9000 + 500_000
+
+
+def test_a_comment_may_be_as_long_as_it_likes_and_a_name_of_many_parts_is_found() -> None:
+    name = ".".join("abcdefghijklmnop"[: mustache.MAX_DOTTED])
+    context: dict[str, Any] = {"p": "there"}
+    for step in reversed("abcdefghijklmno"):
+        context = {step: context}
+    assert Template("{{! " + "a." * mustache.MAX_NAME + "}}{{" + name + "}}").render(context) == "there"
+
+
+def test_a_name_is_looked_for_no_further_than_to_where_nothing_is() -> None:
+    class Counting(dict[str, Any]):
+        looks = 0
+
+        def get(self, key: str, default: Any = None) -> Any:
+            Counting.looks += 1
+            return super().get(key, default)
+
+    assert Template("{{a.b.c.d.e.f}}").render({"a": Counting(b=Counting())}) == ""
+    assert Counting.looks == 2
+
+
+def test_what_is_deep_inside_takes_more_steps() -> None:
+    context = {"l": [{"t": "x"}] * 10}
+    assert Template("{{t}}").measured(context) == ("", 1)
+    # The section, and ten times a part and a repetition: each looks at two levels, or is one of them.
+    assert Template("{{#l}}{{t}}{{/l}}").measured(context) == ("x" * 10, 1 + 10 * (1 + 2))

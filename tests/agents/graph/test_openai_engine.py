@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.pools import REAL, refusal
+from trunkline.agents.graph import openai_engine
 from trunkline.agents.graph.engines import ChatMessage, EngineError, Prompt, PromptTooLong
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll.messages import SamplingParams
@@ -23,6 +24,10 @@ ODD = {
     "object": b'{"status": "fine"}',
     "cut": b'data: {"choices": [{"delta": {"content": "hal"}}]}\n\n',
     "too long": b'data: {"error": {"code": "context_length_exceeded", "message": "no", "n_prompt_tokens": 99}}\n\n',
+    "too late": b'data: {"choices": [{"delta": {"content": "hal"}}]}\n\n'
+    b'data: {"error": {"code": "context_length_exceeded", "message": "no"}}\n\n',
+    "long whole": b'{"choices": "' + b"x" * 500_000,
+    "long part": b'data: {"choices": "' + b"x" * 500_000,
     "whole": b'{"choices": [{"message": {"content": "all of it"}}], "usage": {"prompt_tokens": "3"}, "error": null}',
     "parts": b'data: {"error": null, "choices": [{"delta": {"content": ["all ", {"type": "text", "text": "of it"}, 5]},'
     b' "finish_reason": "stop"}], "usage": [1]}',
@@ -86,8 +91,9 @@ async def test_a_model_behind_an_address_answers_scores_and_embeds(
     streamed = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=True)]
     assert streamed == ["Hello", " ", "world", ""]
     assert sum(getattr(piece, "tokens", 1) for piece in streamed) == 5
-    whole = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=False)]
-    assert whole == ["Hello world"]
+    # A server may come to no end: whoever asks has to see what comes, also if nobody is to hear it.
+    unheard = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=False)]
+    assert unheard == streamed
     assert await engine.score(prompt, ["A", "B", "C"]) == [-3.0, -0.1, -4.0]
     vectors = await far.embedding("vectors", REAL)
     assert vectors.dimensions == 2
@@ -116,9 +122,23 @@ async def test_what_is_no_answer_is_an_error(far: ModelPool, monkeypatch: pytest
     for text in ("page", "empty", "object", "cut"):
         with pytest.raises(EngineError, match="gave no answer, or not all of it"):
             await said(far, text)
+    with pytest.raises(EngineError, match="refused") as late:
+        await said(far, "too late")
+    assert not isinstance(late.value, PromptTooLong)
     with pytest.raises(PromptTooLong) as caught:
         await said(far, "too long")
     assert caught.value.tokens == 99
+    await far.close()
+
+
+@pytest.mark.parametrize("text", ["long whole", "long part"])
+async def test_an_answer_that_is_longer_than_anybody_reads_at_once_is_an_error(
+    far: ModelPool, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("FAR_KEY", "secret")
+    monkeypatch.setattr(openai_engine, "MAX_WHOLE", 100_000)
+    with pytest.raises(EngineError, match="100000 bytes"):
+        await said(far, text)
     await far.close()
 
 

@@ -55,11 +55,12 @@ class Loaded(MockLanguage):
 
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch) -> type[Loaded]:
-    """Loading makes one of these instead of reading weights."""
+    """Loading makes one of these instead of reading weights. It takes a while."""
     Loaded.made, Loaded.broken = [], False
 
     async def load(entry: Any, path: str, **options: Any) -> Loaded:
-        await asyncio.sleep(0)
+        for _ in range(5):
+            await asyncio.sleep(0)
         if Loaded.broken:
             raise EngineError("it is damaged.")
         engine = Loaded(entry.name)
@@ -81,7 +82,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[ModelPool]:
 
 
 async def settled() -> None:
-    for _ in range(5):
+    for _ in range(10):
         await asyncio.sleep(0)
 
 
@@ -171,6 +172,62 @@ async def test_a_pinned_model_stays_until_it_is_unloaded(pool: ModelPool, engine
     await settled()
     assert engines.first_is_closed()
     assert len(engines.made) == 1
+
+
+LOADED, LOCAL = ModelStatus.LOADED, ModelStatus.LOCAL
+
+
+@pytest.mark.parametrize(
+    ("asked", "answers", "then"),
+    [
+        # What comes before the `|` is asked for while the model is loaded; `use` is a node, which `leave`s later.
+        ("load", "ok", LOADED),
+        ("load unload", "ok ok", LOCAL),
+        ("load unload load", "ok ok ok", LOADED),
+        ("load load unload", "ok ok ok", LOCAL),
+        ("load delete", "ok 6002", LOADED),
+        ("load unload delete", "ok ok 6002", LOCAL),
+        ("use load unload", "ok ok ok", LOADED),
+        ("use load unload | leave", "ok ok ok", LOCAL),
+        ("use load | leave", "ok ok", LOADED),
+        ("load | unload unload", "ok ok ok", LOCAL),
+        ("load | unload load", "ok ok ok", LOADED),
+        ("load gone", "left", LOADED),
+        ("load gone unload", "left ok", LOCAL),
+        ("load gone load unload", "left ok ok", LOCAL),
+        ("use gone", "left", LOCAL),
+        ("break load load unload", "6002 6002 ok", LOCAL),
+        ("break load | mend use | leave", "6002 ok", LOCAL),
+        ("break load | mend load", "6002 ok", LOADED),
+    ],
+)
+async def test_the_last_of_load_and_unload_counts_whenever_it_comes(
+    pool: ModelPool, engines: type[Loaded], asked: str, answers: str, then: int
+) -> None:
+    tasks: list[asyncio.Task[Any]] = []
+    for step in asked.split():
+        match step:
+            case "|":
+                await asyncio.wait(tasks)
+                continue
+            case "break" | "mend":
+                engines.broken = step == "break"
+                continue
+            case "gone":
+                tasks[-1].cancel()
+            case "leave":
+                next(each.result() for each in tasks if not each.exception() and each.result()).release(Slot("node"))
+            case "use":
+                tasks.append(asyncio.create_task(pool.language("mine", REAL)))
+            case _:
+                tasks.append(asyncio.create_task(getattr(pool, step)("mine")))
+        # It begins, and is not through.
+        await asyncio.sleep(0)
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    told = ["left" if isinstance(each, asyncio.CancelledError) else getattr(each, "code", "ok") for each in found]
+    await settled()
+    assert (" ".join(map(str, told)), info(pool, "mine").status) == (answers, then)
+    assert then == LOADED or all(each.closed for each in engines.made)
 
 
 async def test_an_embedding_engine_goes_when_nobody_holds_it(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.support.loop import until
 from trunkline.agents.graph import storages
+from trunkline.agents.graph.embedded import EmbeddedStorage
+from trunkline.agents.graph.engines import Vector
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import MAX_NAME, Shelf
+from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
@@ -31,8 +35,7 @@ def strings(
 
 def test_maps_are_sorted_by_key_and_multimaps_keep_the_order_within_one() -> None:
     found = StringStorage("m", MULTIMAP, ["3", "1", "2"], ["b", "a", "b"])
-    assert found.lines == ("1", "3", "2")
-    assert found.find_all("b") == ("3", "2")
+    assert (found.keys, found.lines) == (("a", "b", "b"), ("1", "3", "2"))
     assert (found.find_first("b"), found.find_first("c")) == ("3", None)
     assert StringStorage("l", LIST, ["b", "a"]).lines == ("b", "a")
 
@@ -73,7 +76,8 @@ def test_files_are_of_the_kind_that_their_names_tell(tmp_path: Path) -> None:
     (tmp_path / "m.mm.json").write_text('[{"id":"b","text":"2"},{"id":"b","text":"1"}]')
     assert storages.load(str(tmp_path), "a.txt").lines == ("one", " two ", "three")
     assert storages.load(str(tmp_path), "m.json").kind == MAP
-    assert storages.load(str(tmp_path), "m.mm.json").find_all("b") == ("2", "1")
+    multimap = storages.load(str(tmp_path), "m.mm.json")
+    assert (multimap.kind, multimap.keys, multimap.lines) == (MULTIMAP, ("b", "b"), ("2", "1"))
     shelf = Shelf(str(tmp_path))
     # A kind that an older client does not send reads as List.
     assert shelf.create_strings(strings("m", file="m.json")).kind == MAP
@@ -167,15 +171,66 @@ async def test_a_file_is_read_once_for_all_who_hold_it_and_links_inside_are_fine
     (tmp_path / "sub").mkdir()
     (tmp_path / "a.txt").write_text("one")
     os.symlink("../a.txt", tmp_path / "sub" / "b.txt")
-    shelf = Shelf(str(tmp_path))
-    held = await shelf.strings("a.txt")
-    (tmp_path / "a.txt").write_text("two")
-    assert await shelf.strings("sub/../a.txt") is held
-    assert await shelf.strings("sub\\b.txt") is held
+    files = StorageFiles()
+    shelf, other = (Shelf(str(tmp_path), None, files) for _ in range(2))
+    held = [await shelf.strings("a.txt"), await shelf.strings("sub/../a.txt"), await other.strings("sub\\b.txt")]
+    held += [shelf.create_strings(strings(name, file="a.txt")) for name in ("x", "y")]
+    assert [each.name for each in held[3:]] == ["x", "y"]
+    assert len({id(each.lines) for each in held}) == 1
+    # A name is enough to hold it.
     del held
-    await asyncio.sleep(0)  # it came from a thread: the event loop still has it
     gc.collect()
-    assert (await shelf.strings("a.txt")).lines == ("two",)
+    assert (await other.strings("a.txt")).lines is (await shelf.strings("x")).lines
+    shelf.destroy_strings("x")
+    shelf.destroy_strings("y")
+    await until(lambda: not files._strings)
+
+
+async def test_a_file_that_has_changed_is_seen_by_whoever_comes_and_not_by_whoever_is_there(tmp_path: Path) -> None:
+    (tmp_path / "lore.json").write_text('{"embedding_model": "m", "records_file": "records.json"}')
+    shelf, host = Shelf(str(tmp_path)), LocalHost()
+    seen: list[tuple[StringStorage, EmbeddedStorage]] = []
+    for time, text in enumerate(("one", "two")):
+        (tmp_path / "a.txt").write_text(text)
+        (tmp_path / "records.json").write_text(f'[{{"id": "0", "text": "{text}"}}]')
+        for name in ("a.txt", "records.json"):
+            os.utime(tmp_path / name, (time, time))
+        seen.append((await shelf.strings("a.txt"), await shelf.embedded("lore.json", host.embedding)))
+    assert [(lines.lines, records.records.texts) for lines, records in seen] == [(("one",),) * 2, (("two",),) * 2]
+    assert await shelf.embedded("lore.json", host.embedding) is seen[1][1]
+
+
+async def test_records_of_a_file_are_there_once_and_with_the_engine_that_each_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "lore.json").write_text('{"embedding_model": "m", "records_file": "records.json"}')
+    (tmp_path / "records.json").write_text('[{"id": "0", "text": "one"}]')
+    files = StorageFiles()
+    shelf, other = (Shelf(str(tmp_path), None, files) for _ in range(2))
+    mock, real = LocalHost(), LocalHost(embedding=Real)
+    found = [await each.embedded("lore.json", mock.embedding) for each in (shelf, other)]
+    assert found[0] is found[1]
+    found.append(await shelf.embedded("lore.json", real.embedding))
+    found.append(
+        await shelf.create_embedded(CreateEmbeddedStringStorageRequest(1, "named", "lore.json"), real.embedding)
+    )
+    assert [each.dimensions for each in found] == [384, 384, 3, 3]
+    assert (found[3].name, found[3].size) == ("named", 0)
+    assert len({id(each.records) for each in found}) == 1
+    del found
+    shelf.destroy_embedded("named")
+    await until(lambda: not files._records)
+
+
+class Real:
+    """An engine that is not the mock."""
+
+    fingerprint = "real"
+    dimensions = 3
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [(1.0, 0.0, 0.0) for _ in texts]
 
 
 async def test_a_pipe_is_no_storage(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from tests.agents.graph.pools import info, refusal
 from tests.support.package_index import Index, Model, serving
 from trunkline.agents.graph.pool import ModelPool
+from trunkline.agents.graph.weights import Weights
 from trunkline.models import catalog, fetch_http
 from trunkline.wires.tryll.messages import ModelStatus
 
@@ -186,6 +187,59 @@ async def test_one_download_at_a_time_and_it_outlives_who_asked(hub: Hub, tmp_pa
     hub.go_on.set()
     await pool.ensure("w")
     assert info(pool, "w").status == ModelStatus.DOWNLOADED
+
+
+async def test_what_was_fetched_for_an_entry_that_has_changed_is_not_here(hub: Hub, tmp_path: Path) -> None:
+    await listing(tmp_path).download("w")
+    digest = hashlib.sha256(WEIGHTS).hexdigest()
+    # Whether its entry has a hash now does not matter, as long as it is the right one.
+    assert info(listing(tmp_path, sha256=digest.upper()), "w").status == ModelStatus.DOWNLOADED
+    assert info(listing(tmp_path, sha256="0" * 64), "w").status == ModelStatus.ABSENT
+    assert info(listing(tmp_path, huggingface_repo="owner/other"), "w").status == ModelStatus.ABSENT
+    # Of one address the files have the same place whatever the address.
+    url = f"{hub.url}/owner/repo/resolve/main/w.gguf"
+    await listing(tmp_path, huggingface_repo="", source=url).download("w")
+    assert info(listing(tmp_path, huggingface_repo="", source=f"{url}?v=2"), "w").status == ModelStatus.ABSENT
+
+
+async def test_what_changed_is_fetched_anew(hub: Hub, tmp_path: Path) -> None:
+    await listing(tmp_path).download("w")
+    hub.weights, hub.digest = OTHER_WEIGHTS, hashlib.sha256(OTHER_WEIGHTS).hexdigest()
+    pool = listing(tmp_path, sha256=hub.digest)
+    await pool.download("w")
+    here = info(pool, "w")
+    assert (here.status, contents(here.local_path, "w.gguf")) == (ModelStatus.DOWNLOADED, OTHER_WEIGHTS)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+async def test_what_an_earlier_version_has_fetched_stays_if_it_is_right(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writable: bool
+) -> None:
+    await listing(tmp_path).download("w")
+    ledger = tmp_path / "downloads.json"
+    listed = json.loads(ledger.read_bytes())
+    for record in listed["entries"]:
+        del record["source"], record["sha256"]
+    ledger.write_text(json.dumps(listed))
+
+    def refuse(weights: Weights, entries: object) -> None:
+        raise PermissionError
+
+    if not writable:
+        monkeypatch.setattr(Weights, "_write", refuse)
+    assert info(listing(tmp_path, sha256="0" * 64), "w").status == ModelStatus.ABSENT
+    assert info(listing(tmp_path), "w").status == ModelStatus.DOWNLOADED
+    assert info(listing(tmp_path, sha256=hub.digest), "w").status == ModelStatus.DOWNLOADED
+    assert ("sha256" in ledger.read_text()) is writable
+
+
+async def test_a_relative_folder_is_told_from_the_root_on(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    await listing(tmp_path / "models").download("w")
+    assert info(ModelPool(models_dir="models"), "w").local_path == str(tmp_path / "models" / "owner--repo")
 
 
 async def test_what_nobody_has_cannot_be_downloaded(hub: Hub, tmp_path: Path) -> None:

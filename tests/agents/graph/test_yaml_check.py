@@ -13,11 +13,11 @@ from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS, bundled
 BROKEN = """start: nobody
 defualt_model: x
 max_steps: -1
-storages: {lines: 7}
+storages: {lines: 7, more: [1, x, 2], map: {a: 1, b: 2}}
 nodes:
   guard:
     type: HumanMessageGuardrail
-    inline_strings: ["(", fine]
+    inline_strings: ["(", 1, null, fine]
     triggered: refuze
     not_triggered: 7
   refuse: {type: CannedResponse, selection_strategy: best, inline_strings: 3}
@@ -30,6 +30,12 @@ nodes:
     type: Generate
     sampling: {temperature: 9, seed: -1}
     template: "{{#a}}"
+  more:
+    type: Generate
+    sampling: {max_tokens: 1e3, colour: 1, seed: -1, top_k: 1.5}
+    template: "{{#a}}"
+  intent: {type: ClassifyIntentLLM, intents_ids: [1, "a,b", c]}
+  tools: {type: ToolCall, tools: [{name: 1, description: 2, parameters: [{name: 3, sort: x}]}]}
 """
 
 KNOWLEDGE = """knowledge:
@@ -54,6 +60,12 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_line_node_and_key(tmp
         (2, "", ""),
         (3, "", "max_steps"),
         (4, "", "storages.lines"),
+        (4, "", "storages.more.0"),
+        (4, "", "storages.more.2"),
+        (4, "", "storages.map.a"),
+        (4, "", "storages.map.b"),
+        (8, "guard", "inline_strings.1"),
+        (8, "guard", "inline_strings.2"),
         (9, "guard", "triggered"),
         (10, "guard", "not_triggered"),
         (11, "refuse", "selection_strategy"),
@@ -65,9 +77,20 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_line_node_and_key(tmp
         (19, "answer", "sampling.temperature"),
         (19, "answer", "sampling.seed"),
         (20, "answer", "template"),
+        (23, "more", "sampling"),
+        (23, "more", "sampling.max_tokens"),
+        (23, "more", "sampling.top_k"),
+        (23, "more", "sampling.seed"),
+        (24, "more", "template"),
+        (25, "intent", "intents_ids.0"),
+        (25, "intent", "intents_ids.1"),
+        (26, "tools", "tools.0.name"),
+        (26, "tools", "tools.0.description"),
+        (26, "tools", "tools.0.parameters.0"),
+        (26, "tools", "tools.0.parameters.0.name"),
     ]
     assert all(each.file.endswith("g.yaml") and each.text in each.told for each in report.problems)
-    assert "Did you mean `refuse`?" in report.problems[4].text
+    assert "Did you mean `refuse`?" in report.problems[10].text
 
 
 @pytest.mark.parametrize(
@@ -100,6 +123,24 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_line_node_and_key(tmp
             6,
             "tools.0.parameters",
             "must be a list of {name, type, description}",
+        ),
+        (
+            "type: Generate\n    model_name: m\n    sampling: {max_tokens: 1048577}",
+            6,
+            "sampling.max_tokens",
+            "is 1048577: it goes from 1 to 1048576.",
+        ),
+        (
+            f"type: Generate\n    model_name: m\n    sampling: {{seed: 0x{'f' * 5000}}}",
+            6,
+            "sampling.seed",
+            "is a number of more digits than can be: it goes from 0 to 4294967295.",
+        ),
+        (
+            f"type: Retrieve\n    embedded_string_storage: kb\n    threshold: 0x{'f' * 5000}",
+            6,
+            "threshold",
+            "is too large a number.",
         ),
         ("type: ToolCall\n    model_name: m\n    tools: [open]", 6, "tools", "must be a list of {name, description,"),
         ("type: IntentToInstruction\n    string_storage: lines", 5, "string_storage", "which is no Map"),

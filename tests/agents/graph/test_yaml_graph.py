@@ -218,6 +218,7 @@ knowledge:
             "start: a\nknowledge:\n  k: {embedding_model: m, records: [{id: x}]}\nnodes:\n  a: {type: Instruction}",
             "line 3: `knowledge.k` does not work. .* record 0 has no `id` and `text`",
         ),
+        ("start: a\nmax_steps: 10001\nnodes:\n  a: {type: Instruction}", "line 2: `max_steps` must be from 0 to 10000"),
         ("start: a\nstorages: {s: 7}\nnodes:\n  a: {type: Instruction}", "line 2: `storages.s` must be a list"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from trunkline.models.voice import frames
 from trunkline.models.voice.moonshine import read_words
-from trunkline.models.voice.speakable import MAX_CHARS, pieces
+from trunkline.models.voice.speakable import MAX_CHARS, MAX_WORD, pieces, seconds
 
 
 def test_frames_come_out_as_they_went_in_however_they_are_cut() -> None:
@@ -30,7 +30,34 @@ def test_short_texts_are_one_piece_and_long_ones_are_split_where_one_breathes() 
     assert " ".join(split) == " ".join([sentence] * 10)
     commas = list(pieces("word after word, " * 40))
     assert all(piece.endswith(",") for piece in commas[:-1])
-    assert [len(piece) for piece in pieces("x" * 1000)] == [240, 240, 240, 240, 40]
+    assert list(pieces("x" * 200)) == ["x" * 80 + " " + "x" * 80 + " " + "x" * 40]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["very " * 45 + "long.", "WXYZ " * 48, "7,777,777 " * 24, "a%" * 120, "\u4e2d" * 240, "\u0645\u0631\u062d " * 60],
+)
+@pytest.mark.parametrize("speed", [0.1, 0.25, 0.5, 1.0, 3.0])
+def test_no_piece_takes_longer_than_usual_speech_however_slowly_it_is_said(text: str, speed: float) -> None:
+    split = list(pieces(text, speed))
+    longest = seconds("x" * MAX_CHARS, 1.0)
+    # One word may take longer, if it is said very slowly.
+    assert max(seconds(piece, speed) for piece in split) <= (longest if speed >= 0.25 else 2.1 * longest)
+    assert [each for each in "".join(split) if each.isalnum()] == [each for each in text if each.isalnum()]
+
+
+def test_slow_speech_is_split_between_words_and_numbers_stay_whole() -> None:
+    text = "I owe an uncharacteristically generous innkeeper 12,345 pieces of gold, and 7 of silver."
+    words = text.split()
+    for speed in (0.1, 0.2, 0.4):
+        assert [word for piece in pieces(text, speed) for word in piece.split()] == words
+    assert len(list(pieces(text, 0.1))) > len(list(pieces(text, 0.4))) > 1
+    assert list(pieces(text, 1.0)) == [text]
+
+
+def test_words_without_an_end_are_taken_apart() -> None:
+    for text in ("a." * 1000, "\u4e2d" * 1000):
+        assert all(len(word) <= MAX_WORD for piece in pieces(text) for word in piece.split())
 
 
 @pytest.mark.parametrize("text", ["", " ", "...", "?!", "\ud800", "\0\x1b", "\N{SNOWMAN}"])

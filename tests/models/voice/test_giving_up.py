@@ -13,10 +13,14 @@ import pytest
 from trunkline.models.voice.engines import HEARING_RATE
 from trunkline.models.voice.moonshine import Moonshine
 from trunkline.models.voice.whisper import Whisper
+from trunkline.models.voice.whisper_words import Words
 
 SECOND = np.zeros(HEARING_RATE, np.float32)
 #: One that never ends a sentence.
 TOKEN = 5
+MARKS = Words(
+    ["<|endoftext|>", "<|startofprev|>", "<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>"]
+)
 
 
 class Engine:
@@ -44,13 +48,7 @@ class Engine:
         self._call("token")
         return [np.eye(1, TOKEN + 1, TOKEN, dtype=np.float32)[None]]
 
-    # Whisper's model and tokenizer.
-
-    def token_to_id(self, word: str) -> int:
-        return 1
-
-    def decode(self, tokens: list[int]) -> str:
-        return f"{len(tokens)} words"
+    # Whisper's model.
 
     def encode(self, shown: object) -> object:
         self._call("encode")
@@ -81,5 +79,5 @@ def test_whisper_stops_between_its_steps(last_call: int, calls: list[str], monke
     library = SimpleNamespace(StorageView=SimpleNamespace(from_array=lambda array: array))
     monkeypatch.setitem(sys.modules, "ctranslate2", library)
     engine = Engine(last_call)
-    assert Whisper("whisper", engine, engine).decode(SECOND, (), engine.given_up) == ""
+    assert Whisper("whisper", engine, MARKS).decode(SECOND, (), engine.given_up) == ""
     assert engine.calls == calls

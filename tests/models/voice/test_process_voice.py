@@ -103,13 +103,53 @@ async def test_a_process_that_died_is_an_error_once_and_is_started_again(voice: 
 
 
 async def test_a_process_that_got_stuck_is_ended(voice: ProcessVoice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_voice, "STALL_SECONDS", 0.2)
     pid = voice.pid
-    with pytest.raises(SpeechError, match="stuck"):
-        await collected(voice.speak("hang"))
-    monkeypatch.setattr(process_voice, "STALL_SECONDS", 60.0)
+    with monkeypatch.context() as hasty:
+        hasty.setattr(process_voice, "STALL_SECONDS", 0.2)
+        with pytest.raises(SpeechError, match="stuck"):
+            await collected(voice.speak("hang"))
     assert await collected(voice.speak("fresh")) == b"fresh"
     assert voice.pid != pid
+
+
+async def test_a_process_that_was_halted_is_ended_when_it_does_not_stop_and_another_speaks(
+    voice: ProcessVoice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_voice, "STOP_SECONDS", 0.2)
+    pid = voice.pid
+    assert pid is not None
+    sound = voice.speak("begun hang")
+    await anext(sound)
+    os.kill(pid, signal.SIGSTOP)
+    await sound.aclose()
+    async with asyncio.timeout(8):
+        assert await collected(voice.speak("fresh")) == b"fresh"
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_who_leaves_before_the_process_is_there_is_not_spoken_to(voice: ProcessVoice) -> None:
+    with pytest.raises(SpeechError):
+        await collected(voice.speak("die"))
+    # This one starts the process again, and would keep it.
+    early = asyncio.ensure_future(collected(voice.speak("hang")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    early.cancel()
+    async with asyncio.timeout(8):
+        assert await collected(voice.speak("next")) == b"next"
+
+
+async def test_slow_speech_is_said_in_shorter_pieces_with_turns_for_others_between_them(voice: ProcessVoice) -> None:
+    order: list[str] = []
+
+    async def say(name: str, speed: float) -> None:
+        async for _ in voice.speak("word after word after word after word", speed=speed):
+            order.append(name)
+
+    await asyncio.gather(say("slow", 0.1), say("other", 0.1), say("quick", 1.0))
+    # Each has a piece in its turn: the quick one is not behind all of the slow ones.
+    assert order.index("quick") < order.index("slow", order.index("other"))
 
 
 async def test_closing_ends_what_is_said_and_the_process(voice: ProcessVoice) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.tryll_stub import HANG_UP, SILENCE, TryllStub, echo, held
 from trunkline.wires.tryll import drive_turn
 from trunkline.wires.tryll import messages as m
@@ -44,7 +45,7 @@ async def test_request_ids_are_never_zero_and_always_increase(stub: TryllStub, t
     await agent.ask("a")
     stub.hang_up()
     await agent.destroy()
-    await tryll.wait_lost()
+    await until(lambda: not tryll.session_id)
     await tryll.list_models()
     ids = [getattr(message, "request_id", 0) for _, message in stub.log]
     assert ids[0] > 0
@@ -235,12 +236,26 @@ async def test_an_answer_without_an_end_is_given_up(
     monkeypatch.setattr(drive_turn, "MAX_ANSWER", 100)
     usual = stub.usual
     stub.answers[m.SendMessageRequest] = lambda peer, asked: [*held(peer, asked) * 30]
+    stub.answers[m.CancelTurnRequest] = lambda *_: SILENCE
     agent = await tryll.create_agent(GRAPH)
+    reply = agent.stream("x")
     with pytest.raises(TryllError, match="too long"):
-        await agent.ask("x")
-    await stub.until_asked(m.CancelTurnRequest)
+        await reply.result()
+    stopped = await stub.until_asked(m.CancelTurnRequest)
+    # What comes until the server has stopped is not kept, and the next message waits for that.
     stub.answers[m.SendMessageRequest] = usual
-    assert (await agent.ask("y")).text == "y "
+    following = asyncio.create_task(agent.ask("y"))
+    (peer,) = stub.peers
+    peer.say([m.AnswerText(reply.request_id, agent.id, "more " * 1000, True)])
+    await tryll.health()
+    assert len(reply.text) < 200
+    assert not following.done()
+    assert len(stub.asked(m.SendMessageRequest)) == 1
+    peer.say(usual(peer, stopped))
+    assert (await following).text == "y "
+    assert reply.turn.cancelled
+    with pytest.raises(TryllError, match="too long"):
+        await reply.result()
 
 
 async def test_a_message_that_does_not_fit_is_refused_here(stub: TryllStub, tryll: Tryll) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.tryll_stub import HANG_UP, LEAVE, TryllStub, echo
 from trunkline.wires.tryll import drive
 from trunkline.wires.tryll import messages as m
@@ -35,7 +36,7 @@ async def test_everything_is_made_again_in_order_with_what_was_said(stub: TryllS
         await agent.ask("one")
         before = agent.id
         await stub.stop()
-        await tryll.wait_lost()
+        await until(lambda: not tryll.session_id)
         stub.log.clear()
         await stub.start()
         assert (await agent.ask("two")).text == "two "
@@ -76,7 +77,7 @@ async def test_without_a_policy_a_lost_connection_stays_lost(stub: TryllStub) ->
 async def test_a_server_that_is_gone_is_tried_as_often_as_the_policy_says(stub: TryllStub) -> None:
     async with Tryll(port=stub.port, reconnect=QUICK) as tryll:
         await stub.stop()
-        await tryll.wait_lost()
+        await until(lambda: not tryll.session_id)
         with pytest.raises(TryllError) as gone:
             await tryll.list_models()
         assert gone.value.code == 1001
@@ -96,7 +97,7 @@ async def test_another_version_is_never_tried_again(stub: TryllStub, greeting: t
     async with Tryll(port=stub.port, reconnect=QUICK) as tryll:
         stub.greeted = greeting
         stub.hang_up()
-        assert (await tryll.wait_lost()).code == 1002
+        await until(lambda: not tryll.session_id)
         with pytest.raises(TryllError, match="5004") as refused:
             await tryll.list_models()
         stub.greeted = None
@@ -142,7 +143,7 @@ async def test_a_storage_or_an_old_configuration_that_is_refused_by_now_stops_no
         stub.answers[m.ConfigureSessionRequest] = configure
         stub.answers[m.CreateStringStorageRequest] = lambda _, asked: [m.ErrorResponse(asked.request_id, 7003, "No.")]
         stub.hang_up()
-        await tryll.wait_lost()
+        await until(lambda: not tryll.session_id)
         stub.log.clear()
         assert (await agent.ask("x")).text == "x "
         with pytest.raises(TryllError, match="No such folder"):
@@ -163,7 +164,7 @@ async def test_what_nobody_needs_any_longer_is_not_made_again(stub: TryllStub) -
             await tryll.configure(m.ConfigureSessionRequest(token=str(number)))
         assert len(tryll._ledger._steps) < 300
         stub.hang_up()
-        await tryll.wait_lost()
+        await until(lambda: not tryll.session_id)
         stub.log.clear()
         await tryll.list_models()
     kinds = [type(message) for _, message in stub.log]
@@ -177,7 +178,7 @@ async def test_whoever_waits_for_a_connection_hears_that_the_client_is_closed(st
     slow = Reconnect(attempts=9, first_seconds=60.0, longest_seconds=60.0)
     tryll = await Tryll(port=stub.port, reconnect=slow).connect()
     await stub.stop()
-    await tryll.wait_lost()
+    await until(lambda: not tryll.session_id)
     waiting = [asyncio.create_task(tryll.list_models()) for _ in range(2)]
     await asyncio.sleep(0)
     await tryll.close()

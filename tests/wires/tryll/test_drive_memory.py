@@ -62,14 +62,14 @@ async def test_an_agent_whose_conversation_is_not_taken_back_goes_on_and_tells(s
             stub.extensions = ()
         stub.answers[m.RestoreHistoryRequest] = lambda _, asked: [m.ErrorResponse(asked.request_id, 3007, "No.")]
         stub.hang_up()
-        await tryll.wait_lost()
+        await until(lambda: not tryll.session_id)
         assert (await agent.ask("two")).text == "two "
         assert heard == [3007 if can else 5002]
         # It is not tried again with what was forgotten.
         del stub.answers[m.RestoreHistoryRequest]
         stub.extensions = ("history",)
         stub.hang_up()
-        await tryll.wait_lost()
+        await until(lambda: not tryll.session_id)
         await agent.ask("three")
     assert [entry.text for entry in stub.asked(m.RestoreHistoryRequest)[-1].entries] == ["two", "two "]
 
@@ -188,7 +188,7 @@ async def test_what_is_said_while_the_client_looks_is_not_forgotten(stub: TryllS
         await stub.until_asked(m.SaveHistoryRequest, 2)
         await tryll.list_models()
         stub.hang_up()
-        await tryll.wait_lost()
+        await until(lambda: not tryll.session_id)
         await agent.ask("three")
     assert stub.asked(m.RestoreHistoryRequest)[0].entries == (*said, *said)
 
@@ -197,4 +197,4 @@ async def _dropped(server: Served, tryll: Tryll) -> None:
     await tryll.list_models()
     for connection in list(server.server.connections):
         connection.transport.abort()
-    assert (await tryll.wait_lost()).code == 1002
+    await until(lambda: not tryll.session_id)

@@ -43,7 +43,7 @@ async def test_a_whole_session_without_an_event_loop(stub: TryllStub) -> None:
                 agent.change_some("answer", system_prompt="x")
                 assert len(agent.history()) == 2
         assert heard == ["small"]
-        with pytest.raises(RuntimeError, match="closed"):
+        with pytest.raises(TryllError, match="1002"):
             tryll.list_models()
         tryll.close()
 
@@ -129,9 +129,38 @@ async def test_nobody_waits_for_a_thread_that_has_died(stub: TryllStub) -> None:
     tryll._thread.call(sys.exit)
     with pytest.raises(TryllError, match="1002"):
         await asyncio.wait_for(waiting, 5)
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(TryllError, match="1002"):
         await asyncio.to_thread(tryll.health)
     await asyncio.to_thread(tryll.close)
+
+
+async def test_what_a_client_had_ends_with_it(stub: TryllStub) -> None:
+    stub.answers[m.SendMessageRequest] = held
+    stub.answers[m.CreateVoiceInputRequest] = lambda _, asked: [m.CreateVoiceInputResponse(asked.request_id, 7)]
+
+    def session() -> None:
+        tryll = SyncTryll(port=stub.port)
+        with tryll.create_agent(GRAPH) as agent, tryll.voice_input():
+            pieces = iter(agent.stream("x"))
+            assert next(pieces) == "Well "
+            tryll.close()
+            with pytest.raises(TryllError, match="1002"):
+                next(pieces)
+
+    await asyncio.to_thread(session)
+    assert not stub.asked(m.DestroyAgentRequest)
+
+
+async def test_an_end_that_the_server_refuses_is_told(stub: TryllStub) -> None:
+    stub.answers[m.DestroyAgentRequest] = lambda _, asked: [m.ErrorResponse(asked.request_id, 3001)]
+
+    def session() -> None:
+        with SyncTryll(port=stub.port) as tryll:
+            agent = tryll.create_agent(GRAPH)
+            with pytest.raises(TryllError, match="3001"):
+                agent.destroy()
+
+    await asyncio.to_thread(session)
 
 
 async def test_a_failed_connection_leaves_no_thread(stub: TryllStub) -> None:

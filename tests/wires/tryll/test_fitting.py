@@ -12,13 +12,11 @@ from trunkline.wires.tryll.messages import (
     AnswerText,
     AudioBufferFrame,
     ErrorResponse,
-    HistoryEntry,
     ListModelsResponse,
     Message,
     ModelInfo,
     NodeEvent,
     NodeEventKeyValue,
-    SaveHistoryResponse,
     TurnComplete,
     TurnStatus,
 )
@@ -53,19 +51,6 @@ def test_a_long_list_comes_in_several_and_all_but_the_last_say_so() -> None:
     assert tuple(model for message in found for model in message.models) == models
     assert [message.more for message in found] == [True] * (len(found) - 1) + [False]
     assert {message.request_id for message in found} == {9}
-
-
-def test_a_long_conversation_likewise_and_a_very_long_message_in_several_entries() -> None:
-    text = "x" * 1_500_000 + "\N{GRINNING FACE}" * 200_000
-    entries = (HistoryEntry("user", text), *(HistoryEntry("assistant", "y" * 1000) for _ in range(2000)))
-    found = [
-        message for message in sent(SaveHistoryResponse(9, 3, entries)) if isinstance(message, SaveHistoryResponse)
-    ]
-    back = [entry for message in found for entry in message.entries]
-    assert tuple(back[-2000:]) == entries[1:]
-    assert {entry.role for entry in back[:-2000]} == {"user"}
-    assert "".join(entry.text for entry in back[:-2000]) == text
-    assert [message.more for message in found] == [True] * (len(found) - 1) + [False]
 
 
 def test_diagnostics_that_do_not_fit_are_left_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -88,6 +89,41 @@ async def test_vectors_count_beside_their_texts(peer: Peer) -> None:
     await peer.ask(lore.replace(name="more"), m.CreateEmbeddedStringStorageResponse)
 
 
+async def test_records_count_with_their_fields_and_vectors_however_short_they_are(peer: Peer) -> None:
+    given = {"fields": [{"name": "kind", "type": "set<string>", "default": []}], "records": [{"text": "a"}]}
+    lore = m.CreateEmbeddedStringStorageRequest(3, "lore", embedding_model="any", records_json=json.dumps(given))
+    count = 0
+    while isinstance(await told(peer, lore.replace(name=f"{count}")), m.CreateEmbeddedStringStorageResponse):
+        count += 1
+    # A vector has 1536 bytes, and records and fields have some, too.
+    assert 3 < count < ROOM // 2000
+    # What is refused takes no name, and no room: what is gone makes some.
+    for name in ("0", "1"):
+        await peer.ask(m.DestroyEmbeddedStringStorageRequest(4, name), m.Ack)
+    await peer.ask(lore, m.CreateEmbeddedStringStorageResponse)
+    given["records"] = [{"text": "a", "metadata": {"kind": [f"{number}"]}} for number in range(3)]
+    more = lore.replace(name="more", records_json=json.dumps(given))
+    assert await peer.refused(more) == 8003
+    assert await peer.refused(m.DestroyEmbeddedStringStorageRequest(4, "more")) == 8001
+
+
+async def told(peer: Peer, request: m.Message) -> m.Message | None:
+    peer.say(request)
+    return await peer.hear()
+
+
+async def test_a_file_under_many_names_does_not_count_and_its_names_do(peer: Peer, tmp_path: Path) -> None:
+    (tmp_path / "root" / "lines.txt").write_text("x" * 2 * ROOM)
+    request = m.CreateStringStorageRequest(3, "n" * 200, file_path="lines.txt")
+    for _ in range(2):
+        count = 0
+        while isinstance(await told(peer, request.replace(name=f"{count:0200}")), m.CreateStringStorageResponse):
+            count += 1
+        assert 10 < count < ROOM // 250
+        for number in range(count):
+            await peer.ask(m.DestroyStringStorageRequest(4, f"{number:0200}"), m.Ack)
+
+
 async def test_conversations_count_and_forget_their_beginnings(peer: Peer) -> None:
     first, second = await peer.agent(), await peer.agent()
     told = (m.HistoryEntry("user", "x" * 5000), m.HistoryEntry("assistant", "y" * 5000))
@@ -112,3 +148,10 @@ def test_texts_weigh_what_they_take_in_memory_and_each_once() -> None:
     assert 1000 < weight(shared) < 4000
     wide = m.CreateStringStorageRequest(1, "x", ("\N{GRINNING FACE}" + "x" * 999,))
     assert 4000 < weight(wide) < 5000
+
+
+def test_what_was_made_of_a_message_weighs_what_it_takes_in_memory() -> None:
+    default = frozenset(("x",))
+    assert weight({"a": [default] * 100}) < 2000
+    assert weight({"a": [frozenset((f"{number}",)) for number in range(100)]}) > 100 * 200
+    assert weight([number + 0.5 for number in range(100)]) > 100 * 24

@@ -6,14 +6,18 @@ import asyncio
 import tracemalloc
 from pathlib import Path
 from time import monotonic
+from typing import TypeVar
 
 import pytest
 
 from tests.support.tryll_served import Peer, Served, served
 from tests.support.tryll_voice import FINAL, Microphone, kinds, microphone, silence, tone, words
 from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll import serve
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
+
+T = TypeVar("T", bound=m.Message)
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
@@ -36,13 +40,18 @@ async def begun(peer: Peer, agent: int) -> None:
     await peer.get(m.AnswerText)
 
 
-async def during(peer: Peer, kind: type[m.Message]) -> tuple[list[m.Message], m.Message]:
+async def during(peer: Peer, kind: type[T]) -> tuple[list[m.Message], T]:
     """What comes up to the first message of a kind."""
     before: list[m.Message] = []
     while not isinstance(heard := await peer.hear(), kind):
         assert heard is not None
         before.append(heard)
     return before, heard
+
+
+async def told(peer: Peer, kind: type[T], count: int) -> list[T]:
+    """The next messages of a kind; whatever comes between them does not matter."""
+    return [(await during(peer, kind))[1] for _ in range(count)]
 
 
 # Autosend.
@@ -292,3 +301,58 @@ async def test_an_open_utterance_does_not_keep_a_server_from_stopping(tmp_path: 
         since = monotonic()
         await server.server.close()
         assert monotonic() - since < 2
+
+
+@pytest.mark.parametrize("with_turn", [False, True])
+async def test_an_utterance_may_end_while_the_server_stops(tmp_path: Path, with_turn: bool) -> None:
+    async with served(tmp_path) as server, server.peer() as peer:
+        mic, other, agent = await microphone(peer), await microphone(peer), await peer.agent(SLOW)
+        await peer.ask(mic.begin(agent), m.Ack)
+        peer.say(*mic.sound(tone(200)))
+        assert (await peer.get(m.WireTranscriptUpdate)).kind == Kind.SPEECH_START
+        if with_turn:
+            await begun(peer, agent)
+        since = monotonic()
+        closing = asyncio.create_task(server.server.close())
+        await asyncio.sleep(0)
+        # The rest of it, too; what is new is not taken, in whatever place.
+        peer.say(other.begin(), *mic.sound(tone(100)), mic.end(), mic.begin())
+        refused = [error.code for error in await told(peer, m.ErrorResponse, 2)]
+        assert refused == [2001, 2001]
+        *_, final = await told(peer, m.WireTranscriptUpdate, 2)
+        assert (final.kind, final.text) == (FINAL, "w1 w2 w3")
+        # The agent is not told: that would be another turn.
+        (error,) = await told(peer, m.ErrorResponse, 1)
+        assert (error.code, error.voice_input_id) in ((2001, mic.id), (3004, mic.id))
+        await during(peer, m.Ack)
+        await closing
+        assert with_turn or monotonic() - since < 1.5
+
+
+async def test_an_utterance_may_be_cancelled_while_the_server_stops(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, server.peer() as peer:
+        mic = await microphone(peer)
+        peer.say(mic.begin(), *mic.sound(tone(100)))
+        await told(peer, m.WireTranscriptUpdate, 1)
+        closing = asyncio.create_task(server.server.close())
+        await asyncio.sleep(0)
+        await peer.ask(mic.cancel(), m.Ack)
+        assert (await peer.get(m.ErrorResponse)).code == 2001
+        assert await peer.hear() is None
+        await closing
+
+
+async def test_an_utterance_that_never_ends_is_cut_off_after_the_grace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "GRACE_SECONDS", 0.3)
+    async with served(tmp_path) as server, server.peer() as peer:
+        mic = await microphone(peer)
+        peer.say(mic.begin(), *mic.sound(tone(100)))
+        await told(peer, m.WireTranscriptUpdate, 1)
+        closing = asyncio.create_task(server.server.close())
+        await asyncio.sleep(0)
+        peer.say(*mic.sound(silence(100)))
+        assert (await peer.get(m.ErrorResponse)).code == 2001
+        assert await peer.hear() is None
+        await closing

@@ -23,6 +23,7 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes import Node
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
+from trunkline.agents.graph.shares import of_loop
 from trunkline.agents.graph.turn import Turn, TurnEvent
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending, Listener
@@ -34,8 +35,6 @@ logger = logging.getLogger(__name__)
 MAX_STEPS = 64
 #: The most that an agent may say.
 MAX_MAX_STEPS = 10_000
-#: Steps after which others have their turn: nodes that wait for nothing would keep the loop to themselves.
-_SHARE = 16
 
 
 class GraphAgent:
@@ -126,17 +125,21 @@ class GraphAgent:
         diary = Diary(turn) if self._diagnostics else None
         error: TryllError | None = None
         try:
-            if not self._cancelled:
-                await self._walk(turn, diary, listener)
+            try:
+                if not self._cancelled:
+                    await self._walk(turn, diary, listener)
+            except TryllError as failure:
+                error = failure
+            except Exception as crash:
+                logger.exception("a turn failed")
+                error = TryllError(4001, f"The turn failed ({type(crash).__name__}).")
+            if listener.full and not self._cancelled:
+                # What is said at its end can be long, too, and is not even put together before that.
+                await listener.room()
         except asyncio.CancelledError:
             # Ours, or that of whoever runs the task: theirs goes on.
             if not self._cancelled or task is None or task.uncancel() > cancelling:
                 raise
-        except TryllError as failure:
-            error = failure
-        except Exception as crash:
-            logger.exception("a turn failed")
-            error = TryllError(4001, f"The turn failed ({type(crash).__name__}).")
         finally:
             self._running = self._task = None
             if answer := turn.answer:
@@ -150,8 +153,10 @@ class GraphAgent:
             if steps == self._max_steps:
                 problem = f"The turn ran {steps} nodes and was not at its end; the next one was `{name}`."
                 raise TryllError(4003, problem)
-            steps += 1
             node = self._nodes[name]
+            if (steps or node.heavy) and (shares := of_loop()).used_up():
+                await shares.wait()
+            steps += 1
             if diary is not None:
                 turn.data = diary.node(name, node.type)
             run = self._stream(node, turn, diary, listener) if node.streams else node.run(turn, self.dialog)
@@ -159,24 +164,30 @@ class GraphAgent:
             if diary is not None:
                 diary.left(exit_name)
             for event in turn.events:
-                _tell(event, diary, listener)
+                # Before each: while this turn was at its work, others have filled the reader.
                 if listener.full:
                     await listener.room()
+                    if self._cancelled:
+                        return
+                _tell(event, diary, listener)
                 if self._cancelled:
                     return
             turn.events.clear()
             if self._cancelled:
                 return
             name = node.exits[exit_name]
-            if not steps % _SHARE:
-                await asyncio.sleep(0)
 
     async def _stream(self, node: Node[Any], turn: Turn, diary: Diary | None, listener: Listener) -> str:
         """Run a node that tells what happens; gives the name of the exit, or "" if it was cut off."""
         async with aclosing(node.stream(turn, self.dialog)) as events:
             async for event in events:
+                if listener.full:
+                    await listener.room()
+                    if self._cancelled:
+                        return ""
                 _tell(event, diary, listener)
                 if listener.full:
+                    # The node does not go on for a reader that is behind.
                     await listener.room()
                 if self._cancelled:
                     return ""
@@ -212,15 +223,19 @@ class GraphAgent:
         """What was said: each message that was answered, and its answer."""
         return self.dialog.exchanges()
 
-    def restore(self, exchanges: Iterable[tuple[str, str]]) -> None:
-        """Go on from another conversation.
+    def restore(self, exchanges: Iterable[tuple[str, str]], append: bool = False) -> None:
+        """Go on from another conversation, or as if this had been said, too.
 
         Raises:
             TryllError: 3004, a turn is under way.
         """
         if self.busy:
             raise TryllError(3004)
-        self.dialog.restore(exchanges)
+        if not append:
+            self.dialog.restore(exchanges)
+            return
+        for user, assistant in exchanges:
+            self.dialog.add(user, assistant)
 
 
 def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:

@@ -132,7 +132,8 @@ class AgentModels:
         self._open: dict[Session, tuple[str, Party]] = {}
         # Conversations by agent, those that begin or end included.
         self._count: Counter[str] = Counter()
-        self._closing: set[asyncio.Task[None]] = set()
+        # Those that end.
+        self._closing: dict[asyncio.Task[None], tuple[str, Party]] = {}
 
     async def language(self, name: str, engine: int, guest: Guest | None = None) -> LanguageEngine:
         """A language model, or the guest's conversation with an agent, for one node. Its `release` ends the use.
@@ -151,6 +152,7 @@ class AgentModels:
         return guest.conversations[short].lend()
 
     async def _opened(self, name: str, party: Party, instructions: str | None) -> Session:
+        await self._room(name, party)
         if self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS:
             raise AgentBusy(f"It is in {MAX_CONVERSATIONS} conversations, and takes no more.")
         if party.conversations >= MAX_SESSION_CONVERSATIONS:
@@ -174,6 +176,15 @@ class AgentModels:
         self._open[session] = name, party
         return session
 
+    async def _room(self, name: str, party: Party) -> None:
+        """If there is no room for one conversation more, wait for those that are ending. That takes only so long."""
+        ending = {closing for closing, (agent, of) in self._closing.items() if agent == name or of is party}
+        while ending and (
+            party.conversations >= MAX_SESSION_CONVERSATIONS
+            or (self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS)
+        ):
+            _, ending = await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
+
     def _counted(self, name: str, party: Party, more: int) -> None:
         self._count[name] += more
         party.conversations += more
@@ -181,8 +192,8 @@ class AgentModels:
     def _end(self, session: Session) -> None:
         if (found := self._open.pop(session, None)) is not None:
             closing = asyncio.get_running_loop().create_task(self._closed(session, *found), name="end an agent")
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+            self._closing[closing] = found
+            closing.add_done_callback(self._closing.pop)
 
     async def _closed(self, session: Session, name: str, party: Party) -> None:
         try:

@@ -55,6 +55,20 @@ def exists(root: str | None, name: str) -> bool:
         return False
 
 
+def state(root: str | None, relative: str) -> tuple[object, ...] | None:
+    """What changes when a file does, and is no other file's; None of one that cannot be looked at.
+
+    Raises:
+        TryllError: 3009, outside; 3010, this session has no folder.
+    """
+    path = resolve(root, relative)
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def read(root: str | None, relative: str, unreadable: int) -> bytes:
     """The bytes of a file.
 

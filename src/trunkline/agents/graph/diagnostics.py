@@ -27,6 +27,8 @@ MAX_BYTES = 640 * 1024
 _CUTS = (4000, 400, 40)
 #: Characters of all data that are kept while a turn runs: what comes after them is not written down.
 MAX_KEPT = 4 * 1024 * 1024
+#: And values: with their names, and each of them twice, more would not fit, and would take long to find out.
+MAX_VALUES = 10_000
 
 _STATUS = {TurnStatus.SUCCESS: "Success", TurnStatus.ERROR: "Error", TurnStatus.CANCELLED: "Cancelled"}
 
@@ -36,7 +38,7 @@ class Diary:
 
     def __init__(self, turn: Turn) -> None:
         self._interaction = Interaction(turn)
-        self._kept = 0
+        self._kept = self._values = 0
         self._full = False
         self._begun = perf_counter()
         self._first_text: float | None = None
@@ -69,7 +71,8 @@ class Diary:
             data.clear()
             return
         self._kept += sum(map(len, data.values()))
-        self._full = self._kept > MAX_KEPT
+        self._values += len(data)
+        self._full = self._kept > MAX_KEPT or self._values > MAX_VALUES
 
     def told(self, event: TurnEvent) -> None:
         """Text or sound goes out, or something else.
@@ -103,11 +106,13 @@ class Diary:
                 whole["truncated"] = True
                 for node in self._nodes:
                     node["data"] = {key: _cut(value, cut) for key, value in node["data"].items()} if cut else {}
+            # What is far too much is not even written.
+            if self._chars() > MAX_BYTES:
+                continue
             whole["interaction"], complete = self._interaction.shown(*(() if cut is None else (cut,)))
             if not complete:
                 whole["truncated"] = True
-            # What is far too much is not even written.
-            if self._chars() <= MAX_BYTES and len(text := _with_flat(whole)) <= MAX_BYTES:
+            if len(text := _with_flat(whole)) <= MAX_BYTES:
                 return text.decode()
         return _bare(whole)
 

@@ -24,6 +24,7 @@ from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore, check
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.serve_room import weight
 
 #: Records of one storage.
 MAX_RECORDS = 1_000_000
@@ -50,25 +51,44 @@ class Chunk(Value):
     distance: float
 
 
-class Records(Value):
-    """What a storage is made of."""
+class Records:
+    """What a storage is made of. It does not change, and can be referred to weakly."""
 
-    embedding_model: str
-    ids: tuple[str, ...]
-    texts: tuple[str, ...]
-    columns: Mapping[str, Column]
+    __slots__ = ("__weakref__", "columns", "embedding_model", "ids", "size", "texts")
+
+    def __init__(
+        self, embedding_model: str, ids: tuple[str, ...], texts: tuple[str, ...], columns: Mapping[str, Column]
+    ) -> None:
+        self.embedding_model = embedding_model
+        self.ids = ids
+        self.texts = texts
+        self.columns = columns
+        self.size = 0
+        """The bytes that they take, if they came in a request. What is in files is the host's own."""
 
 
 class EmbeddedStorage:
     """Records that do not change, with their vectors and the engine that made them."""
 
-    __slots__ = ("__weakref__", "_engine", "_vectors", "name", "records")
+    __slots__ = ("__weakref__", "_engine", "_origin", "_vectors", "name", "records")
 
     def __init__(self, name: str, records: Records, vectors: Vectors, engine: EmbeddingEngine) -> None:
         self.name = name
         self.records = records
         self._vectors = vectors
         self._engine = engine
+        self._origin: EmbeddedStorage | None = None
+
+    def named(self, name: str) -> EmbeddedStorage:
+        """The same under another name. As long as somebody has it, this one is there, too."""
+        made = EmbeddedStorage(name, self.records, self._vectors, self._engine)
+        made._origin = self
+        return made
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes: its records, if they came in a request, and their vectors."""
+        return self.records.size and self.records.size + int(self._vectors.matrix.nbytes)
 
     @property
     def record_count(self) -> int:
@@ -108,22 +128,10 @@ class EmbeddedStorage:
         return [Chunk(at, records.ids[at], records.texts[at], distance) for at, distance in found]
 
 
-async def load(
-    root: str | None, path: str, name: str, engine_of: EngineOf, store: VectorStore, progress: Progress | None = None
-) -> EmbeddedStorage:
-    """The storage that a file describes.
-
-    Raises:
-        TryllError: 3009, outside the root; 3010, not there; 8003, not what it should be; or as `engine_of` says.
-    """
-    records = await asyncio.to_thread(read_records, root, path, name)
-    return await build(name, records, engine_of, store, progress)
-
-
 async def build(
     name: str,
     records: Records,
-    engine_of: EngineOf,
+    engine: EmbeddingEngine,
     store: VectorStore,
     progress: Progress | None = None,
     *,
@@ -132,9 +140,8 @@ async def build(
     """The storage of these records. `max_numbers`: how many their vectors may have in all.
 
     Raises:
-        TryllError: 8003, they are too many, or cannot be embedded; or as `engine_of` says.
+        TryllError: 8003, they are too many, or cannot be embedded.
     """
-    engine = await engine_of(records.embedding_model)
     if max_numbers is not None and len(records.ids) * engine.dimensions > max_numbers:
         most = max_numbers // engine.dimensions
         raise _wrong(name, f"at most {most} strings of `{records.embedding_model}` fit; more can be in a file")
@@ -155,7 +162,7 @@ def inline(name: str, texts: Sequence[str], embedding_model: str) -> Records:
         raise _wrong(name, "there are no strings")
     if not embedding_model:
         raise _wrong(name, "strings need an `embedding_model`")
-    return Records(embedding_model, tuple(map(str, range(len(texts)))), tuple(texts), {})
+    return _weighed(Records(embedding_model, tuple(map(str, range(len(texts)))), tuple(texts), {}))
 
 
 def inline_records(name: str, text: str, embedding_model: str) -> Records:
@@ -178,7 +185,7 @@ def inline_records(name: str, text: str, embedding_model: str) -> Records:
         fields = read_fields(given.get("fields"))
         if isinstance(records, list) and len(records) * len(fields) > MAX_INLINE_VALUES:
             raise _wrong(name, f"more than {MAX_INLINE_VALUES} values in the fields of its records")
-        return _records(embedding_model, records, fields, name)
+        return _weighed(_records(embedding_model, records, fields, name))
     except FieldError as error:
         raise _wrong(name, str(error)) from None
 
@@ -187,7 +194,7 @@ def described(root: str | None, path: str, name: str) -> tuple[str, str]:
     """What a file describes, as `inline_records` takes it: the JSON, and the embedding model.
 
     Raises:
-        TryllError: as `load`.
+        TryllError: as `read_records`.
     """
     model, records_file, about = _description(root, path, name)
     records = _json(confined.read(root, records_file, 8003), name, records_file)
@@ -200,7 +207,7 @@ def read_records(root: str | None, path: str, name: str) -> Records:
     """The records that a file describes. Reads two files.
 
     Raises:
-        TryllError: as `load`.
+        TryllError: 3009, outside the root; 3010, not there; 8003, not what it should be.
     """
     model, records_file, about = _description(root, path, name)
     try:
@@ -209,6 +216,17 @@ def read_records(root: str | None, path: str, name: str) -> Records:
         return _records(model, given, fields, name)
     except FieldError as error:
         raise _wrong(name, str(error)) from None
+
+
+def state(root: str | None, path: str, name: str) -> tuple[object, ...] | None:
+    """What changes when one of the files that a description consists of does. Reads the first of them.
+
+    Raises:
+        TryllError: as `read_records`.
+    """
+    about = confined.state(root, path)
+    records = confined.state(root, _description(root, path, name)[1])
+    return (about, records) if about is not None and records is not None else None
 
 
 def _description(root: str | None, path: str, name: str) -> tuple[str, str, Mapping[str, Any]]:
@@ -238,6 +256,11 @@ def _records(model: str, given: Any, fields: Mapping[str, Any], name: str) -> Re
     ids = tuple(record["id"] for record in given)
     texts = tuple(record["text"] for record in given)
     return Records(model, ids, texts, columns(fields, [record.get("metadata", {}) for record in given]))
+
+
+def _weighed(records: Records) -> Records:
+    records.size = weight((records.ids, records.texts, records.columns))
+    return records
 
 
 def _json(data: bytes, name: str, path: str) -> Any:

@@ -121,8 +121,8 @@ class _Compiler:
         if not isinstance(args, list) or not args:
             raise FilterError("bad_node", place, "must be a list of at least one predicate")
         inner = [self.predicate(each, f"{place}[{number}]", depth + 1) for number, each in enumerate(args)]
-        combine = np.logical_and if op == "and" else np.logical_or
-        return lambda count: combine.reduce([each(count) for each in inner])
+        combine = np.all if op == "and" else np.any
+        return lambda count: combine([each(count) for each in inner], axis=0)
 
     def _comparison(self, op: str, tree: dict[str, Any], place: str) -> Predicate:
         left, right = self._operand(tree["lhs"], _in(place, "lhs")), self._operand(tree["rhs"], _in(place, "rhs"))

@@ -20,7 +20,7 @@ class Host(Protocol):
 
     @property
     def patterns(self) -> PatternBook:
-        """The patterns of all guardrails of the agent."""
+        """The patterns of all guardrails of the session."""
 
     async def language(self, model_name: str) -> LanguageEngine:
         """The engine of a language model, loaded.

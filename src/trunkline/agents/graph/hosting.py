@@ -18,6 +18,7 @@ from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
 from trunkline.agents.graph.patterns import Aside, PatternBook, pattern_threads
 from trunkline.agents.graph.shelf import Shelf
+from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.voices import VoicePool
@@ -30,10 +31,15 @@ from trunkline.wires.tryll.messages import (
     CreateEmbeddedStringStorageRequest,
     CreateStringStorageRequest,
     CreateVoiceInputRequest,
+    GraphDescription,
     InferenceEngine,
     ModelInfo,
     NodeParams,
 )
+
+#: Characters of all templates of a graph that are read on the spot, which takes two milliseconds at most. Those of a
+#: whole frame take a hundred times as long: a thread reads them.
+QUICK_TEMPLATES = 4096
 
 
 class Models(Protocol):
@@ -84,7 +90,7 @@ class HostedGraphAgent:
     history: Callable[[], list[tuple[str, str]]]
     history_size: Callable[[], int]
     forget: Callable[[int], None]
-    restore: Callable[[Iterable[tuple[str, str]]], None]
+    restore: Callable[[Iterable[tuple[str, str]], bool], None]
 
     def __init__(self, agent: GraphAgent, guest: Guest) -> None:
         self.turn = agent.turn
@@ -97,25 +103,35 @@ class HostedGraphAgent:
         self.restore = partial(_restored, agent, guest)
 
 
-def _restored(agent: GraphAgent, guest: Guest, exchanges: Iterable[tuple[str, str]]) -> None:
+def _restored(agent: GraphAgent, guest: Guest, exchanges: Iterable[tuple[str, str]], append: bool) -> None:
     """Restore a history, also for agents that remember by themselves: those begin anew, and are told."""
-    agent.restore(exchanges)
+    agent.restore(exchanges, append)
     for conversation in guest.conversations.values():
         conversation.begin_anew()
+
+
+def _has_long_templates(graph: GraphDescription) -> bool:
+    return sum(len(getattr(node.params, "template", None) or "") for node in graph.nodes) > QUICK_TEMPLATES
 
 
 class SessionHost:
     """A `HostSession`: a shelf of its own, and the engines that the client chose."""
 
     def __init__(
-        self, models: Models, storage_root: str | None, vectors: VectorStore, voices: Voices | None, aside: Aside
+        self,
+        models: Models,
+        storage_root: str | None,
+        vectors: VectorStore,
+        voices: Voices | None,
+        aside: Aside,
+        files: StorageFiles,
     ) -> None:
         self._models = models
         self._party = Party()
-        self._aside = aside
+        self._patterns = PatternBook(aside)
         self._voices = voices if voices is not None else VoicePool(models)
         self._storage_root = storage_root
-        self._shelf = Shelf(storage_root, vectors)
+        self._shelf = Shelf(storage_root, vectors, files)
         self._settings = ConfigureSessionRequest()
 
     def configure(self, request: ConfigureSessionRequest) -> None:
@@ -128,13 +144,15 @@ class SessionHost:
         if request.graph is None:
             raise TryllError(3003, "There is no graph.")
         host = self._host(progress)
-        agent = GraphAgent(
+        make = partial(
+            GraphAgent,
             request.graph,
             host,
             default_model=request.default_model_name,
             diagnostics=request.enable_diagnostics,
             max_steps=request.max_steps_per_turn,
         )
+        agent = await asyncio.to_thread(make) if _has_long_templates(request.graph) else make()
         check_nodes(request.graph, request.default_model_name)
         try:
             await agent.open()
@@ -176,8 +194,8 @@ class SessionHost:
         self._shelf = Shelf(None)
 
     def _host(self, progress: Progress) -> _AgentHost:
-        guest, patterns = Guest(self._party), PatternBook(self._aside)
-        return _AgentHost(self._models, self._shelf, self._settings, progress, self._voices, guest, patterns)
+        guest = Guest(self._party)
+        return _AgentHost(self._models, self._shelf, self._settings, progress, self._voices, guest, self._patterns)
 
 
 class _AgentHost:
@@ -253,12 +271,13 @@ class LocalGraphHost:
         self._voices = voices
         self._storage_root = storage_root
         self._vectors = vectors if vectors is not None else VectorStore()
+        self._files = StorageFiles()
         self._pattern_threads = pattern_threads()
 
     def open_session(self) -> SessionHost:
         """Begin a session, with a shelf of its own."""
         aside = Aside(self._pattern_threads)
-        return SessionHost(self._models, self._storage_root, self._vectors, self._voices, aside)
+        return SessionHost(self._models, self._storage_root, self._vectors, self._voices, aside, self._files)
 
     def list_models(self) -> tuple[ModelInfo, ...]:
         """The catalog."""

@@ -14,6 +14,8 @@ from trunkline.agents.graph.turn import Instruction, Knowledge, Turn
 
 #: Characters of all that is shown.
 MAX_SHOWN = 128 * 1024
+#: What a part costs beside its texts: names and marks of JSON, and time.
+_EACH = 32
 
 #: A part, or the type, the key and the text of one that has no more than that.
 _Part = Instruction | Knowledge | Call | tuple[str, str, str]
@@ -74,6 +76,7 @@ class _Paper:
 
     def part(self, part: _Part) -> dict[str, Any]:
         """What is written of one."""
+        self._left -= _EACH
         if isinstance(part, Instruction):
             return {"_type": "InstructionComponent", "name": self.text(part.name), "text": self.text(part.text)}
         if isinstance(part, Knowledge):
@@ -89,6 +92,7 @@ class _Paper:
         for chunk in found.chunks:
             if self.full:
                 break
+            self._left -= _EACH
             chunks.append(
                 {"id": self.text(chunk.id), "text": self.text(chunk.text), "distance": round(chunk.distance, 6)}
             )

@@ -11,7 +11,7 @@ what it repeats and what it writes has limits, which no library at hand offers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,39 +19,47 @@ from typing import Any
 MAX_DEPTH = 32
 #: Tags of one template.
 MAX_TAGS = 10_000
+#: Characters of a name, and names in it that are joined by dots: what a template can speak of is nowhere as deep.
+MAX_NAME = 1024
+MAX_DOTTED = 16
 #: Characters that a template may become: no prompt of more fits into a model.
 MAX_RENDERED = 1024 * 1024
-#: Parts that may be written on the way there. Sections within sections multiply, even if they write nothing.
-MAX_STEPS = 200_000
+#: Steps that it may take to get there: one for each part and each section around it, since names are looked for in all
+#: of them. Sections within sections multiply, even if they write nothing. So many take 20 ms, and nobody else on the
+#: server gets on meanwhile.
+MAX_STEPS = 100_000
 
 _SIGILS = "#^/!>&={"
+#: What begins a tag that names nothing.
+_NAMELESS = ("!", ">", "=")
 
 
 class TemplateError(ValueError):
     """It is not a template, or becomes too much."""
 
 
-class _Section:
+class _Variable:
+    """`{{name}}`. `names` are those between the dots, if there are any."""
+
+    __slots__ = ("name", "names")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.names = tuple(name.split(".")) if "." in name and name != "." else ()
+
+
+class _Section(_Variable):
     """`{{#name}}...{{/name}}`, or `{{^name}}...{{/name}}`."""
 
-    __slots__ = ("inverted", "name", "parts")
+    __slots__ = ("inverted", "parts")
 
     def __init__(self, name: str, inverted: bool) -> None:
-        self.name = name
+        super().__init__(name)
         self.inverted = inverted
         self.parts: list[_Part] = []
 
 
-class _Variable:
-    """`{{name}}`."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-_Part = str | _Variable | _Section
+_Part = str | _Variable
 
 
 class Template:
@@ -65,15 +73,24 @@ class Template:
         self.source = source
         self._parts = _Reader(source).read()
 
-    def render(self, context: Mapping[str, Any]) -> str:
+    @property
+    def has_sections(self) -> bool:
+        """Whether anything in it can repeat."""
+        return any(isinstance(part, _Section) for part in self._parts)
+
+    def render(self, context: dict[str, Any]) -> str:
         """The text that it becomes.
 
         Raises:
-            TemplateError: that would be more than `MAX_RENDERED` characters or `MAX_STEPS` parts.
+            TemplateError: that would be more than `MAX_RENDERED` characters or take more than `MAX_STEPS` steps.
         """
+        return self.measured(context)[0]
+
+    def measured(self, context: dict[str, Any]) -> tuple[str, int]:
+        """The same, and the steps that it took."""
         writer = _Writer()
-        writer.write(self._parts, [context])
-        return "".join(writer.out)
+        writer.write(self._parts, [context], context)
+        return "".join(writer.out), writer.steps
 
 
 @lru_cache(maxsize=64)
@@ -132,13 +149,15 @@ class _Reader:
         self._position = stop + len(closing)
         if sigil and sigil not in "{&":
             self._drop_line(start)
+        if sigil not in _NAMELESS and (len(inner) > MAX_NAME or inner.count(".") >= MAX_DOTTED):
+            raise self._wrong(start, f"a name of more than {MAX_NAME} characters, or {MAX_DOTTED} parts")
         if sigil == "=":
             self._change_delimiters(inner, start)
         elif sigil in ("#", "^"):
             self._open_section(_Section(inner, sigil == "^"), start)
         elif sigil == "/":
             self._close_section(inner, start)
-        elif sigil not in ("!", ">"):
+        elif sigil not in _NAMELESS:
             self._open[-1].parts.append(_Variable(inner))
 
     def _drop_line(self, start: int) -> None:
@@ -178,24 +197,24 @@ _REST_OF_LINE = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 
 
 class _Writer:
-    """Renders one tree once."""
+    """Renders one tree once. `levels` are the objects around a part, innermost last, and `here` is what `.` names."""
 
     def __init__(self) -> None:
         self.out: list[str] = []
+        self.steps = 0
         self._chars = 0
-        self._steps = 0
 
-    def write(self, parts: Sequence[_Part], stack: list[Any]) -> None:
-        self._steps += len(parts)
-        if self._steps > MAX_STEPS:
-            raise TemplateError(f"the template becomes more than {MAX_STEPS} parts")
+    def write(self, parts: Sequence[_Part], levels: list[dict[str, Any]], here: Any) -> None:
+        self.steps += len(parts) * len(levels)
+        if self.steps > MAX_STEPS:
+            raise TemplateError(f"the template takes more than {MAX_STEPS} steps")
         for part in parts:
             if isinstance(part, str):
                 self._say(part)
-            elif isinstance(part, _Variable):
-                self._say(_spelled(_find(part.name, stack)))
+            elif isinstance(part, _Section):
+                self._section(part, _find(part, levels, here), levels, here)
             else:
-                self._section(part, _find(part.name, stack), stack)
+                self._say(_spelled(_find(part, levels, here)))
 
     def _say(self, text: str) -> None:
         self._chars += len(text)
@@ -203,36 +222,37 @@ class _Writer:
             raise TemplateError(f"the template becomes more than {MAX_RENDERED} characters")
         self.out.append(text)
 
-    def _section(self, section: _Section, value: Any, stack: list[Any]) -> None:
+    def _section(self, section: _Section, value: Any, levels: list[dict[str, Any]], here: Any) -> None:
         holds = value is not None and value is not False and value != "" and value != []
         if section.inverted:
             if not holds:
-                self.write(section.parts, stack)
+                self.write(section.parts, levels, here)
             return
         if not holds:
             return
         for each in value if isinstance(value, list) else [value]:
             # An empty section that repeats is work, too.
-            self._steps += 1
-            self.write(section.parts, [*stack, each])
+            self.steps += len(levels)
+            self.write(section.parts, [*levels, each] if isinstance(each, dict) else levels, each)
 
 
-def _find(name: str, stack: Sequence[Any]) -> Any:
-    if name == ".":
-        return stack[-1]
-    found = _look_up(name, stack)
-    if found is not None or "." not in name:
+def _find(named: _Variable, levels: Sequence[dict[str, Any]], here: Any) -> Any:
+    if named.name == ".":
+        return here
+    found = _look_up(named.name, levels)
+    if found is not None or not named.names:
         return found
-    first, *others = name.split(".")
-    found = _look_up(first, stack)
-    for step in others:
-        found = found.get(step) if isinstance(found, Mapping) else None
+    found = _look_up(named.names[0], levels)
+    for name in named.names[1:]:
+        if not isinstance(found, dict):
+            return None
+        found = found.get(name)
     return found
 
 
-def _look_up(name: str, stack: Sequence[Any]) -> Any:
-    for level in reversed(stack):
-        if isinstance(level, Mapping) and name in level:
+def _look_up(name: str, levels: Sequence[dict[str, Any]]) -> Any:
+    for level in reversed(levels):
+        if name in level:
             return level[name]
     return None
 
@@ -240,6 +260,6 @@ def _look_up(name: str, stack: Sequence[Any]) -> Any:
 def _spelled(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if value is None or isinstance(value, Mapping | list):
+    if value is None or isinstance(value, dict | list):
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
     import httpx
 
-#: The longest answer that is no stream: the vectors of a group of texts.
+#: The longest answer of an embedding model: the vectors of a group of texts.
 MAX_BODY = 64 * 1024 * 1024
+#: The longest answer of a language model that comes whole, and the longest event of one that is streamed: so much JSON
+#: is read in some 20 ms, in which nobody else gets on.
+MAX_WHOLE = 1024 * 1024
 #: Texts that are embedded by one request.
 BATCH = 64
 #: How many alternatives a server tells at most, by OpenAI's rules.
@@ -82,7 +85,7 @@ class _Remote:
             )  # fmt: skip
             async with request as response:
                 if response.status_code != _FINE:
-                    raise self._refused(response.status_code, await _read(response.aiter_raw(), MAX_SHOWN * 8))
+                    raise self._refused(response.status_code, await http.whole(response.aiter_raw(), MAX_SHOWN * 8))
                 yield response
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             reason = str(error) or type(error).__name__
@@ -121,28 +124,30 @@ class OpenAiLanguage(_Remote):
         grammar: str | None = None,
         slot: Slot | None = None,
     ) -> AsyncGenerator[str, None]:
-        """Go on from the prompt. Leaving the iterator closes the connection, on which servers stop."""
+        """Go on from the prompt. Leaving the iterator closes the connection, on which servers stop.
+
+        Pieces are given as they come, whether anybody is to hear them or not: a server may never end, and only who asks
+        knows how much is enough.
+        """
         body = _body(prompt) | _sampling(sampling) | {"stream": True, "stream_options": {"include_usage": True}}
         if grammar:
             # The names that llama.cpp's and vLLM's servers have for it.
             body |= {"grammar": grammar, "structured_outputs": {"grammar": grammar}}
-        whole: list[str] = []
         sent = 0
         usage: dict[str, Any] = {}
-        async with aclosing(self._events(body)) as events:
-            async for event in events:
-                usage = _object(event.get("usage")) or usage
-                if not (text := _said(event)):
-                    continue
-                sent += 1
-                if stream:
-                    yield text
-                else:
-                    whole.append(text)
+        try:
+            async with aclosing(self._events(body)) as events:
+                async for event in events:
+                    usage = _object(event.get("usage")) or usage
+                    if text := _said(event):
+                        sent += 1
+                        yield text
+        except PromptTooLong as error:
+            # In the middle of an answer it is not the prompt that is to blame, and another try would say it twice.
+            raise error if not sent else EngineError(str(error)) from None
         tokens = cost(usage.get("completion_tokens")) or sent
         cached = cost(_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
-        rest = max(0, tokens - sent) if stream else tokens
-        yield Piece("".join(whole), rest, cost(usage.get("prompt_tokens")), cached)
+        yield Piece("", max(0, tokens - sent), cost(usage.get("prompt_tokens")), cached)
 
     async def _events(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """The events of an answer. One that says neither `[DONE]` nor why it ended is none, whatever its status."""
@@ -182,7 +187,7 @@ class OpenAiLanguage(_Remote):
             "top_logprobs": MAX_ALTERNATIVES,
         }
         async with self._post("/chat/completions", body) as response:
-            answer = jsontext.loads(await _read(response.aiter_raw(), MAX_BODY))
+            answer = jsontext.loads(await http.whole(response.aiter_raw(), MAX_WHOLE))
         try:
             told = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
             chances = {str(each["token"]).strip(): float(each["logprob"]) for each in reversed(told)}
@@ -239,7 +244,7 @@ class OpenAiEmbedding(_Remote):
         for start in range(0, len(texts), BATCH):
             group = list(texts[start : start + BATCH])
             async with self._post("/embeddings", {"input": group, "encoding_format": "float"}) as response:
-                answer = await _read(response.aiter_raw(), MAX_BODY)
+                answer = await http.whole(response.aiter_raw(), MAX_BODY)
             vectors += await asyncio.to_thread(self._vectors, answer, len(group))
         return vectors
 
@@ -260,21 +265,12 @@ class OpenAiEmbedding(_Remote):
         return list((rows / np.where(lengths == 0, 1, lengths)).astype(np.float32))
 
 
-async def _read(chunks: AsyncIterator[bytes], limit: int, begun: bytes = b"") -> bytes:
-    body = bytearray(begun)
-    async for data in chunks:
-        body += data
-        if len(body) > limit:
-            raise ValueError(f"its answer has more than {limit} bytes")
-    return bytes(body)
-
-
 async def _whole(chunks: AsyncIterator[bytes], first: bytes) -> AsyncGenerator[bytes, None]:
-    yield await _read(chunks, MAX_BODY, first)
+    yield await http.whole(chunks, MAX_WHOLE, first)
 
 
 async def _streamed(chunks: AsyncIterator[bytes], first: bytes) -> AsyncGenerator[bytes, None]:
-    decoder = SseDecoder()
+    decoder = SseDecoder(MAX_WHOLE)
     for _, event in decoder.feed(first):
         yield event
     async for data in chunks:

@@ -30,6 +30,8 @@ class Rules(Value):
 _UNIT = (0.0, 1.0)
 _PLACEMENTS = (0, 4)
 _MAX_INT = (1 << 31) - 1
+#: What is written out of a whole number that is out of its range, and can be anything.
+_MANY = 10**20
 _MANNER = {"speaker_id": (0, _MAX_INT), "speed": (0.1, 3.0), "min_sentence_chars": (1, _MAX_INT)}
 
 RULES: dict[type[NodeParams], Rules] = {
@@ -129,7 +131,14 @@ def out_of_range(params: NodeParams) -> Iterator[tuple[str, str]]:
 def _outside(field: str, value: float, least: float, most: float) -> Iterator[tuple[str, str]]:
     # Not a number is in no range.
     if not least <= value <= most:
-        yield field, f"is {value:g}: it goes from {least:g} to {most:g}."
+        yield field, f"is {_told(value)}: it goes from {_told(least)} to {_told(most)}."
+
+
+def _told(number: float) -> str:
+    """A number for people: whole ones with all of their digits, as long as that are few."""
+    if isinstance(number, int):
+        return str(number) if abs(number) < _MANY else "a number of more digits than can be"
+    return f"{number:g}"
 
 
 def check_unchanged(node: str, old: NodeParams, new: NodeParams) -> None:

@@ -7,12 +7,15 @@ on a message it can take longer than the universe lasts.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from sys import getsizeof
+from threading import Event, Lock
 from time import monotonic
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
+
+from trunkline.agents.graph.pattern_parts import calls_itself, count_parts
 
 T = TypeVar("T")
 
@@ -20,14 +23,16 @@ T = TypeVar("T")
 MAX_PATTERN = 4096
 #: Patterns of a guardrail.
 MAX_PATTERNS = 10_000
-#: How often all counted repetitions of a pattern, multiplied, may repeat. The engine spells counts out, with a quarter
-#: of a kilobyte for each.
-MAX_REPEATS = 10_000
-#: Characters and repetitions of all patterns of one agent together. The worst of them take 0.4 KiB each, and no frame
-#: may cost more than 64 MiB.
-MAX_WEIGHT = 100_000
-#: What a pattern weighs beside its characters.
-_EACH = 4
+#: Parts of a pattern once its repetitions are spelled out, as the engine does it: a quarter of a kilobyte for each.
+MAX_PARTS = 10_000
+#: Bytes that all patterns of a session may take: some 12,000 of 30 characters. No frame may cost more than 64 MiB.
+MAX_BYTES = 64 * 1024 * 1024
+
+#: Patterns that are compiled at once, their characters, and the parts that those become: some milliseconds. More are a
+#: thread's work.
+QUICK_PATTERNS = 32
+QUICK_CHARACTERS = 1024
+QUICK_PARTS = MAX_PARTS
 
 #: Seconds that one pattern may be looked for. It fills up to half a gigabyte of memory per second on the way.
 PATTERN_SECONDS = 0.25
@@ -35,9 +40,8 @@ PATTERN_SECONDS = 0.25
 #: models or an embedding waits for a pattern.
 THREADS = 2
 
-_COUNTS = re.compile(r"\{(\d*),?(\d*)\}")
-#: `(?R)`, `(?1)`, `(?&name)`, `(?P>name)`: how a pattern calls itself, which fills memory in no time.
-_RECURSION = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|\d|&|P>)")
+#: Whether whoever asked for something does not wait for it any more.
+Left = Callable[[], bool]
 
 
 class PatternError(Exception):
@@ -65,17 +69,28 @@ class Aside:
         """Whether it does something."""
         return self._turn.locked()
 
-    async def do(self, work: Callable[[], T]) -> T:
-        """Do it when it is its turn. Who is cancelled waits no longer; what has begun is done all the same."""
+    async def do(self, work: Callable[[Left], T]) -> T:
+        """Do it when it is its turn. Who is cancelled waits no longer: then it is not begun, or told that they left."""
         await self._turn.acquire()
+        left = Event()
+        # A thread lets go of what it has done when it gets to it. What an agent had is to be gone with the agent.
+        todo, done = [work], list[T]()
+        del work
         try:
-            doing = asyncio.get_running_loop().run_in_executor(self._threads, work)
+            begun = self._threads.submit(lambda: done.append(todo.pop()(left.is_set)))
         except BaseException:
             self._turn.release()
             raise
+        doing = asyncio.wrap_future(begun)
         doing.add_done_callback(self._done)
-        await asyncio.wait({doing})
-        return doing.result()
+        try:
+            await asyncio.wait({doing})
+        except BaseException:
+            left.set()
+            begun.cancel()
+            raise
+        doing.result()
+        return done.pop()
 
     def _done(self, doing: asyncio.Future[Any]) -> None:
         self._turn.release()
@@ -84,35 +99,61 @@ class Aside:
             doing.exception()
 
 
+class Patterns(list[Any]):
+    """Those of some lines, in their order. Unlike a `list` it can be referred to weakly."""
+
+
+def nobody_left() -> bool:
+    """They wait."""
+    return False
+
+
 class PatternBook:
-    """The patterns of one agent. What several nodes look for is there once, for as long as one of them does."""
+    """The patterns of one session: each is there once, whichever agents look for it, for as long as one of them does.
+
+    For any thread: a few patterns are compiled by the event loop, while a thread is busy with many.
+    """
 
     def __init__(self, aside: Aside | None = None) -> None:
         self.aside = aside if aside is not None else Aside(pattern_threads())
         """For what takes long."""
+        self._lists: WeakValueDictionary[tuple[str, ...], Patterns] = WeakValueDictionary()
         self._kept: WeakValueDictionary[str, Any] = WeakValueDictionary()
-        self._weights: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+        self._taken = 0
+        self._lock = Lock()
 
-    def compile(self, lines: Sequence[str]) -> list[Any]:
+    def compile(self, lines: Sequence[str], left: Left = nobody_left) -> Patterns:
         """The patterns of some lines.
 
         Raises:
-            PatternError: one is none, or all of the agent's are too much.
+            PatternError: one is none, or all of the session's are too much.
         """
-        check_size(lines)
-        self._weights = {line: self._weights[line] for line in list(self._kept)}
-        weight = sum(self._weights.values())
-        patterns = []
-        for number, line in enumerate(lines):
-            found = self._kept.get(line)
-            if found is None:
-                self._weights[line] = _weight(line)
-                weight += self._weights[line]
-                if weight > MAX_WEIGHT:
-                    raise _wrong(number, line, "all patterns of the agent together are too much")
-                found = self._kept[line] = _compiled(number, line)
-            patterns.append(found)
-        return patterns
+        key = tuple(lines)
+        if (known := self._lists.get(key)) is not None:
+            return known
+        check_size(key)
+        found = Patterns()
+        for number, line in enumerate(key):
+            if left():
+                raise PatternError("nobody waits for them any more")
+            kept = self._kept.get(line)
+            found.append(kept if kept is not None else self._keep(number, line, _compiled(number, line)))
+        with self._lock:
+            return self._lists.setdefault(key, found)
+
+    def _keep(self, number: int, line: str, pattern: Any) -> Any:
+        size = _size(line, pattern)
+        with self._lock:
+            if self._taken + size > MAX_BYTES:
+                self._sizes = {each: self._sizes[each] for each in list(self._kept)}
+                self._taken = sum(self._sizes.values())
+            if self._taken + size > MAX_BYTES:
+                raise _wrong(number, line, "all patterns of the session together are too much")
+            kept = self._kept.setdefault(line, pattern)
+            self._taken += size - self._sizes.get(line, 0)
+            self._sizes[line] = size
+        return kept
 
 
 def check_size(lines: Sequence[str]) -> None:
@@ -126,23 +167,41 @@ def check_size(lines: Sequence[str]) -> None:
     for number, line in enumerate(lines):
         if len(line) > MAX_PATTERN:
             raise PatternError(f"pattern {number} has more than {MAX_PATTERN} characters")
-        if _repeats(line) > MAX_REPEATS:
-            raise _wrong(number, line, "too many repetitions")
+    if sum(map(len, lines)) <= QUICK_CHARACTERS:
+        # Of more, it is seen when they are compiled: looking takes a quarter of a microsecond for each character.
+        for number, line in enumerate(lines):
+            _check_parts(number, line)
 
 
-def first(patterns: Sequence[Any], text: str, start: int, seconds: float, *, beside: bool) -> int | None:
-    """The first pattern, from one on, that is found. `beside`: in a thread, while others run.
+def are_quick(lines: Sequence[str]) -> bool:
+    """Whether the event loop can compile them."""
+    return (
+        len(lines) <= QUICK_PATTERNS
+        and sum(map(len, lines)) <= QUICK_CHARACTERS
+        and sum(map(count_parts, lines)) <= QUICK_PARTS
+    )
+
+
+def _check_parts(number: int, line: str) -> None:
+    if count_parts(line) > MAX_PARTS:
+        raise _wrong(number, line, "too many repetitions")
+
+
+def first(
+    patterns: Sequence[Any], text: str, start: int, seconds: float, left: Left = nobody_left, *, beside: bool
+) -> int | None:
+    """The first pattern, from one on, that is found. `beside`: in a thread, while others run, until they `left`.
 
     Raises:
         TimeoutError: it took too long; holds the number of the pattern at which the time was over.
     """
     end = monotonic() + seconds
     for number in range(start, len(patterns)):
-        left = min(end - monotonic(), PATTERN_SECONDS)
+        time = min(end - monotonic(), PATTERN_SECONDS)
         try:
-            if left <= 0:
+            if time <= 0 or left():
                 raise TimeoutError
-            if patterns[number].search(text, concurrent=beside, timeout=left):
+            if patterns[number].search(text, concurrent=beside, timeout=time):
                 return number
         except TimeoutError:
             raise TimeoutError(number) from None
@@ -152,8 +211,9 @@ def first(patterns: Sequence[Any], text: str, start: int, seconds: float, *, bes
 def _compiled(number: int, line: str) -> Any:
     import regex
 
+    _check_parts(number, line)
     try:
-        if _RECURSION.search(line):
+        if calls_itself(line):
             raise ValueError("patterns within themselves are not for guardrails")
         # Kept by whoever uses it, and by nobody else.
         return regex.compile(line, regex.IGNORECASE | regex.VERSION0, cache_pattern=False)
@@ -161,19 +221,10 @@ def _compiled(number: int, line: str) -> Any:
         raise _wrong(number, line, str(error)) from None
 
 
-def _weight(line: str) -> int:
-    repeats = _repeats(line)
-    return _EACH + len(line) + (repeats if repeats > 1 else 0)
-
-
-def _repeats(line: str) -> int:
-    """How often the counts of a pattern repeat, multiplied, as if all of them were within each other."""
-    repeats = 1
-    for least, most in _COUNTS.findall(line):
-        repeats *= max(1, *(int(count[:9] or "1") for count in (least, most)))
-        if repeats > MAX_REPEATS:
-            break
-    return repeats
+def _size(line: str, pattern: Any) -> int:
+    """The bytes that a pattern takes, as measured: what it says of itself, what its memory is rounded up to, and what
+    it remembers of its text."""
+    return 1024 + getsizeof(pattern) * 3 // 2 + 16 * len(line)
 
 
 def _wrong(number: int, line: str, problem: str) -> PatternError:

@@ -85,6 +85,7 @@ class ModelPool:
         if models_dir is not None:
             entries = {entry.name: entry for entry in _loose(models_dir)} | entries
             entries |= {entry.name: entry for entry in _listed(models_dir)}
+        self._weights.adopt(entries)
         self._entries = entries
         self._places = places
         self._threads = threads
@@ -170,8 +171,7 @@ class ModelPool:
         entry = self._of_kind(name, kind, code)
         if not entry.runs_here:
             raise TryllError(code, f"There is nothing here that runs the model `{name}`.")
-        resident, loaded = await self._use(entry, code)
-        resident.pinned = True
+        resident, loaded = await self._use(entry, code, pin=True)
         return loaded, partial(_in_loop, asyncio.get_running_loop(), self._ender(name, resident))
 
     def _usable(self, name: str, engine: int, kind: str, code: int) -> ModelEntry:
@@ -188,8 +188,9 @@ class ModelPool:
             raise TryllError(code, f"The model `{name}` is of the kind {entry.kind}, and {kind} is needed.")
         return entry
 
-    async def _use(self, entry: ModelEntry, code: int) -> tuple[_Resident, Engine]:
-        """Count one use more of a model, and wait until it is loaded."""
+    async def _use(self, entry: ModelEntry, code: int, *, pin: bool = False) -> tuple[_Resident, Engine]:
+        """Count one use more of a model, and wait until it is loaded. `pin`: keep it, from now on: whoever unloads it
+        while it is being loaded has the last word."""
         resident = self._residents.get(entry.name)
         if resident is None:
             path = self._weights.path(entry) if entry.engine != OPENAI else ""
@@ -198,6 +199,7 @@ class ModelPool:
             resident = _Resident(asyncio.create_task(self._load(entry, path)))
             self._residents[entry.name] = resident
         resident.uses += 1
+        resident.pinned |= pin
         try:
             return resident, await asyncio.shield(resident.loading)
         except EngineError as error:
@@ -312,7 +314,9 @@ class ModelPool:
             raise TryllError(6006, error.message) from None
 
     async def load(self, name: str) -> None:
-        """Load a model, and keep it until it is unloaded.
+        """Load a model, and keep it until it is unloaded: the last that was asked for of the two counts.
+
+        One that is unloaded while it is being loaded goes when it is there. One whose caller is cancelled stays.
 
         Raises:
             TryllError: 6002, not in the catalog, not here, or it cannot be loaded.
@@ -320,8 +324,7 @@ class ModelPool:
         entry = self._known(name)
         if not entry.runs_here:
             raise TryllError(6002, f"There is nothing here that runs the model `{name}`.")
-        resident, _ = await self._use(entry, 6002)
-        resident.pinned = True
+        resident, _ = await self._use(entry, 6002, pin=True)
         self._end(name, resident)
 
     async def unload(self, name: str) -> None:

@@ -1,17 +1,17 @@
 """The storages of one session: those that were created by name, and those that nodes name by the path of a file.
 
-A named storage stays until it is destroyed, and with the nodes that use it even then. One of a file is read when the
-first node asks for it, shared by all that do, and gone with the last of them.
+A named storage stays until it is destroyed, and with the nodes that use it even then. What is in a file is read when
+the first one asks for it, shared by all that do under whichever name, and gone with the last of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
-from weakref import WeakValueDictionary
 
 from trunkline.agents.graph import confined, embedded, storages
 from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf
+from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
 from trunkline.wires.tryll.errors import TryllError
@@ -30,15 +30,15 @@ _RESERVED = "__"
 
 
 class Shelf:
-    """Storages by name and by path. `root` is the storage folder; without one there are no files."""
+    """Storages by name and by path. `root` is the storage folder; without one there are no files. Vectors, and what was
+    read of files, are shared with other shelves."""
 
-    def __init__(self, root: str | None, vectors: VectorStore | None = None) -> None:
+    def __init__(self, root: str | None, vectors: VectorStore | None = None, files: StorageFiles | None = None) -> None:
         self.root = root
         self._vectors = vectors if vectors is not None else VectorStore()
+        self._files = files if files is not None else StorageFiles()
         self._strings: dict[str, StringStorage] = {}
         self._embedded: dict[str, EmbeddedStorage] = {}
-        self._string_files: WeakValueDictionary[str, StringStorage] = WeakValueDictionary()
-        self._embedded_files: WeakValueDictionary[str, EmbeddedStorage] = WeakValueDictionary()
 
     # String storages.
 
@@ -69,7 +69,7 @@ class Shelf:
             # A kind that was not given reads as List.
             if kind not in (StringStorageKind.LIST, told):
                 raise TryllError(7003, f"The storage `{request.name}`: `{path}` is of another kind.")
-            return storages.load(self.root, path, request.name)
+            return self._files.strings(self.root, path, request.name).named(request.name)
         except TryllError as error:
             raise (TryllError(7003, error.message) if error.code == 3010 else error) from None
 
@@ -83,21 +83,13 @@ class Shelf:
             raise TryllError(7001, f"There is no storage `{name}`.")
 
     async def strings(self, reference: str) -> StringStorage:
-        """A storage by its name, else by the path of its file, which is read in a thread.
+        """A storage by its name, else by the path of its file, as it is now. Files are read in a thread.
 
         Raises:
             TryllError: 3009, 3010 or 7003.
         """
         found = self._strings.get(reference)
-        if found is not None:
-            return found
-        path = confined.resolve(self.root, reference)
-        found = self._string_files.get(path)
-        if found is None:
-            made = await asyncio.to_thread(storages.load, self.root, reference)
-            # Somebody may have been quicker in the meantime.
-            found = self._string_files.setdefault(path, made)
-        return found
+        return found if found is not None else await asyncio.to_thread(self._files.strings, self.root, reference)
 
     # Embedded storages.
 
@@ -119,13 +111,13 @@ class Shelf:
             made = await self._embedded_from_file(name, path, engine_of, progress)
         else:
             self._check_not_a_file(name)
+            model = request.embedding_model
             if request.records_json:
-                read = embedded.inline_records
-                records = await asyncio.to_thread(read, name, request.records_json, request.embedding_model)
+                records = await asyncio.to_thread(embedded.inline_records, name, request.records_json, model)
             else:
-                records = embedded.inline(name, request.strings, request.embedding_model)
-            most = embedded.MAX_INLINE_NUMBERS
-            made = await embedded.build(name, records, engine_of, self._vectors, progress, max_numbers=most)
+                records = await asyncio.to_thread(embedded.inline, name, request.strings, model)
+            engine, most = await engine_of(model), embedded.MAX_INLINE_NUMBERS
+            made = await embedded.build(name, records, engine, self._vectors, progress, max_numbers=most)
         # Somebody may have been quicker in the meantime.
         self._check_name(name, self._embedded, 8001)
         self._embedded[name] = made
@@ -135,7 +127,8 @@ class Shelf:
         self, name: str, path: str, engine_of: EngineOf, progress: Progress | None
     ) -> EmbeddedStorage:
         try:
-            return await embedded.load(self.root, path, name, engine_of, self._vectors, progress)
+            found = await self._files.embedded(self.root, path, name, engine_of, self._vectors, progress)
+            return found.named(name)
         except TryllError as error:
             raise (TryllError(8003, error.message) if error.code == 3010 else error) from None
 
@@ -149,7 +142,7 @@ class Shelf:
             raise TryllError(8001, f"There is no embedded storage `{name}`.")
 
     async def embedded(self, reference: str, engine_of: EngineOf) -> EmbeddedStorage:
-        """An embedded storage by its name, else by the path of the file that describes it.
+        """An embedded storage by its name, else by the path of the file that describes it, as it is now.
 
         Raises:
             TryllError: 3009, 3010 or 8003, or as `engine_of` says.
@@ -157,12 +150,7 @@ class Shelf:
         found = self._embedded.get(reference)
         if found is not None:
             return found
-        path = confined.resolve(self.root, reference)
-        found = self._embedded_files.get(path)
-        if found is None:
-            found = await embedded.load(self.root, reference, reference, engine_of, self._vectors)
-            self._embedded_files[path] = found
-        return found
+        return await self._files.embedded(self.root, reference, reference, engine_of, self._vectors)
 
     def _check_name(self, name: str, taken: dict[str, Any], base: int) -> None:
         """Raise `base` for a name that cannot be, and the number after it for one that is."""

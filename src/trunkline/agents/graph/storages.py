@@ -30,11 +30,12 @@ class StringStorage:
         TryllError: 7003, they do not fit the kind.
     """
 
-    __slots__ = ("__weakref__", "_keys", "kind", "lines", "name")
+    __slots__ = ("__weakref__", "_keys", "_origin", "kind", "lines", "name")
 
     def __init__(self, name: str, kind: int, strings: Sequence[str], keys: Sequence[str] = ()) -> None:
         self.name = name
         self.kind = kind
+        self._origin: StringStorage | None = None
         if kind not in KIND_NAMES:
             raise _wrong(name, f"{kind} is no kind of storage")
         if not strings:
@@ -57,6 +58,12 @@ class StringStorage:
                 if first == second:
                     raise _wrong(name, f"the key `{first}` is there twice")
 
+    def named(self, name: str) -> StringStorage:
+        """The same texts under another name. As long as somebody has it, this one is there, too."""
+        made = StringStorage.__new__(StringStorage)
+        made.name, made.kind, made.lines, made._keys, made._origin = name, self.kind, self.lines, self._keys, self
+        return made
+
     @property
     def keys(self) -> tuple[str, ...]:
         """The key of each line; none in a List."""
@@ -66,13 +73,6 @@ class StringStorage:
         """The first text of a key."""
         place = bisect_left(self._keys, key)
         return self.lines[place] if place < len(self._keys) and self._keys[place] == key else None
-
-    def find_all(self, key: str) -> tuple[str, ...]:
-        """All texts of a key."""
-        place = end = bisect_left(self._keys, key)
-        while end < len(self._keys) and self._keys[end] == key:
-            end += 1
-        return self.lines[place:end]
 
 
 def kind_of(path: str) -> int | None:

@@ -6,14 +6,18 @@ from typing import Any
 
 from trunkline.agents.graph.embedded import Chunk
 from trunkline.agents.graph.engines import MOST_TOKENS, Piece, cost
+from trunkline.agents.graph.mustache import Template, TemplateError
 from trunkline.base.values import Value
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Listener
 
-#: Characters that all nodes of one turn may answer: a graph that goes round and round repeats a long message often.
+#: Characters that all nodes of one turn may answer, and their models say: a graph that goes round and round repeats a
+#: long message often, and there are engines that come to no end.
 MAX_ANSWER = 4 * 1024 * 1024
-#: Records that all nodes of one turn may find.
-MAX_CHUNKS = 100_000
+#: Records that all nodes of one turn may find: twenty times as many as one may, and 20 ms of work for a template.
+MAX_CHUNKS = 20_000
+#: Steps that all templates of one turn may take: ten times as many as one may.
+MAX_STEPS = 1_000_000
 
 
 class TurnEvent(Value, hot=True):
@@ -81,8 +85,9 @@ class Knowledge(Value, hot=True):
 class Turn:
     """What the nodes of one turn share."""
 
-    __slots__ = ("_chunks", "_written", "cached_tokens", "data", "events", "instructions", "intent", "knowledge",
-                 "pieces", "prompt_tokens", "sample_rate", "text", "tokens", "tool_calls", "written")  # fmt: skip
+    __slots__ = ("_chunks", "_context", "_steps", "_written", "cached_tokens", "data", "events",
+                 "instructions", "intent", "knowledge", "pieces", "prompt_tokens", "sample_rate", "text", "tokens",
+                 "tool_calls", "written")  # fmt: skip
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -97,7 +102,9 @@ class Turn:
         """The answer of the running node, as far as it is there."""
         self.events: list[TurnEvent] = []
         """What the running node has to tell."""
-        self._written = self._chunks = 0
+        self._written = self._chunks = self._steps = 0
+        self._context: dict[str, Any] | None = None
+        """What templates can speak of, as far as one has asked."""
         self.tokens = self.prompt_tokens = self.cached_tokens = 0
         self.sample_rate = 0
         """Of all sound of the turn; 0 while there is none."""
@@ -105,7 +112,14 @@ class Turn:
         """Diagnostics of the running node; None if nobody wants them."""
 
     def count(self, piece: str) -> None:
-        """Add up what a piece of generated text costs. An engine may tell anything; the end of a turn must fit."""
+        """Add up what a piece of generated text costs. An engine may tell anything; the end of a turn must fit.
+
+        Raises:
+            TryllError: 4001, the models of the turn have said too much.
+        """
+        self._written += len(piece)
+        if self._written > MAX_ANSWER:
+            raise self._too_much()
         if not isinstance(piece, Piece):
             self.tokens += 1
             return
@@ -114,26 +128,27 @@ class Turn:
         self.cached_tokens = min(self.cached_tokens + cost(piece.cached_tokens), MOST_TOKENS)
 
     def settle(self) -> str:
-        """The running node's answer is complete; gives it.
-
-        Raises:
-            TryllError: 4001, the turn has answered too much.
-        """
+        """The running node's answer is complete; gives it. Its pieces were counted."""
         whole = "".join(self.pieces)
         self.pieces.clear()
-        self.wrote(whole)
+        self.written.append(whole)
         return whole
 
     def wrote(self, text: str) -> None:
-        """A node has answered this.
+        """A node has answered this, without a model.
 
         Raises:
             TryllError: 4001, the turn has answered too much.
         """
         self._written += len(text)
         if self._written > MAX_ANSWER:
-            raise TryllError(4001, f"The nodes of the turn have answered more than {MAX_ANSWER} characters.")
+            raise self._too_much()
         self.written.append(text)
+
+    def _too_much(self) -> TryllError:
+        # It would push everything else out of the history.
+        self.pieces.clear()
+        return TryllError(4001, f"The nodes of the turn have answered more than {MAX_ANSWER} characters.")
 
     def found(self, knowledge: Knowledge) -> None:
         """A node has found this.
@@ -153,16 +168,28 @@ class Turn:
             return self.written[0]
         return "\n".join(text for text in (*self.written, "".join(self.pieces)) if text)
 
+    def rendered(self, template: Template, user_message: str) -> str:
+        """What a template becomes in this turn.
+
+        Raises:
+            TemplateError: too much, or all templates of the turn together have taken too many steps.
+        """
+        if self._steps > MAX_STEPS:
+            raise TemplateError(f"the templates of the turn take more than {MAX_STEPS} steps")
+        text, steps = template.measured(self.context(user_message))
+        self._steps += steps
+        return text
+
     def context(self, user_message: str) -> dict[str, Any]:
-        """What a template can speak of."""
-        context: dict[str, Any] = {
-            "user_message": user_message,
-            "instructions": [{"name": each.name, "text": each.text} for each in self.instructions],
-            "knowledge": [],
-        }
-        for each in self.instructions:
-            context[f"instruction_{each.name}"] = each.text
-        for found in self.knowledge:
+        """What a template can speak of. What has come since the last time is added to what it was then."""
+        if self._context is None:
+            self._context = {"instructions": [], "knowledge": []}
+        context = self._context
+        context["user_message"] = user_message
+        for told in self.instructions[len(context["instructions"]) :]:
+            context["instructions"].append({"name": told.name, "text": told.text})
+            context[f"instruction_{told.name}"] = told.text
+        for found in self.knowledge[len(context["knowledge"]) :]:
             chunks = [
                 {"id": chunk.id, "text": chunk.text, "distance": f"{chunk.distance:.4f}"} for chunk in found.chunks
             ]

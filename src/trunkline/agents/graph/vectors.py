@@ -35,7 +35,7 @@ MAX_STORED_BYTES = 8 << 30
 _QUICK = 2_000_000
 
 #: How the names of files end that we write.
-_OURS = (".npy", ".usearch", ".part")
+_OURS = (".npy", ".usearch", ".sha256", ".part")
 
 Progress = Callable[[int, int], None]
 
@@ -88,7 +88,7 @@ class Vectors:
             # Then the search is exact, and takes longer.
             return
         index = Index(ndim=self.dimensions, metric="cos", dtype="f32")
-        if path is not None and os.path.isfile(path):
+        if path is not None and _is_whole(path, self.matrix):
             with suppress(Exception):
                 index.load(path)
         if len(index) != len(self) or index.ndim != self.dimensions:
@@ -96,6 +96,7 @@ class Vectors:
             index.add(np.arange(len(self)), self.matrix)
             if path is not None:
                 _replace(path, index.save)
+                _replace(f"{path}.sha256", lambda partial: _write_sums(partial, path, self.matrix))
         self._index = index
 
     def _approximate(self, query: Vector, count: int) -> list[tuple[int, float]]:
@@ -217,6 +218,27 @@ def _write(path: str, matrix: NDArray[float32]) -> None:
 def _digest(matrix: NDArray[float32]) -> bytes:
     """What follows the vectors in their file: damage shows, also where it makes other numbers of them."""
     return hashlib.sha256(matrix.reshape(-1).data).digest()
+
+
+def _sums(path: str, matrix: NDArray[float32]) -> bytes:
+    """What stands beside an index: by this it is known to be whole, and to be that of these vectors."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest() + _digest(matrix)
+
+
+def _write_sums(partial: str, path: str, matrix: NDArray[float32]) -> None:
+    with open(partial, "wb") as file:
+        file.write(_sums(path, matrix))
+
+
+def _is_whole(path: str, matrix: NDArray[float32]) -> bool:
+    """Whether a file of an index is as it was written. `usearch` believes what it reads: damage ends the process."""
+    try:
+        with open(f"{path}.sha256", "rb") as file:
+            told = file.read()
+        return told == _sums(path, matrix)
+    except OSError:
+        return False
 
 
 def _key(engine: EmbeddingEngine, texts: Sequence[str]) -> str:

@@ -1,17 +1,19 @@
 """The files of models: where they are, how they get there, and how they go.
 
 Built-in models lie in the cache that `trunkline models pull` fills. Others are fetched into a folder of their own,
-`OWNER--REPOSITORY`, in the models folder; `downloads.json` there lists what was fetched. What it lists is whole: files
-are put together in a folder that ends in `.partial`, checked, and then moved. A download that broke off goes on from
-there.
+`OWNER--REPOSITORY`, in the models folder; `downloads.json` there lists what was fetched, from where, and the SHA-256 of
+its files. What it lists is whole: files are put together in a folder that ends in `.partial`, checked, and then moved.
+A download that broke off goes on from there. What was fetched for an entry that has another source, other files or
+other hashes by now is as good as not here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,8 @@ from trunkline.wires.tryll.messages import InferenceEngine, ModelStatus
 
 if TYPE_CHECKING:
     import httpx
+
+logger = logging.getLogger(__name__)
 
 #: Called with the bytes that are there, and the bytes that there will be.
 Progress = Callable[[int, int], None]
@@ -43,7 +47,8 @@ class Weights:
     """The files of all models of a server."""
 
     def __init__(self, folder: str) -> None:
-        self.folder = folder
+        # Clients are told it, and know nothing of the folder that the server was started in.
+        self.folder = os.path.abspath(folder)
         # The list of downloads as it was when its file was in that state: it is asked for with every model.
         self._read: list[dict[str, Any]] = []
         self._read_state: tuple[int, ...] = ()
@@ -89,7 +94,7 @@ class Weights:
         return path if entry.path and os.path.isfile(path) else None
 
     def _downloaded(self, entry: ModelEntry) -> str | None:
-        if not entry.source or not any(each.get("name") == entry.name for each in self._ledger()):
+        if not entry.source or not any(_is_of(each, entry) for each in self._ledger()):
             return None
         files = [os.path.join(self._place(entry), file) for file in entry.files]
         return files[0] if all(map(os.path.isfile, files)) else None
@@ -149,18 +154,20 @@ class Weights:
             paths.ensure_dir(stage)
             _see_to_room(entry.name, stage, total)
             before = 0
+            digests = []
             for number, (file, address, (size, digest)) in enumerate(zip(entry.files, addresses, offered, strict=True)):
                 path = os.path.join(stage, file)
                 paths.ensure_dir(os.path.dirname(path))
                 await fetch_http.download(client, address, path, size, _after(before, total, progress))
                 expected = entry.sha256[number] if entry.sha256 else digest
-                if expected and await asyncio.to_thread(_sha256, path) != expected:
+                digests.append(await asyncio.to_thread(_sha256, path))
+                if expected and digests[-1] != expected:
                     os.remove(path)
                     raise ValueError(f"`{file}` has not the SHA-256 {expected}; it was deleted.")
                 before += size
                 progress(before, total)
         await asyncio.to_thread(_publish, stage, place, entry.files)
-        self._list(entry, total)
+        self._list(entry, total, digests)
 
     async def delete(self, entry: ModelEntry) -> None:
         """Remove what was fetched.
@@ -204,12 +211,35 @@ class Weights:
             return []
         return self._read
 
-    def _list(self, entry: ModelEntry, total: int) -> None:
+    def adopt(self, entries: Mapping[str, ModelEntry]) -> None:
+        """Add source and hashes to what was listed without them, by earlier versions. Reads those files: not for an
+        event loop, and only once."""
+        known, adopted = self._ledger(), False
+        for record in known:
+            entry = entries.get(str(record.get("name")))
+            if entry is None or "sha256" in record:
+                continue
+            place = self._place(entry)
+            if (record.get("folder"), record.get("files")) != (os.path.basename(place), list(entry.files)):
+                continue
+            logger.info("`%s` was downloaded by an earlier version; its files are read once", entry.name)
+            with suppress(OSError):
+                digests = [_sha256(os.path.join(place, file)) for file in entry.files]
+                record |= {"source": entry.source, "sha256": digests}
+                adopted = True
+        if adopted:
+            # In a folder that nobody may write to, it is done each time.
+            with suppress(OSError):
+                self._write(known)
+
+    def _list(self, entry: ModelEntry, total: int, digests: list[str]) -> None:
         record = {
             "name": entry.name,
             "engine": InferenceEngine.LLAMA_CPP,
             "folder": os.path.basename(self._place(entry)),
+            "source": entry.source,
             "files": list(entry.files),
+            "sha256": digests,
             "total_bytes": total,
         }
         self._write([each for each in self._ledger() if each.get("name") != entry.name] + [record])
@@ -224,6 +254,14 @@ class Weights:
             file.flush()
             os.fsync(file.fileno())
         os.replace(f"{path}.new", path)
+
+
+def _is_of(record: dict[str, Any], entry: ModelEntry) -> bool:
+    """Whether a download is what an entry means today."""
+    same = (record.get("name"), record.get("source"), record.get("files")) == (
+        entry.name, entry.source, list(entry.files)
+    )  # fmt: skip
+    return same and (not entry.sha256 or record.get("sha256") == list(entry.sha256))
 
 
 def _safe(name: str) -> str:

@@ -24,6 +24,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from trunkline.agents import script_source
 from trunkline.agents.graph import embedded, storages
+from trunkline.agents.graph.agent import MAX_MAX_STEPS
 from trunkline.agents.graph.nodes.strings import Guardrail
 from trunkline.agents.graph.params import RULES, out_of_range
 from trunkline.agents.graph.patterns import PatternBook
@@ -169,6 +170,8 @@ class _Reader:
 
     def __init__(self, folder: str | None) -> None:
         self.wrong: list[ConfigError] = []
+        self._failed: dict[str, set[str]] = {}
+        """Of each node that something is wrong with, the keys that cannot be read."""
         self._folder = folder
 
     def tried(self, read: Callable[..., T], *arguments: Any) -> T | None:
@@ -210,7 +213,7 @@ class _Reader:
             GraphDescription(tuple(filter(None, described)), start or ""),
             default_model,
             bool("diagnostics" in members and self.tried(members["diagnostics"].flag)),
-            (self.tried(members["max_steps"].count) or 0) if "max_steps" in members else 0,
+            (self.tried(_steps, members["max_steps"]) or 0) if "max_steps" in members else 0,
             self._each(members.get("storages"), self._storage),
             self._each(members.get("knowledge"), self._knowledge),
         )
@@ -225,33 +228,75 @@ class _Reader:
         members = (self.tried(_all_members, part) or {}) if part is not None else {}
         return tuple(made for name, member in members.items() if (made := self.tried(read, name, member)) is not None)
 
-    def _node(self, name: str, part: Part, nodes: Mapping[str, Part]) -> NodeDescription | None:
-        """A node; None if some of it is wrong."""
+    def _node(self, name: str, part: Part, nodes: Mapping[str, Part]) -> NodeDescription:
+        """A node, as far as it can be read."""
         kind = _KINDS[part.members(tuple(part.object()), ("type",))["type"].choice(_KINDS)]
         exits = RULES[kind].exits
         before = len(self.wrong)
         members = self._members(part, ("type", *kind.__fields__, *exits), ("type",))
         hints = get_type_hints(kind)
         found: dict[str, Any] = {}
+        failed: set[str] = set()
         for key, member in members.items():
+            so_far = len(self.wrong)
             field = f"{key}_exit" if key in exits else key
             if field in found:
                 self._complain(member.wrong("is there twice, with `_exit` and without."))
             elif field.endswith("_exit"):
                 found[field] = self.tried(_exit, member, nodes)
             elif field != "type":
-                found[field] = self.tried(_value, field, hints[field], member)
-        sound = len(self.wrong) == before
+                found[field] = self.tried(self._value, field, hints[field], member)
+            if len(self.wrong) > so_far:
+                failed.add(key)
+        if len(self.wrong) > before:
+            self._failed[name] = failed
         params = kind(**{field: value for field, value in found.items() if value is not None})
         for field, problem in out_of_range(params):
             about, _, inner = field.partition(".")
             self._complain((_all_members(members[about])[inner] if inner else members[about]).wrong(problem))
-        return NodeDescription(name, params) if sound else None
+        return NodeDescription(name, params)
+
+    # Values. What is wrong with a part of one is told, and the rest of it given.
+
+    def _value(self, field: str, hint: Any, part: Part) -> Any:
+        """What a field of that type is to be."""
+        if field in _NAMES:
+            return _NAMES[field][part.choice(_NAMES[field])]
+        if field == "sampling":
+            return self._table(messages.SamplingOverrides, part)
+        if field == "tools":
+            return self._tables(messages.ToolDefinition, part)
+        if field == "parameters":
+            return self._tables(messages.ToolParamDefinition, part)
+        if field in ("intents_ids", "intents_prompt") and isinstance(part.value, list):
+            return ", ".join(self._list(_without_comma, part))
+        if field == "filter" and isinstance(part.value, dict):
+            return jsontext.dumps(part.value).decode()
+        return self._list(Part.text, part) if hint == tuple[str, ...] else _simple(hint, part)
+
+    def _list(self, read: Callable[[Part], T], part: Part) -> tuple[T, ...]:
+        return tuple(made for item in part.items() if (made := self.tried(read, item)) is not None)
+
+    def _tables(self, kind: type[Value], part: Part) -> tuple[Any, ...]:
+        """A list of objects. Whoever writes something else, such as a JSON Schema, is told the shape."""
+        if not isinstance(part.value, list) or not all(isinstance(item, dict) for item in part.value):
+            raise part.wrong(f"must be a list of {{{', '.join(kind.__fields__)}}}.")
+        return self._list(lambda item: self._table(kind, item), part)
+
+    def _table(self, kind: type[Value], part: Part) -> Any:
+        hints = get_type_hints(kind)
+        members = self._members(part, kind.__fields__)
+        found = {field: self.tried(self._value, field, hints[field], member) for field, member in members.items()}
+        return kind(**{field: value for field, value in found.items() if value is not None})
 
     def _check(self, number: int, node: NodeDescription, part: Part, default_model: str) -> None:
-        """Look at what can be wrong with one node before there is a host."""
+        """Look at what can be wrong with one node before there is a host.
+
+        Where something is wrong already, only what is about a key that could be read: the rest may come of it.
+        """
         members = _all_members(part)
         told: set[str] = set()
+        failed = self._failed.get(node.name)
         # With any model at all, the rest of a node that has none can be looked at, too.
         for model in (default_model, default_model or "any"):
             try:
@@ -262,21 +307,21 @@ class _Reader:
             except TryllError as error:
                 named = [key for key in members if f"`{key}`" in error.message]
                 named += [key for words, key in _ABOUT.items() if words in error.message and key in members]
-                if error.message not in told:
+                if error.message not in told and (failed is None or (named and named[0] not in failed)):
                     about = members[named[0]] if named else part
                     self._complain(about.wrong(f"does not work. {error.message}"))
                 told.add(error.message)
 
     def _storage(self, name: str, part: Part) -> CreateStringStorageRequest:
         if isinstance(part.value, dict):
-            texts = {key: member.text() for key, member in _all_members(part).items()}
+            texts = {key: self.tried(member.text) or "" for key, member in _all_members(part).items()}
             return CreateStringStorageRequest(
                 0, name, tuple(texts.values()), "", StringStorageKind.MAP, tuple(texts.keys())
             )
         if isinstance(part.value, str):
             found = self._lines(part)
             return CreateStringStorageRequest(0, name, found.lines, "", found.kind, found.keys)
-        return CreateStringStorageRequest(0, name, part.texts())
+        return CreateStringStorageRequest(0, name, self._list(Part.text, part))
 
     def _knowledge(self, name: str, part: Part) -> CreateEmbeddedStringStorageRequest:
         if isinstance(part.value, str):
@@ -290,7 +335,7 @@ class _Reader:
             if "fields" in members:
                 raise part.wrong("has `fields` for plain strings. Write `records`, a list of {text, metadata}.")
             strings = members["strings"]
-            texts = self._lines(strings).lines if isinstance(strings.value, str) else strings.texts()
+            texts = self._lines(strings).lines if isinstance(strings.value, str) else self._list(Part.text, strings)
             return CreateEmbeddedStringStorageRequest(0, name, "", texts, model)
         given = {key: members[key].value for key in ("records", "fields") if key in members}
         records = jsontext.dumps(given).decode()
@@ -318,6 +363,13 @@ def _all_members(part: Part) -> dict[str, Part]:
     return part.members(tuple(part.object()))
 
 
+def _steps(part: Part) -> int:
+    steps = part.count()
+    if steps > MAX_MAX_STEPS:
+        raise part.wrong(f"must be from 0 to {MAX_MAX_STEPS}.")
+    return steps
+
+
 def _exit(part: Part, nodes: Mapping[str, Part]) -> str:
     target = part.text()
     if target and target not in nodes:
@@ -326,33 +378,17 @@ def _exit(part: Part, nodes: Mapping[str, Part]) -> str:
     return target
 
 
-def _value(field: str, hint: Any, part: Part) -> Any:
-    """What a field of that type is to be."""
-    if field in _NAMES:
-        return _NAMES[field][part.choice(_NAMES[field])]
-    if field == "sampling":
-        return _table(messages.SamplingOverrides, part)
-    if field == "tools":
-        return _tables(messages.ToolDefinition, part)
-    if field == "parameters":
-        return _tables(messages.ToolParamDefinition, part)
-    if field in ("intents_ids", "intents_prompt") and isinstance(part.value, list):
-        return ", ".join(_without_comma(item) for item in part.items())
-    if field == "filter" and isinstance(part.value, dict):
-        return jsontext.dumps(part.value).decode()
-    return _simple(hint, part)
-
-
 def _simple(hint: Any, part: Part) -> Any:
-    if hint in (int, float, int | None, float | None):
-        value = part.value
-        whole = hint in (int, int | None)
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            raise part.wrong("must be a whole number." if whole else "must be a number.")
+    if hint not in (int, float, int | None, float | None):
+        return part.flag() if hint is bool else part.text()
+    value = part.value
+    whole = hint in (int, int | None)
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise part.wrong("must be a whole number." if whole else "must be a number.")
+    try:
         return value if whole else float(value)
-    if hint is bool:
-        return part.flag()
-    return part.texts() if hint == tuple[str, ...] else part.text()
+    except OverflowError:
+        raise part.wrong("is too large a number.") from None
 
 
 def _without_comma(part: Part) -> str:
@@ -360,16 +396,3 @@ def _without_comma(part: Part) -> str:
     if "," in text:
         raise part.wrong("has a comma, which is what separates intents.")
     return text
-
-
-def _tables(kind: type[Value], part: Part) -> tuple[Any, ...]:
-    """A list of objects. Whoever writes something else, such as a JSON Schema, is told the shape."""
-    if not isinstance(part.value, list) or not all(isinstance(item, dict) for item in part.value):
-        raise part.wrong(f"must be a list of {{{', '.join(kind.__fields__)}}}.")
-    return tuple(_table(kind, item) for item in part.items())
-
-
-def _table(kind: type[Value], part: Part) -> Any:
-    hints = get_type_hints(kind)
-    members = part.members(kind.__fields__)
-    return kind(**{field: _value(field, hints[field], member) for field, member in members.items()})

@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from trunkline.base.escapes import without_escapes
-from trunkline.base.printable import without_controls
+from trunkline.base.printable import without_controls, without_directions
 
 BOLD, ITALIC, DIM, CODE = "1", "3", "2", "36"
 _RESET = "\x1b[0m"
@@ -98,7 +98,7 @@ def changes(old: str, new: str) -> str:
 
 def clean(text: str) -> str:
     """A text that a terminal shows, and does not obey."""
-    return without_controls(without_escapes(text))
+    return without_directions(without_controls(without_escapes(text)))
 
 
 def styled(text: str, *styles: str) -> str:

@@ -14,13 +14,16 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from trunkline.exchange.console.conversation import Conversation, Refused, Where
+from trunkline.exchange.console.conversation import MAX_MESSAGE, Conversation, Refused, Where
 from trunkline.exchange.console.gate import Gate
 
 #: Conversations at once: each has a recognizer at work, and people have few tabs that they talk to.
 MAX_CONVERSATIONS = 8
-#: Told to a page that is one too many, that said what it never says, and whose conversation cannot go on.
-TOO_MANY, UNKNOWN, OVER = 1013, 1008, 1011
+#: Told to a page that is one too many, that said what it never says or too much of it at once, and whose conversation
+#: cannot go on.
+TOO_MANY, UNKNOWN, TOO_LARGE, OVER = 1013, 1008, 1009, 1011
+#: And in words, where there is something to be said.
+_REASONS = {TOO_LARGE: f"A message has at most {MAX_MESSAGE} bytes."}
 
 
 def application(where: Callable[[], Where]) -> Starlette:
@@ -43,7 +46,7 @@ def application(where: Callable[[], Where]) -> Starlette:
         finally:
             count -= 1
 
-    static = StaticFiles(packages=[("trunkline.exchange.console", "static")])
+    static = StaticFiles(packages=[("trunkline.exchange.console", "static"), ("trunkline.base", "static")])
     routes = [Route("/", talk_page), WebSocketRoute("/talk", talk), Mount("/static", static)]
     return Starlette(routes=routes, middleware=[Middleware(Gate)])
 
@@ -81,23 +84,26 @@ async def _converse(socket: WebSocket, where: Where) -> None:
         over.cancel()
         await asyncio.wait({reading, over})
         await conversation.close()
-    code = UNKNOWN if reading.done() and not reading.cancelled() and reading.result() else OVER
+    code = reading.result() if reading.done() and not reading.cancelled() else OVER
     if socket.client_state is socket.application_state is WebSocketState.CONNECTED:
-        await socket.close(code)
+        await socket.close(code, _REASONS.get(code))
 
 
-async def _read(socket: WebSocket, conversation: Conversation) -> bool:
-    """Do what the page wants until it is gone. True: it is no page of ours."""
+async def _read(socket: WebSocket, conversation: Conversation) -> int:
+    """Do what the page wants until it is gone, or is no page of ours; gives what it is told then."""
     try:
         while True:
             message = await socket.receive()
             if message["type"] == "websocket.disconnect":
-                return False
-            if (pcm := message.get("bytes")) is not None:
+                return OVER
+            pcm, text = message.get("bytes"), message.get("text") or ""
+            if len(pcm or text) > MAX_MESSAGE:
+                return TOO_LARGE
+            if pcm is not None:
                 await conversation.hear(pcm)
             else:
-                await conversation.take(message.get("text") or "")
+                await conversation.take(text)
     except Refused:
-        return True
+        return UNKNOWN
     except WebSocketDisconnect:
-        return False
+        return OVER

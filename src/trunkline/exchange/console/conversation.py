@@ -37,6 +37,9 @@ from trunkline.wires.tryll.messages import DownloadProgress, ModelInfo, ModelSta
 
 #: The largest message of a page: it sends some tens of milliseconds of sound at a time.
 MAX_MESSAGE = 64 * 1024
+#: The largest that is read to its end, to say that it is too large. One that is larger still is cut off, and whoever
+#: is in the middle of it may not hear why.
+MAX_READ = 1024 * 1024
 #: The longest text that somebody types.
 MAX_TEXT = 8000
 #: The longest name of a model.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trunkline.base import asgi
-from trunkline.exchange.console.conversation import MAX_MESSAGE, Where
+from trunkline.exchange.console.conversation import MAX_READ, Where
 
 #: Where people look for the page.
 PORT = 9180
@@ -47,9 +47,9 @@ class ConsoleService:
 
         app = application(self._address)
         try:
-            await asgi.serve(app, "127.0.0.1", self._wanted, stop, begun, websockets=MAX_MESSAGE)
+            await asgi.serve(app, "127.0.0.1", self._wanted, stop, begun, websockets=MAX_READ)
         except asgi.CannotListen:
-            await asgi.serve(app, "127.0.0.1", 0, stop, begun, websockets=MAX_MESSAGE)
+            await asgi.serve(app, "127.0.0.1", 0, stop, begun, websockets=MAX_READ)
 
     def _address(self) -> Where:
         host, _, port = self._server.where.rpartition(":")

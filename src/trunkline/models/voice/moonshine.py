@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.base.extras import install_hint
 from trunkline.models.local_engine import default_threads
+from trunkline.models.onnx import session_options
 from trunkline.models.voice.decoding import ThreadedRecognizer
 from trunkline.models.voice.engines import HEARING_RATE, SpeechError
 
@@ -117,11 +118,7 @@ def _load(path: str, threads: int) -> tuple[Any, Any, list[bytes]]:
     except ImportError:
         hint = install_hint("voice")
         raise SpeechError(f"The engine that hears is not installed. Get it with `{hint}`.") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options = session_options(threads)
     # Every sound has its own length. What is kept for the next one of the same length would be gigabytes in the end:
     # nothing by the encoder, which runs once; no plans by the decoder, which without an arena is three times as slow.
     options.enable_mem_pattern = False

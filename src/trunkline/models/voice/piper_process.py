@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.models.onnx import session_options
 from trunkline.models.voice import child
 
 
@@ -41,14 +42,9 @@ class Piper:
         from piper import PiperVoice
         from piper.config import PiperConfig
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         with open(f"{path}.json", "rb") as file:
             config = PiperConfig.from_dict(jsontext.loads(file.read()))
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])
         self._session = _Stoppable(session, onnxruntime.RunOptions)
         self._voice = PiperVoice(session=self._session, config=config)
         self._speakers = max(1, config.num_speakers)

@@ -1,13 +1,14 @@
 """A voice that is a process of its own: how its users here see it.
 
-The process is started by `load`, and again by whoever speaks next if it has died. It cannot outlive us, however we end:
-its input ends then, and the watchdog of `base.process` looks after it.
+The process is started by `load`, and again by whoever speaks next if it has died, or got stuck and was ended. It cannot
+outlive us, however we end: its input ends then, and the watchdog of `base.process` looks after it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import math
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -17,12 +18,17 @@ from trunkline.base.process import SpawnError, StderrTail
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.models.voice import frames
 from trunkline.models.voice.engines import SpeechError
-from trunkline.models.voice.speakable import pieces
+from trunkline.models.voice.speakable import pieces, seconds
+
+logger = logging.getLogger(__name__)
 
 #: How long an engine may take to load, on a busy machine with a cold disk.
 START_SECONDS = 60.0
-#: How long it may take to say a piece of text: a few seconds at worst, on a machine that has nothing else to do.
-STALL_SECONDS = 60.0
+#: How long it may take to say a piece of text, as a multiple of what the sound of it takes, and the seconds that it may
+#: lose to others. A tenth of the sound is usual on one core: one that is that slow is not slow, but stuck.
+SLOWEST, STALL_SECONDS = 2.0, 10.0
+#: How long it may take to stop: it looks for that every few hundredths of a second.
+STOP_SECONDS = 5.0
 #: How much faster or slower than usual it can be asked to speak.
 MIN_SPEED, MAX_SPEED = 0.1, 3.0
 
@@ -40,13 +46,38 @@ class _Saying:
         # nobody has many pieces wait is the users' concern, who know each other apart.
         self.sound: asyncio.Queue[bytes | SpeechError | None] = asyncio.Queue()
         self.over = asyncio.Event()
-        self.unwanted = False
+        self._left = False
+        self._patience = SLOWEST * seconds(text, speed) + STALL_SECONDS
+        self._limit: asyncio.Timeout | None = None
 
     def end(self, error: SpeechError | None = None) -> None:
         """No more sound will come."""
         if not self.over.is_set():
             self.over.set()
             self.sound.put_nowait(error)
+
+    def leave(self) -> None:
+        """Nobody listens any more."""
+        self._left = True
+
+    def wanted(self) -> bool:
+        """Whether anybody listens."""
+        return not self._left
+
+    async def wait(self) -> None:
+        """Until it is over.
+
+        Raises:
+            TimeoutError: that takes longer than it can.
+        """
+        async with asyncio.timeout(self._patience) as self._limit:
+            await self.over.wait()
+
+    def hurry(self) -> None:
+        """The engine was told to stop: it is over soon."""
+        limit, soon = self._limit, asyncio.get_running_loop().time() + STOP_SECONDS
+        if limit is not None and not limit.expired() and soon < (limit.when() or soon):
+            limit.reschedule(soon)
 
 
 class ProcessVoice:
@@ -87,7 +118,7 @@ class ProcessVoice:
     async def speak(self, text: str, *, speaker: int = 0, speed: float = 1.0) -> AsyncGenerator[bytes, None]:
         """The sound of a text; see `Voice`."""
         pace = min(max(speed, MIN_SPEED), MAX_SPEED) if math.isfinite(speed) else 1.0
-        for piece in pieces(text):
+        for piece in pieces(text, pace):
             saying = _Saying(next(self._numbers), piece, speaker, pace)
             task = asyncio.create_task(self._say(saying))
             self._sayings.add(task)
@@ -102,22 +133,25 @@ class ProcessVoice:
 
     def _let_go(self, saying: _Saying) -> None:
         """Nobody listens any more. If it is not over, the engine is told; the next one waits for its answer."""
-        saying.unwanted = True
+        saying.leave()
         if self._saying is saying and self._child is not None and not saying.over.is_set():
             self._child.write(frames.record(frames.STOP, id=saying.number))
+            saying.hurry()
 
     async def _say(self, saying: _Saying) -> None:
         """Have a piece of text said when its turn comes."""
         async with self._turn:
-            if saying.unwanted:
+            if not saying.wanted():
                 return
             try:
                 child = self._child or await self._start()
+                if not saying.wanted():
+                    return
                 self._saying = saying
                 child.write(saying.request)
-                async with asyncio.timeout(STALL_SECONDS):
-                    await saying.over.wait()
+                await saying.wait()
             except TimeoutError:
+                logger.warning("the voice %s got stuck, and is started again when somebody speaks", self.name)
                 saying.end(SpeechError(f"The voice `{self.name}` got stuck."))
                 await self._end()
             except SpeechError as error:
@@ -173,7 +207,7 @@ class ProcessVoice:
         elif self._saying is None:
             return
         elif kind == frames.SOUND:
-            if body and not self._saying.unwanted:
+            if body and self._saying.wanted():
                 self._saying.sound.put_nowait(body)
         elif kind == frames.FAILED:
             self._saying.end(SpeechError(f"The voice `{self.name}` failed: {jsontext.loads(body)['reason']}"))

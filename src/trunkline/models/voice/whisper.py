@@ -18,11 +18,10 @@ from trunkline.models.local_engine import default_threads
 from trunkline.models.voice import mel
 from trunkline.models.voice.decoding import ThreadedRecognizer
 from trunkline.models.voice.engines import HEARING_RATE, SpeechError
+from trunkline.models.voice.whisper_words import FILE, Words
 
 if TYPE_CHECKING:
     from trunkline.models.voice.sound import Samples
-
-TOKENIZER = "tokenizer.json"
 
 #: Columns of the picture: the model's most; the fewest that leave its words as they are; the silence that tells it that
 #: a sentence is over.
@@ -46,6 +45,8 @@ NO_SPEECH, UNSURE, SENSELESS = 0.5, -1.0, -1.5
 DISTINCT_TOKENS = 4
 
 _WORD = re.compile(r"\w+")
+#: Those of a long token.
+_MOST_CHARACTERS = 16
 
 
 class Whisper(ThreadedRecognizer):
@@ -54,13 +55,13 @@ class Whisper(ThreadedRecognizer):
     longest_seconds = LONGEST_SECONDS
     segment_seconds = SEGMENT_SECONDS
 
-    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+    def __init__(self, name: str, model: Any, words: Words) -> None:
         super().__init__(name)
         self._model = model
-        self._tokenizer = tokenizer
-        self._before = tokenizer.token_to_id("<|startofprev|>")
+        self._words = words
+        self._before = words.mark("<|startofprev|>")
         wanted = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>")
-        self._begin = [tokenizer.token_to_id(word) for word in wanted]
+        self._begin = [words.mark(each) for each in wanted]
 
     @classmethod
     async def load(cls, name: str, path: str, *, threads: int | None = None) -> Whisper:
@@ -93,7 +94,7 @@ class Whisper(ThreadedRecognizer):
             found = self._generate(shown, prompt, most, no_repeat_ngram_size=DISTINCT_TOKENS)
             if len(found.sequences_ids[0]) >= most:
                 return ""
-        text = str(self._tokenizer.decode(found.sequences_ids[0]))
+        text = self._words.text(found.sequences_ids[0])
         sure = found.scores[0]
         silent = found.no_speech_prob > NO_SPEECH
         if sure < SENSELESS or (silent and (sure < UNSURE or _is_echo(text, hotwords))):
@@ -117,9 +118,8 @@ class Whisper(ThreadedRecognizer):
         listed = ", ".join(filter(None, (word.strip() for word in hotwords)))
         if not listed:
             return []
-        # Lone surrogates are no text to the tokenizer; and what is written like a mark of the model's is none.
-        text = listed.encode("utf-8", "replace").decode().replace("<|", "< |")
-        tokens = self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
+        # No more of a thousand words than can be told.
+        tokens = self._words.tokens(f" {listed}"[: MAX_HOTWORD_TOKENS * _MOST_CHARACTERS])
         return [self._before, *tokens[:MAX_HOTWORD_TOKENS]]
 
     def free(self) -> None:
@@ -133,17 +133,16 @@ def _is_echo(text: str, hotwords: tuple[str, ...]) -> bool:
     return bool(told) and told.issuperset(_WORD.findall(text.lower()))
 
 
-def _load(path: str, threads: int) -> tuple[Any, Any]:
+def _load(path: str, threads: int) -> tuple[Any, Words]:
     try:
         import ctranslate2
-        from tokenizers import Tokenizer
     except ImportError:
         hint = install_hint("voice")
         raise SpeechError(f"The engine that hears is not installed. Get it with `{hint}`.") from None
     folder = os.path.dirname(path)
     try:
-        tokenizer = Tokenizer.from_file(os.path.join(folder, TOKENIZER))
+        words = Words.read(os.path.join(folder, FILE))
         model = ctranslate2.models.Whisper(folder, device="cpu", compute_type="int8", intra_threads=threads)
     except Exception as error:  # each library has its own kinds
         raise SpeechError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None
-    return model, tokenizer
+    return model, words

@@ -144,10 +144,6 @@ class Tryll:
         """What the server can do beyond the documented protocol."""
         return self._link.extensions if self._link is not None else ()
 
-    async def wait_lost(self) -> TryllError:
-        """Wait until the connection is lost, and tell why. Nothing is made again before something is asked."""
-        return await self._link.ended() if self._link is not None else TryllError(1002)
-
     async def configure(self, config: ConfigureSessionRequest, *, timeout: float = REQUEST_SECONDS) -> None:
         """Configure anew: holds for agents and storages that are made from now on."""
         config = versioned(config)

@@ -222,11 +222,6 @@ class Connection(asyncio.BufferedProtocol):
         """
         await self._send(_framed(message))
 
-    async def ended(self) -> TryllError:
-        """Wait for its end, and tell why."""
-        await asyncio.shield(self._ended)
-        return self.lost or TryllError(1002)
-
     async def close(self) -> None:
         """End it. All who wait hear 1002."""
         self._end(TryllError(1002, "The connection was closed."))

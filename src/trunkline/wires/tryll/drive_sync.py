@@ -130,7 +130,7 @@ class SyncAgent:
 
     def destroy(self, *, timeout: float = REQUEST_SECONDS) -> None:
         """End it, and a turn of it."""
-        self._thread.run(self._agent.destroy(timeout=timeout))
+        self._thread.finish(self._agent.destroy(timeout=timeout))
 
     def on_tool_call(self, listener: Callable[[ToolCall], object] | None) -> None:
         """Hear which tools the model wants."""
@@ -204,7 +204,7 @@ class SyncVoice:
 
     def destroy(self, *, timeout: float = REQUEST_SECONDS) -> None:
         """End it, and an utterance."""
-        self._thread.run(self._voice.destroy(timeout=timeout))
+        self._thread.finish(self._voice.destroy(timeout=timeout))
 
     def __enter__(self) -> Self:
         return self

@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_CLOSED = "This client is closed."
+
 
 class LoopThread:
     """An event loop in a thread of its own. However that ends, nobody is left waiting for it."""
@@ -38,26 +40,37 @@ class LoopThread:
         """Do it there, and wait here. Whoever is interrupted stops it.
 
         Raises:
-            RuntimeError: it cannot be done any more, or waited for here.
-            TryllError: 1002, the client was closed meanwhile; or what the work raises.
+            RuntimeError: it cannot be waited for here.
+            TryllError: 1002, the client is closed, or was meanwhile; or what the work raises.
         """
+        if self.is_here:
+            work.close()
+            raise RuntimeError("a listener cannot call the client, whose thread it runs in")
         with self._order:
-            stopped, done = self._stopped, None
-            if not stopped and not self.is_here:
-                done = asyncio.run_coroutine_threadsafe(work, self._loop)
+            done = None if self._stopped else asyncio.run_coroutine_threadsafe(work, self._loop)
         if done is None:
             work.close()
-            raise RuntimeError(
-                "the client is closed" if stopped else "a listener cannot call the client, whose thread it runs in"
-            )
+            raise TryllError(1002, _CLOSED)
         try:
             return done.result()
         except concurrent.futures.CancelledError:
             # Nobody else does that.
-            raise TryllError(1002, "This client is closed.") from None
+            raise TryllError(1002, _CLOSED) from None
         except BaseException:
             done.cancel()
             raise
+
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """The same with what ends something: the client's end was the end of that, too.
+
+        Raises:
+            RuntimeError, TryllError: as `run`, unless the client is closed.
+        """
+        try:
+            self.run(work)
+        except TryllError:
+            if not self._stopped:
+                raise
 
     def call(self, function: Callable[[], object]) -> None:
         """Do it there, some time; from wherever."""

@@ -157,6 +157,8 @@ class Reply:
         self._first_sound: float | None = None
         self._turn: Turn | None = None
         self._error: TryllError | None = None
+        self._excess: TryllError | None = None
+        """What the reader hears in place of an answer that is too long. The turn is not over by that."""
 
     # For whoever reads.
 
@@ -212,8 +214,8 @@ class Reply:
         """The next piece of the answer, or what a node tells or speaks; None at the end. Raises as `result`."""
         await self._begin()
         while not self._told:
-            if self._error is not None:
-                raise self._error
+            if (error := self._excess or self._error) is not None:
+                raise error
             if self._turn is not None:
                 if self._check and self._turn.status == TurnStatus.ERROR:
                     raise TurnFailed(self._turn)
@@ -276,6 +278,11 @@ class Reply:
 
     def feed(self, message: TurnFrame) -> None:
         """Take a frame of the turn."""
+        if self._excess is not None:
+            # Only its end matters, whatever else comes before that.
+            if isinstance(message, TurnComplete):
+                self._complete(message)
+            return
         if isinstance(message, AnswerText):
             self._add(message)
         elif isinstance(message, NodeEvent):
@@ -289,8 +296,9 @@ class Reply:
             self._complete(message)
         if self._length > MAX_ANSWER or len(self._events) > MAX_EVENTS or self._sound_bytes > MAX_SOUND:
             self._told.clear()
+            self._excess = TryllError(4001, "The answer is too long to be kept.")
+            self._news.set()
             self.leave()
-            self.lose(TryllError(4001, "The answer is too long to be kept."))
 
     def lose(self, error: TryllError) -> None:
         """No more frames come, and it was not the end."""

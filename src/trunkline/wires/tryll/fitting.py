@@ -1,7 +1,7 @@
 """What does not fit into a frame is sent in several, or cut. A server never sends one that is too large.
 
-A long answer becomes several deltas, a long list several responses (all but the last with `more`), and what was said in
-a conversation several entries of one role. Of other messages the longest texts are cut, and end with an ellipsis.
+A long answer becomes several deltas, a long list several responses (all but the last with `more`). Conversations come
+here in parts already (see `serve_history`). Of other messages the longest texts are cut, and end with an ellipsis.
 Diagnostics that do not fit are left out: half of a JSON object is no use to anybody.
 """
 
@@ -20,7 +20,6 @@ from trunkline.wires.tryll.messages import (
     HistoryEntry,
     ListModelsResponse,
     Message,
-    SaveHistoryResponse,
     TurnComplete,
 )
 
@@ -58,10 +57,6 @@ def _parts(message: Message) -> list[Message]:
     if isinstance(message, ListModelsResponse) and len(message.models) > 1:
         half = len(message.models) // 2
         return [message.replace(models=message.models[:half], more=True), message.replace(models=message.models[half:])]
-    if isinstance(message, SaveHistoryResponse) and message.entries:
-        entries = message.entries if len(message.entries) > 1 else _halves(message.entries[0])
-        half = len(entries) // 2
-        return [message.replace(entries=entries[:half], more=True), message.replace(entries=entries[half:])]
     if isinstance(message, TurnComplete):
         return [message.replace(debug_info=NO_DIAGNOSTICS)]
     return [_cut(message)]
@@ -78,11 +73,6 @@ def _answers(message: AnswerText) -> list[Message]:
         )
         for number, piece in enumerate(pieces)
     ]
-
-
-def _halves(entry: HistoryEntry) -> tuple[HistoryEntry, ...]:
-    half = len(entry.text) // 2
-    return entry.replace(text=entry.text[:half]), entry.replace(text=entry.text[half:])
 
 
 def _cut(message: Message) -> Message:

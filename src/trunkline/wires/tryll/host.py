@@ -45,7 +45,7 @@ class Listener(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether the client is behind: then wait for `room` before going on."""
+        """Whether the client is behind: then wait for `room` before telling anything more, and before the end."""
 
     async def room(self) -> None:
         """Wait until the client has caught up, or the turn is cancelled."""
@@ -89,8 +89,8 @@ class HostedAgent(Protocol):
     def history(self) -> list[tuple[str, str]]:
         """What was said and answered."""
 
-    def restore(self, exchanges: Iterable[tuple[str, str]]) -> None:
-        """Go on from another conversation.
+    def restore(self, exchanges: Iterable[tuple[str, str]], append: bool) -> None:
+        """Go on from another conversation, or as if this had been said, too.
 
         Raises:
             TryllError: 3004, a turn is under way.
@@ -151,6 +151,10 @@ class HostedRecords(Protocol):
 
     @property
     def dimensions(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes; 0 if it is in files, which are the host's own."""
 
 
 class HostSession(Protocol):

@@ -37,8 +37,12 @@ class Settings(Value):
     """What can be set. `token`: what each client must say when it configures its session; "" for nothing."""
 
     token: str = ""
-    stall_seconds: float = 30.0
-    """How long a client may be behind without reading; see `serve_connection.LEAST_RATE`."""
+    stall_seconds: float = 300.0
+    """How long a client may be behind and take nothing.
+
+    Its system tells of what it reads in steps: on the same machine of 128 KiB as a rule, and of up to 400 KiB. So one
+    that reads 2 KiB in a second is seen to take something in this time, and stays.
+    """
     frame_seconds: float = 60.0
     """How long a frame may take from its first byte to its last."""
 

@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 import termios
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -35,13 +36,15 @@ _WRITE = 64 * 1024
 #: Frames after which others have their turn, however many came at once.
 _SHARE = 128
 #: And seconds after which they have it, however few frames that were. Looked at before each frame that is not small,
-#: and each eighth: to look at the clock takes a tenth of the time of a small one.
+#: and each eighth: to look at the clock takes a tenth of the time of a small one. Small ones that ask for much are
+#: the last of their share by themselves (`Desk.pause`).
 _SHARE_SECONDS = 0.005
 _SMALL = 512
 _FEW = 7
-#: Bytes per second that a client has to take when it is behind. One that takes less is as good as one that takes
-#: nothing; a system tells of what it has taken in pieces of up to 64 KiB, which this is far below.
-LEAST_RATE = 256
+#: Turns that go on at once when a client has caught up: the first of them may fill it again, and thousands may wait.
+_WAKES = 16
+#: How often we look whether a client that is behind has taken anything, in the time that it has for that.
+_LOOKS = 10
 #: How long the end of a session may take, with what is still to be sent. Five seconds are promised.
 END_SECONDS = 4.0
 #: How long we wait for the client to close after us. Until then it can still read what we said.
@@ -54,8 +57,9 @@ _RESET = struct.pack("ii", 1, 0)
 class Connection(asyncio.BufferedProtocol):
     """Connects a transport and a session. `behind`: the client does not read what it is sent."""
 
-    __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_owed", "_size", "_timer",
-                 "_tls", "_too_large", "_waiters", "behind", "id", "server", "session", "transport")  # fmt: skip
+    __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_owed", "_size", "_taken_at",
+                 "_timer", "_tls", "_too_large", "_waiters", "behind", "id", "server", "session",
+                 "transport")  # fmt: skip
 
     transport: asyncio.Transport
 
@@ -67,11 +71,13 @@ class Connection(asyncio.BufferedProtocol):
         self._framer: Framer | None = None
         self._backlog: list[bytes] | None = None
         self._too_large: FrameTooLarge | None = None
-        self._waiters: list[asyncio.Future[None]] | None = None
+        self._waiters: deque[asyncio.Future[None]] | None = None
         self._out: list[bytes] = []
         self._size = 0
         self._owed = 0
         """Bytes that the client had not taken when we looked last, and those that came since, while it is behind."""
+        self._taken_at = 0.0
+        """When it was seen to take something, while it is behind."""
         self._closed = self._corked = self._ending = self._eof = self._tls = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -123,16 +129,20 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self.behind = True
         if self._timer is None:
-            self._watch()
+            self._taken_at = self.server.loop.time()
+            self._watch(_untaken(self.transport))
 
-    def _watch(self) -> None:
-        self._owed = _untaken(self.transport)
-        self._timer = self._later(self.server.settings.stall_seconds, self._look)
+    def _watch(self, untaken: int) -> None:
+        self._owed = untaken
+        self._timer = self._later(self.server.settings.stall_seconds / _LOOKS, self._look)
 
     def _look(self) -> None:
         """The client has been behind for a while. One that reads, if slowly, is waited for."""
-        if self._owed - _untaken(self.transport) >= LEAST_RATE * self.server.settings.stall_seconds:
-            self._watch()
+        untaken, now = _untaken(self.transport), self.server.loop.time()
+        if untaken < self._owed:
+            self._taken_at = now
+        if now - self._taken_at < self.server.settings.stall_seconds:
+            self._watch(untaken)
         else:
             self.cut()
 
@@ -164,20 +174,22 @@ class Connection(asyncio.BufferedProtocol):
             session = self.session = Session(self)
         self._corked = True
         handle = session.handle
-        until = 0.0
+        time = self.server.loop.time
+        # One alone has all the time that it takes.
+        until = time() + _SHARE_SECONDS if len(found) > 1 else 0.0
         late = False
         for taken, payload in enumerate(found):
             size = len(payload)
-            if size > _SMALL or taken & _FEW == _FEW:
-                now = self.server.loop.time()
-                until = until or now + _SHARE_SECONDS
-                late = now > until
+            if (size > _SMALL or taken & _FEW == _FEW) and taken:
+                late = time() > until
             if self.behind or session.crowded or late or taken == _SHARE:
                 self._backlog = list(found[taken:])
                 self.transport.pause_reading()
                 self.server.not_reading(self)
                 if late or taken == _SHARE:
-                    self.server.loop.call_soon(self.go_on)
+                    # As a timer: those come after the sockets that others have written to, and what is due at once
+                    # would come before them.
+                    self.server.loop.call_later(0, self.go_on)
                 break
             try:
                 message = decode(payload)
@@ -236,16 +248,22 @@ class Connection(asyncio.BufferedProtocol):
     def waiter(self) -> asyncio.Future[None]:
         """Is done when the client has caught up, or is gone."""
         if self._waiters is None:
-            self._waiters = []
+            self._waiters = deque()
         made: asyncio.Future[None] = self.server.loop.create_future()
         self._waiters.append(made)
         return made
 
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, None
-        for each in waiters or ():
+        """Let those go on who wait, a few in each round, as long as there is room."""
+        waiters, woken = self._waiters, 0
+        while waiters and not self.behind:
+            if woken == _WAKES:
+                self.server.loop.call_soon(self._wake)
+                return
+            each = waiters.popleft()
             if not each.done():
                 each.set_result(None)
+                woken += 1
 
     # The end.
 

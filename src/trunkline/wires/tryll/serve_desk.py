@@ -61,10 +61,20 @@ class Desk:
         self.server.loop.call_soon(self.weigh, 0, -MAX_REQUESTS)
 
     def in_order(
-        self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int, lane: Lane | None = None
+        self,
+        do: Callable[[Any], Awaitable[None]],
+        request: m.Message,
+        size: int,
+        lane: Lane | None = None,
+        *,
+        new: bool = True,
     ) -> None:
-        """Do it when all is done that came before it in the lane: that of the session, if no other is named."""
-        self._working()
+        """Do it when all is done that came before it in the lane: that of the session, if no other is named.
+
+        `new`: it is new work, which a server that stops does not take.
+        """
+        if new:
+            self._working()
         self.weigh(size, 1)
         if lane is None:
             lane = self._lane = self._lane or Lane()
@@ -87,13 +97,20 @@ class Desk:
         self.weigh(size, 1)
         self._spawn(self._attempt(do, request, size))
 
-    async def _attempt(self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int) -> None:
+    def ahead(self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int) -> None:
+        """Do it beside everything else that is under way, and before anything that the client asks for next."""
+        self.weigh(size, MAX_REQUESTS)
+        self._spawn(self._attempt(do, request, size, MAX_REQUESTS))
+
+    async def _attempt(
+        self, do: Callable[[Any], Awaitable[None]], request: m.Message, size: int, requests: int = 1
+    ) -> None:
         try:
             await do(request)
         except Exception as error:
             self._failed(request, error)
         finally:
-            self.weigh(-size, -1)
+            self.weigh(-size, -requests)
 
     def _spawn(self, work: Any) -> None:
         task = self.server.loop.create_task(work)

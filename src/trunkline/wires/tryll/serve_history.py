@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,28 @@ if TYPE_CHECKING:
     from trunkline.wires.tryll.serve_session import Session
 
 
-def entries_of(exchanges: Iterable[tuple[str, str]]) -> tuple[HistoryEntry, ...]:
-    """What was said and answered, one entry each."""
-    return tuple(
-        HistoryEntry(role, text) for pair in exchanges for role, text in zip(("user", "assistant"), pair, strict=True)
-    )
+#: What one response has of a conversation. It takes two milliseconds to make, and always fits into a frame; the longest
+#: conversation (4096 exchanges, 4 Mi characters) comes in fewer parts than our client takes.
+PART_ENTRIES = 512
+PART_CHARACTERS = 128 * 1024
+
+
+def responses(request_id: int, agent_id: int, exchanges: Iterable[tuple[str, str]]) -> Iterator[m.SaveHistoryResponse]:
+    """What was said and answered, one entry each; a text that goes on in the next part is several of one role."""
+    part: list[HistoryEntry] = []
+    room = PART_CHARACTERS
+    for pair in exchanges:
+        for role, text in zip(("user", "assistant"), pair, strict=True):
+            rest = text
+            while len(part) == PART_ENTRIES or len(rest) > room:
+                if room and len(part) < PART_ENTRIES:
+                    part.append(HistoryEntry(role, rest[:room]))
+                    rest = rest[room:]
+                yield m.SaveHistoryResponse(request_id, agent_id, tuple(part), True)
+                part, room = [], PART_CHARACTERS
+            part.append(HistoryEntry(role, rest))
+            room -= len(rest)
+    yield m.SaveHistoryResponse(request_id, agent_id, tuple(part))
 
 
 def exchanges_of(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
@@ -42,7 +60,22 @@ def exchanges_of(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
 
 def _save(session: Session, request: m.SaveHistoryRequest, size: int) -> None:
     seat = session.seat(request.agent_id)
-    session.say(m.SaveHistoryResponse(request.request_id, seat.id, entries_of(seat.agent.history())))
+    parts = responses(request.request_id, seat.id, seat.agent.history())
+    first = next(parts)
+    session.say(first)
+
+    async def say_rest(request: m.SaveHistoryRequest) -> None:
+        for part in parts:
+            await asyncio.sleep(0)
+            while session.connection.behind:
+                await session.connection.waiter()
+            session.say(part)
+
+    if first.more:
+        session.ahead(say_rest, request, size)
+    else:
+        # Even so it is a hundred times as long as the question.
+        session.pause()
 
 
 def _restore(session: Session, request: m.RestoreHistoryRequest, size: int) -> None:
@@ -51,11 +84,10 @@ def _restore(session: Session, request: m.RestoreHistoryRequest, size: int) -> N
         return
     exchanges = exchanges_of(request.entries)
     more = sum(getsizeof(text) for exchange in exchanges for text in exchange)
-    before = seat.agent.history() if request.append else []
     session.said.take(more - (0 if request.append else seat.said), 3007)
     seat.said = more + (seat.said if request.append else 0)
     try:
-        seat.agent.restore([*before, *exchanges])
+        seat.agent.restore(exchanges, request.append)
     finally:
         session.heard(seat)
     session.say(m.Ack(request.request_id))

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 _REPORT_SECONDS = 0.1
 #: What is quicker than this is not worth a report, unless it was asked for.
 _QUICK_SECONDS = 0.5
-#: Bytes of a number in a vector.
-_NUMBER = 4
 
 
 class Reporter:
@@ -64,16 +62,16 @@ def _create_embedded(session: Session, request: m.CreateEmbeddedStringStorageReq
         host = session.configured()
         reporter = Reporter(session.connection, request.request_id, quick=_QUICK_SECONDS)
         made, taken = await session.keep(lambda: host.create_embedded(request, reporter), request, 8003)
-        session.until_gone(made, taken)
+        # What it is made of, once it is, is more than its description, or less.
+        size = made.size or taken
+        try:
+            session.kept.take(size - taken, 8003)
+        except TryllError:
+            session.kept.give_back(taken)
+            host.destroy_embedded(request.name)
+            raise
+        session.until_gone(made, size)
         count, dimensions = made.record_count, made.dimensions
-        if request.strings:
-            vectors = _NUMBER * count * dimensions
-            try:
-                session.kept.take(vectors, 8003)
-            except TryllError:
-                host.destroy_embedded(request.name)
-                raise
-            session.until_gone(made, vectors)
         session.say(m.CreateEmbeddedStringStorageResponse(request.request_id, request.name, count, dimensions))
 
     session.in_order(create, request, size)

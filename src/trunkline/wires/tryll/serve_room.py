@@ -12,8 +12,8 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.wires.tryll.errors import TryllError
 
-#: What the descriptions of all agents, storages and voice inputs of a session may take, and the vectors of texts that
-#: came in frames. What is in files is the host's own.
+#: What the descriptions of all agents, storages and voice inputs of a session may take, and the records and vectors of
+#: what came in frames. What is in files is the host's own.
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 #: What the conversations of all its agents may take.
 MAX_SAID_BYTES = 64 * 1024 * 1024
@@ -50,20 +50,22 @@ class Room:
 
 
 def weight(value: Any) -> int:
-    """What a message takes in memory. A text that is there several times is there once."""
+    """What a message, or what was made of one, takes in memory. What is there several times is there once."""
     total = 0
-    texts: set[int] = set()
+    seen: set[int] = set()
     rest = [value]
     while rest:
         each = rest.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        total += getsizeof(each)
         if isinstance(each, str):
-            if id(each) not in texts:
-                texts.add(id(each))
-                total += getsizeof(each)
-        elif isinstance(each, tuple):
-            total += getsizeof(each)
+            continue
+        if isinstance(each, tuple | list | frozenset):
             rest += each
+        elif isinstance(each, dict):
+            rest += (*each.keys(), *each.values())
         elif isinstance(each, Value):
-            total += getsizeof(each)
             rest += [found for field in each.__fields__ if (found := getattr(each, field))]
     return total

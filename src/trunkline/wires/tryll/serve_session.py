@@ -64,7 +64,7 @@ class Session(Desk):
     @property
     def idle(self) -> bool:
         """Whether nothing is under way."""
-        return not self._turns and not self._tasks
+        return not self._turns and not self._tasks and (self.voices is None or not self.voices.listening)
 
     def handle(self, message: m.Message, size: int, voice_input_id: int = 0) -> None:
         """Do what a message asks for. `size` is that of its frame; or it has what was said into a voice input."""

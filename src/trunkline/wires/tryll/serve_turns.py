@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from trunkline.wires.tryll.codec import answer_frame, complete_frame
-from trunkline.wires.tryll.fitting import MOST_CHARACTERS
+from trunkline.wires.tryll.fitting import MOST_CHARACTERS, NO_DIAGNOSTICS
 from trunkline.wires.tryll.host import Ending, HostedAgent
 from trunkline.wires.tryll.messages import (
     AnswerText,
@@ -152,14 +152,17 @@ class Turn:
 
     def complete(self, ending: Ending) -> None:
         """Say the last words."""
-        request_id, agent_id = self.request_id, self.seat.id
+        request_id, agent_id, debug_info = self.request_id, self.seat.id, ending.debug_info
         counts = (ending.tokens_generated, ending.tokens_prompt, ending.tokens_cached)
         last = b"" if self._final else answer_frame(request_id, agent_id, "", True, True)
-        if len(ending.debug_info) <= MOST_CHARACTERS:
-            last += complete_frame(request_id, agent_id, ending.status, ending.debug_info, *counts)
+        if debug_info and self._connection.behind:
+            # It was cancelled, and does not wait any longer. There may be thousands like it.
+            debug_info = NO_DIAGNOSTICS
+        if len(debug_info) <= MOST_CHARACTERS:
+            last += complete_frame(request_id, agent_id, ending.status, debug_info, *counts)
             self._connection.send(last)
             return
         if last:
             self._final = True
             self._connection.send(last)
-        self._connection.say(TurnComplete(request_id, agent_id, ending.status, ending.debug_info, *counts))
+        self._connection.say(TurnComplete(request_id, agent_id, ending.status, debug_info, *counts))

@@ -4,6 +4,8 @@ The frames of one voice input are handled in the order in which they came, each 
 utterance waits for the last words of the one before. Sound that waits is put together, and counts as what a client has
 under way: one that sends it faster than it is understood is not read for a while. Voice inputs do not wait for each
 other.
+
+When the server stops, an utterance that was begun may come to its end: that is no new work.
 """
 
 from __future__ import annotations
@@ -58,6 +60,11 @@ class VoiceInputs:
         self._inputs[voice_id] = VoiceInput(self, voice_id, hosted, size)
         session.say(m.CreateVoiceInputResponse(request.request_id, voice_id))
 
+    @property
+    def listening(self) -> bool:
+        """Whether one of them is in the middle of an utterance."""
+        return any(each.listening for each in self._inputs.values())
+
     def forget(self, voice: VoiceInput) -> None:
         """It was destroyed."""
         del self._inputs[voice.id]
@@ -89,6 +96,8 @@ class VoiceInput:
         self._utterance: HostedUtterance | None = None
         self._listener: _Listener | None = None
         """Who hears it."""
+        self._heard = False
+        """Whether it has any sound."""
         self._lane = Lane()
         """Its frames, as they came."""
         self._frames = self._requests = 0
@@ -100,6 +109,11 @@ class VoiceInput:
     def _active(self) -> HostedUtterance | None:
         """The utterance that is under way."""
         return self._utterance if self._utterance is not None and not self._utterance.over else None
+
+    @property
+    def listening(self) -> bool:
+        """Whether there is sound whose words are still to be told."""
+        return self._heard and self._active is not None
 
     def close(self) -> None:
         """Stop listening, and let go of everything. Idempotent."""
@@ -127,7 +141,8 @@ class VoiceInput:
                 self._frames -= 1
                 self._requests -= 1
 
-        self.session.in_order(step, request, size, self._lane)
+        ongoing = self._frames > 0 or self._active is not None
+        self.session.in_order(step, request, size, self._lane, new=not ongoing)
         self._frames += 1
         self._requests += 1
 
@@ -137,7 +152,7 @@ class VoiceInput:
             self._sound += frame.pcm
             self.session.weigh(SOUND_WEIGHT * len(frame.pcm))
             return
-        if not frame.pcm or self.session.server.stopping or (not self._frames and self._active is None):
+        if not frame.pcm or (not self._frames and self._active is None):
             return
         sound = self._sound = bytearray(frame.pcm)
 
@@ -150,7 +165,7 @@ class VoiceInput:
                 self._frames -= 1
                 self.session.weigh(-SOUND_WEIGHT * len(sound))
 
-        self.session.in_order(step, frame, size, self._lane)
+        self.session.in_order(step, frame, size, self._lane, new=False)
         self.session.weigh(SOUND_WEIGHT * len(sound))
         self._frames += 1
 
@@ -158,6 +173,7 @@ class VoiceInput:
         utterance = self._active
         if utterance is None:
             return
+        self._heard = True
         try:
             await utterance.feed(pcm)
         except Exception as error:
@@ -178,6 +194,8 @@ class VoiceInput:
 
         Whether the agent is there is seen now: what is asked for after this, such as its end, does not concern it.
         """
+        if self.session.server.stopping:
+            raise TryllError(2001)
         missing = None
         try:
             if request.agent_id:
@@ -190,8 +208,6 @@ class VoiceInput:
 
         if self._frames:
             self.put(step, request, size)
-        elif self.session.server.stopping:
-            raise TryllError(2001)
         else:
             self._begin(request, missing)
 
@@ -202,6 +218,7 @@ class VoiceInput:
             raise TryllError(4103)
         if missing is not None:
             raise missing
+        self._heard = False
         self._listener = _Listener(self, request)
         self._utterance = self._hosted.begin(request, self._listener)
         self.session.say(m.Ack(request.request_id))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +121,25 @@ async def test_what_is_wrong_is_found_before_a_model_is_loaded(tmp_path: Path, e
             await desk.open(engine, **fields)
         assert caught.value.code == code
     assert (desk.fetched, desk.engines.asked) == ([], [])
+
+
+def test_what_computes_with_sound_is_imported_before_there_is_any_and_by_a_thread(tmp_path: Path) -> None:
+    script = """
+import asyncio, sys, threading
+from pathlib import Path
+from tests.agents.graph.hearing.test_input import Desk
+from trunkline.wires.tryll.messages import InferenceEngine
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            print(threading.current_thread() is threading.main_thread())
+
+assert "numpy" not in sys.modules
+sys.meta_path.insert(0, Watch())
+asyncio.run(Desk(Path(sys.argv[1])).open(InferenceEngine.MOCK))
+assert "numpy" in sys.modules
+"""
+    argv = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(argv, cwd=Path(__file__).parents[4], capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout.split() == ["False"]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from trunkline.agents.graph.hearing.mock import MockUtterance
-from trunkline.agents.graph.hearing.pcm import Format
+from trunkline.agents.graph.hearing.pcm import Format, ready
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
@@ -89,6 +89,7 @@ async def open_voice(
     format = Format(request.sample_rate, request.channels, request.bits_per_sample)
     format.check()
     hotwords = await _hotwords(request, strings)
+    await ready()
     if engine == InferenceEngine.MOCK:
         return VoiceInput(format, request.vad_min_silence_ms, MockUtterance)
     threshold = sane_threshold(request.vad_threshold)

@@ -31,6 +31,9 @@ P = TypeVar("P", bound=NodeParams)
 class Node(Generic[P]):
     """One node of one agent. `params` are checked before they come here, as far as they can be without a host."""
 
+    heavy = False
+    """Whether it may take milliseconds at once. Turns that begin with such a node wait for each other."""
+
     def __init__(self, description: NodeDescription, params: P) -> None:
         self.name = description.name
         self.params = params

@@ -31,11 +31,16 @@ class Answering(ModelNode[A]):
     _template: Template | None = None
 
     def check(self) -> None:
-        self._template = self._read(self.params, 3003)
+        self._take(self._read(self.params, 3003))
 
     async def change(self, params: A, host: Host) -> None:
         template = self._read(params, 3007)
-        self.params, self._template = params, template
+        self.params = params
+        self._take(template)
+
+    def _take(self, template: Template | None) -> None:
+        self._template = template
+        self.heavy = template is not None and template.has_sections
 
     def _read(self, params: A, code: int) -> Template | None:
         if not params.template:
@@ -63,7 +68,7 @@ class Answering(ModelNode[A]):
         placement = self.params.placement
         in_place = placement == Placement.IN_PLACE_OF_USER
         try:
-            rendered = self._template.render(turn.context(turn.text if in_place else ""))
+            rendered = turn.rendered(self._template, turn.text if in_place else "")
         except TemplateError as error:
             raise self.wrong(str(error), 4001) from None
         if not rendered.strip():

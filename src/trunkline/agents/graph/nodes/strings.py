@@ -10,7 +10,7 @@ from typing import Any
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
-from trunkline.agents.graph.patterns import PatternBook, PatternError, check_size, first
+from trunkline.agents.graph.patterns import Left, PatternBook, PatternError, are_quick, check_size, first, nobody_left
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.agents.graph.turn import Instruction as Told
 from trunkline.agents.graph.turn import Turn, Whole
@@ -24,8 +24,6 @@ from trunkline.wires.tryll.messages import (
     StringStorageKind,
 )
 
-#: Patterns that are compiled at once, at a fifth of a millisecond each; more are a thread's work.
-QUICK_PATTERNS = 32
 #: Seconds that a guardrail may look at a message before it goes on in a thread.
 QUICK_SECONDS = 0.005
 #: And if its session has something in a thread already: many turns at once are not to take that long one by one.
@@ -58,18 +56,18 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
     async def _load(self, params: HumanMessageGuardrailParams, host: Host, code: int) -> Sequence[Any]:
         storage, lines = await _lines(params, host, "guardrail")
         work = partial(self.compile, self._book, lines, code)
-        patterns = work() if len(lines) <= QUICK_PATTERNS else await self._book.aside.do(work)
+        patterns = work() if are_quick(lines) else await self._book.aside.do(work)
         self._storage = storage
         return patterns
 
-    def compile(self, book: PatternBook, lines: Sequence[str], code: int) -> Sequence[Any]:
-        """The patterns of some lines.
+    def compile(self, book: PatternBook, lines: Sequence[str], code: int, left: Left = nobody_left) -> Sequence[Any]:
+        """The patterns of some lines, unless they `left`.
 
         Raises:
             TryllError: `code`, one is none, or they are too much.
         """
         try:
-            return book.compile(lines)
+            return book.compile(lines, left)
         except PatternError as error:
             raise self.wrong(str(error), code) from None
 

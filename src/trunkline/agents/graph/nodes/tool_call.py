@@ -92,7 +92,7 @@ class ToolCall(ModelNode[ToolCallParams]):
                     turn.events.append(Event(self.name, TOOL_EVENT, pairs))
             return "tool_called"
         if self.params.generate_on_no_tool:
-            turn.wrote(answer)
+            turn.written.append(answer)
             turn.events.append(Whole(answer, not self.exits["no_tool_called"]))
         return "no_tool_called"
 
