@@ -7,7 +7,7 @@ import os
 import pytest
 
 from trunkline.base import environ as module
-from trunkline.base.environ import encoded, environ
+from trunkline.base.environ import environ
 
 
 def test_it_is_what_the_environment_holds_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,11 +27,3 @@ def test_it_is_made_once_while_nothing_changes() -> None:
 def test_it_works_where_the_bytes_cannot_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RAW", None)
     assert environ() == dict(os.environ)
-
-
-def test_variables_are_encoded_as_the_system_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUNKLINE_TEST_ONE", "\u00e9")
-    variables = {**environ(), "OTHER": "\u00fc", "EMPTY": "", "BYTES": os.fsdecode(b"\xff")}
-    assert encoded(variables) == {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
-    with pytest.raises(UnicodeEncodeError):
-        encoded({"HALF": "\ud800"})

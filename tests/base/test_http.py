@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,7 @@ def test_a_proxy_of_another_kind_says_which_package_it_needs(monkeypatch: pytest
 def test_loading_brings_no_terminal_library_along_and_leaves_the_package_whole() -> None:
     program = """
 import sys
+from collections.abc import AsyncIterator
 from trunkline.base import http
 assert "httpx" not in sys.modules
 http.load()
@@ -104,3 +106,19 @@ http.load()
 import httpx._main
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
+
+
+async def test_an_answer_is_read_whole_and_no_further_than_anybody_wants() -> None:
+    taken: list[bytes] = []
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in (b"ab", b"cd", b"ef"):
+            taken.append(piece)
+            yield piece
+
+    assert await http.whole(pieces(), 6) == b"abcdef"
+    assert await http.whole(pieces(), 7, b"_") == b"_abcdef"
+    taken.clear()
+    with pytest.raises(http.TooLong, match="more than 3 bytes"):
+        await http.whole(pieces(), 3)
+    assert taken == [b"ab", b"cd"]

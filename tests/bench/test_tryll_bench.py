@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from bench._measure import clean_environment
 
+from tests.support.benchmarks import measured
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 CODEC = [
     ("a turn", "CPU >= 40"),
@@ -47,15 +41,4 @@ PROMISED = [
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 def test_every_row_is_measured_against_its_control(tmp_path: Path) -> None:
     model_path()
-    shared = {"HOME": os.environ["HOME"], "XDG_CACHE_HOME": os.path.dirname(SHARED_CACHE)}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "tryll.py"), "--tiny", "--json"],
-        cwd=tmp_path, env=clean_environment(TMPDIR=str(tmp_path)) | shared,
-        capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
-    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
-    assert [(row["name"], row["control_name"], row["goal"]) for row in rows] == PROMISED
-    assert all(row["subject"]["median"] > 0 and row["control"]["median"] > 0 for row in rows)
+    measured("tryll", tmp_path, PROMISED, timeout=TIMEOUT_SECONDS, XDG_CACHE_HOME=os.path.dirname(SHARED_CACHE))

@@ -51,6 +51,7 @@ def test_code_keeps_its_spaces_and_its_marks_and_loses_its_fence() -> None:
 
 def test_nothing_that_a_terminal_obeys_is_left() -> None:
     assert clean("a\x1b]0;title\x07b\x1b[31mc\x9b2Jd\re\x00") == "abc2Jde"
+    assert clean("a\u202eb\u2067c\u200f\u05e9") == "abc\u05e9"
     assert plain("a\tb\x1b[2Jc") == ["a   bc"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.fake_cli import install_fake
-from trunkline.cli import agentproc_hub
+from trunkline.cli import agentproc_hub, table
 from trunkline.wires.agentproc import hub
 
 
@@ -46,7 +46,15 @@ def test_the_list_says_what_there_is_and_what_is_here() -> None:
     assert "codex        yes   Codex, OpenAI's coding agent." in lines
     assert "goose        no    goose, an open-source agent with extensions." in lines
     assert len(lines) == 1 + len(hub.names())
-    assert max(map(len, lines)) <= 80
+
+
+def test_the_list_fits_a_terminal_and_is_whole_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    descriptions = [record["description"] for record in json.loads(run("list", "--json"))["profiles"]]
+    piped = run("list")
+    assert all(description in piped for description in descriptions)
+    monkeypatch.setattr(table, "room", lambda: 40)
+    assert max(map(len, run("list").splitlines())) <= 40
 
 
 def test_the_list_for_programs_has_the_paths(programs: Path) -> None:

@@ -14,22 +14,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.support.package_index import Index, Model, serving
+from tests.support.package_index import Index, Model, serving, settings_of_nobody
 from trunkline.base.extras import install_hint
 from trunkline.cli import models, table
-from trunkline.models import catalog, fetch_http, local
+from trunkline.models import catalog, local
 
 PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)
 def _settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith(("PIP_", "UV_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(fetch_http, "BACKOFF_SECONDS", 0.001)
+    settings_of_nobody(monkeypatch)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.support import spawned
 from trunkline.base import paths
-from trunkline.cli import sessions
+from trunkline.cli import sessions, table
 from trunkline.core import events, records
 from trunkline.core.events import Envelope, Event
 from trunkline.core.usage import Usage
@@ -73,7 +73,7 @@ def test_the_list_has_the_session_used_last_first() -> None:
 
 
 def test_the_list_tells_each_session_by_its_first_words_in_a_line_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(table, "room", lambda: 80)
     keep("long", *a_turn("why does\n\tthe \x1b[2J build " + "fail " * 100), workspace="/some/where")
     keep("an id that is as long as those of hosts may well be, and longer", *a_turn("hello"))
     keep("silent")
@@ -89,6 +89,15 @@ def test_the_list_tells_each_session_by_its_first_words_in_a_line_that_fits(monk
     listed = {entry["id"]: entry for entry in json.loads(run("list", "--json"))["sessions"]}
     assert (listed["silent"]["title"], listed["silent"]["turns"]) == ("", 0)
     assert listed["long"]["turns"] == 1
+
+
+def test_the_list_is_whole_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "an id that is as long as those of hosts may well be, and longer"
+    keep(name, *a_turn("why does the build " + "fail " * 20 + "again"))
+    _, row = run("list").splitlines()
+    assert row.startswith(f"{name}  ")
+    assert row.endswith("fail again")
 
 
 def test_removed_sessions_are_gone_and_others_stay() -> None:

@@ -20,6 +20,12 @@ from trunkline.cli import agent as agent_cli
 from trunkline.cli.agentproc import Program
 from trunkline.cli.app import COMMANDS, app
 from trunkline.cli.terminal import commands as chat_commands
+from trunkline.conform.agentproc.agent import catalogue as agentproc_checks
+from trunkline.conform.agentproc.bridge import catalogue as bridge_checks
+from trunkline.conform.jsonstream import catalogue as jsonstream_checks
+from trunkline.conform.kit import Check
+from trunkline.conform.sns import catalogue as sns_checks
+from trunkline.conform.tryll import catalogue as tryll_checks
 from trunkline.core import events, faults
 from trunkline.core.agent import Capabilities
 from trunkline.core.faults import TABLE, Fault
@@ -330,6 +336,12 @@ def slash_commands() -> str:
     return table(("command", "understood by", "what it does"), rows)
 
 
+def check_table(checks: Mapping[str, Check]) -> str:
+    """The requirements that a conformance kit checks."""
+    rows = [(f"`{check.id}`", check.tier, check.section, check.requirement) for check in checks.values()]
+    return table(("check", "tier", "section", "requirement"), rows)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "faults": fault_table,
     "fault-tree": fault_tree,
@@ -348,6 +360,12 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "discovered-keys": discovery_table,
     "catalog": catalog_table,
     "slash-commands": slash_commands,
+    "jsonstream-checks": lambda: check_table(jsonstream_checks.SUITE.checks),
+    "agentproc-checks": lambda: check_table(agentproc_checks.SUITES["0.1"].checks),
+    "agentproc-04-checks": lambda: check_table(agentproc_checks.SUITES["0.4"].checks),
+    "bridge-checks": lambda: check_table(bridge_checks.SUITE.checks),
+    "sns-checks": lambda: check_table(sns_checks.SUITE.checks),
+    "tryll-checks": lambda: check_table(tryll_checks.SUITE.checks),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
 from typing import Any
@@ -14,8 +15,21 @@ from tests.docs.generated import tools
 from trunkline.agents import player, registry
 from trunkline.agents.coder import compaction, files, guards, instructions, words
 from trunkline.agents.graph import agent as graph_agent
-from trunkline.agents.graph import agent_engine, agent_models, embedded, engines, llama, plan, tool_calls, vectors
+from trunkline.agents.graph import (
+    agent_engine,
+    agent_models,
+    embedded,
+    engines,
+    llama,
+    mustache,
+    plan,
+    shares,
+    tool_calls,
+    vectors,
+    yaml_graph,
+)
 from trunkline.agents.graph import catalog as graph_catalog
+from trunkline.agents.graph import turn as graph_turn
 from trunkline.base import http, jsontext, stdio
 from trunkline.cli import chat_once
 from trunkline.core import approvals, performer, recorder, turns
@@ -43,10 +57,10 @@ from trunkline.wires.tryll import codec_reader as tryll_reader
 from trunkline.wires.tryll import drive as tryll_drive
 from trunkline.wires.tryll import drive_voice as tryll_drive_voice
 from trunkline.wires.tryll import serve as tryll_serve
-from trunkline.wires.tryll import serve_connection as tryll_connection
 from trunkline.wires.tryll import serve_desk as tryll_desk
 from trunkline.wires.tryll import serve_room as tryll_room
 from trunkline.wires.tryll import serve_session as tryll_session
+from trunkline.wires.tryll.messages import CreateVoiceInputRequest
 
 pytestmark = pytest.mark.docs
 
@@ -98,8 +112,8 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ),
     ("how-to/serve-local-models-to-a-game.md", "(two to four, by", (llama.MIN_PLACES, llama.MAX_PLACES), (2, 4)),
     ("how-to/serve-local-models-to-a-game.md", "end within 60 s", tryll_serve.Settings().frame_seconds, 60.0),
-    ("how-to/serve-local-models-to-a-game.md", "cut off after 30 s", tryll_serve.Settings().stall_seconds, 30.0),
-    ("how-to/serve-local-models-to-a-game.md", "takes 256 bytes per second", tryll_connection.LEAST_RATE, 256),
+    ("how-to/serve-local-models-to-a-game.md", "nothing for 5 minutes", tryll_serve.Settings().stall_seconds, 300.0),
+    ("reference/tryll.md", "nothing for 5 minutes is cut off", tryll_serve.Settings().stall_seconds, 300.0),
     ("reference/tryll.md", "frame and 64 KiB more; at most 4 MiB", tryll_reader.SHARED_TEXT, 64 * KIB),
     ("reference/tryll.md", "frame and 64 KiB more; at most 4 MiB", tryll_reader.MAX_TEXT, 4 * MIB),
     ("reference/tryll.md", "conversations | 64 MiB of all agents", tryll_room.MAX_SAID_BYTES, 64 * MIB),
@@ -156,6 +170,14 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/tools.md", "searches for 30 s at most", grep.GREP_SECONDS, 30.0),
     ("reference/tools.md", "Up to 5 sub-agents at once", spawn.MAX_TASKS, 5),
     ("reference/graph-nodes.md", "at most 1,048,576 characters", agent_engine.MAX_ANSWER, MIB),
+    ("reference/graph-nodes.md", "may have 10000 tags", mustache.MAX_TAGS, 10_000),
+    ("reference/graph-nodes.md", "names of 1024 characters", mustache.MAX_NAME, 1024),
+    ("reference/graph-nodes.md", "or 16 names", mustache.MAX_DOTTED, 16),
+    ("reference/graph-nodes.md", "take 100000 steps", mustache.MAX_STEPS, 100_000),
+    ("reference/graph-nodes.md", "more than 20000 records", graph_turn.MAX_CHUNKS, 20_000),
+    ("reference/graph-nodes.md", "more than 1000000 steps", graph_turn.MAX_STEPS, 1_000_000),
+    ("reference/tryll.md", "5 ms of each round", shares.SHARE_SECONDS, 0.005),
+    ("how-to/write-a-graph.md", "up to a hundred things", yaml_graph.MAX_COMPLAINTS, 100),
     ("reference/graph-nodes.md", "| `max_tokens` | 2048 |", engines.DEFAULT_SAMPLING.max_tokens, 2048),
     ("reference/graph-nodes.md", "| `temperature` | 0.7 |", engines.DEFAULT_SAMPLING.temperature, 0.7),
     ("reference/graph-nodes.md", "| `min_p` | 0.05 |", engines.DEFAULT_SAMPLING.min_p, 0.05),
@@ -245,6 +267,28 @@ def test_every_compat_key_is_explained() -> None:
     section = document("reference/models.md").partition("## Compat keys")[2].partition("\n## ")[0]
     told = {key for row in rows(section) for key in re.findall(r"`(\w+)`", row[0])}
     assert told == openai.COMPAT_KEYS | anthropic.COMPAT_KEYS | local.COMPAT_KEYS
+
+
+def test_the_calls_of_the_tryll_client_are_written_as_they_are() -> None:
+    text = re.sub(r"```.*?```", "", document("reference/tryll-client.md"), flags=re.DOTALL)
+    places = (tryll_drive, tryll_drive.Tryll, tryll_drive.RemoteAgent, tryll_drive.RemoteVoice)
+    seen = set()
+    for name, written in re.findall(r"`(\w+)\(([^`)]*(?:\(\))?[^`)]*)\)`", text):
+        called = next((getattr(place, name) for place in places if hasattr(place, name)), None)
+        if called is None or "..." in written:
+            continue
+        known = {key: each for key, each in inspect.signature(called).parameters.items() if key != "self"}
+        if known.pop("options", None):
+            voice = CreateVoiceInputRequest.__defaults__.items()
+            known |= {key: inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=each) for key, each in voice}
+        told = inspect.signature(eval(f"lambda {written}: None", dict(vars(tryll_drive)))).parameters
+        by_place = [key for key, each in told.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+        assert by_place == list(known)[: len(by_place)], name
+        for key, each in told.items():
+            assert known[key].kind is each.kind, (name, key)
+            assert each.default in (each.empty, known[key].default), (name, key)
+            seen.add((name, key))
+    assert {("Tryll", "config"), ("create_agent", "max_steps"), ("voice_input", "channels")} <= seen
 
 
 def test_every_tool_is_named_in_the_readme() -> None:

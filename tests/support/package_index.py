@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import threading
 import zipfile
@@ -15,7 +16,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
+from trunkline.models import fetch_http
 from trunkline.models.catalog import Entry, File, Part
+
+
+def settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this machine's pip and uv are told is not for the test; and a server that fails is asked again at once."""
+    for name in list(os.environ):
+        if name.startswith(("PIP_", "UV_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(fetch_http, "BACKOFF_SECONDS", 0.001)
 
 
 def make_wheel(member: str, data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from tests.support import browser as browsers
 from trunkline.agents.external.tryll_talk_manner import Manner
 from trunkline.base import asgi
 from trunkline.exchange.console.app import application
-from trunkline.exchange.console.conversation import MAX_MESSAGE, Where
+from trunkline.exchange.console.conversation import MAX_READ, Where
 
 #: On a busy machine its imports alone take seconds.
 START_SECONDS = 60.0
@@ -26,7 +26,7 @@ async def page_served(host: str, port: int, manner: Manner) -> AsyncIterator[str
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     app = application(lambda: Where(host, port, manner))
     serving = asyncio.create_task(
-        asgi.serve(app, "127.0.0.1", 0, stop, lambda _, port: ready.set_result(port), websockets=MAX_MESSAGE)
+        asgi.serve(app, "127.0.0.1", 0, stop, lambda _, port: ready.set_result(port), websockets=MAX_READ)
     )
     try:
         await asyncio.wait({serving, ready}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)

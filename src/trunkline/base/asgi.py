@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+
+from trunkline.base import open_files
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 4
 #: Connections that the system keeps for us while we are busy: enough for a burst of clients.
 BACKLOG = 512
-#: Open files that a server asks the system for; the usual limit is 1024.
-OPEN_FILES = 65_536
 #: Those that the program needs for itself.
 OWN_FILES = 124
 #: Connections at once, if the system lets us: each costs some kilobytes.
@@ -107,19 +107,7 @@ def _server(app: Any, started: Callable[[], None], websockets: int) -> Server:
 
 def most_connections() -> int:
     """How many connections there may be, after the system was asked for more open files than usual."""
-    try:
-        import resource
-    except ImportError:  # pragma: no cover - not on every system
-        return MAX_CONNECTIONS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(ValueError, OSError):
-            # Some systems have a lower limit of their own.
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
-    files = OPEN_FILES if soft == resource.RLIM_INFINITY else soft
-    return max(1, min(MAX_CONNECTIONS, files - OWN_FILES))
+    return max(1, min(MAX_CONNECTIONS, open_files.allow_many() - OWN_FILES))
 
 
 @contextmanager

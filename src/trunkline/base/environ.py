@@ -11,27 +11,13 @@ _RAW: dict[bytes, bytes] | None = getattr(os.environ, "_data", None)
 
 _seen: dict[bytes, bytes] = {}
 _decoded: dict[str, str] = {}
-_encodings: dict[str, bytes] = {}
-"""Every name and value that we ourselves inherited, as bytes."""
 
 
 def environ() -> Mapping[str, str]:
     """What `os.environ` holds now. Do not change it: it is made once, and again only when the environment changes."""
-    global _seen, _decoded, _encodings
+    global _seen, _decoded
     if _RAW is None:
         return dict(os.environ)
     if _seen != _RAW:
         _seen, _decoded = dict(_RAW), dict(os.environ)
-        _encodings = {text: os.fsencode(text) for pair in _decoded.items() for text in pair}
     return _decoded
-
-
-def encoded(variables: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Variables for a child as the system wants them. Most are our own, and need not be encoded once more.
-
-    Raises:
-        UnicodeEncodeError: one of them holds half a character.
-    """
-    environ()
-    known, encode = _encodings.get, os.fsencode
-    return {known(name) or encode(name): known(value) or encode(value) for name, value in variables.items()}

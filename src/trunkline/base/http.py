@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import AsyncIterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -72,6 +73,24 @@ def client(
         raise ValueError("A SOCKS proxy needs a package more: `pip install 'httpx[socks]'`.") from None
     except (httpx.InvalidURL, ValueError) as error:
         raise ValueError(f"A proxy variable such as `HTTPS_PROXY` holds no address that can be used: {error}") from None
+
+
+class TooLong(ValueError):
+    """An answer has more bytes than anybody wants."""
+
+
+async def whole(pieces: AsyncIterable[bytes], most: int, begun: bytes = b"") -> bytes:
+    """All bytes of an answer, `begun` in front of them.
+
+    Raises:
+        TooLong: there are more than `most`.
+    """
+    data = bytearray(begun)
+    async for piece in pieces:
+        data += piece
+        if len(data) > most:
+            raise TooLong(f"the answer has more than {most} bytes")
+    return bytes(data)
 
 
 def load() -> None:

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from trunkline.base.environ import encoded
 from trunkline.base.process_guard import make_pipe
 
 #: Standard input, output and error: a descriptor, `subprocess.DEVNULL`, or `None` for ours.
@@ -45,7 +44,7 @@ def start(argv: Sequence[str], files: Files, cwd: str | None, env: Mapping[str, 
         stdout=files[1],
         stderr=files[2],
         cwd=cwd,
-        env=encoded(env),
+        env=env,
         start_new_session=True,
         close_fds=True,
     )

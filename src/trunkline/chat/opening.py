@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
+from trunkline.agents.with_model import made
 from trunkline.base import paths
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
@@ -13,7 +15,7 @@ from trunkline.chat.seats import Seats
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
-from trunkline.core.faults import ConfigError, NoModel
+from trunkline.core.faults import ConfigError
 from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore
 from trunkline.core.redaction import Redaction
@@ -95,14 +97,7 @@ class Opener:
 
     async def _agent(self, spec: str) -> tuple[Agent, dict[str, Any]]:
         options: dict[str, Any] = {"workspace": self.settings.workspace}
-        try:
-            agent = self._made(spec, options)
-        except NoModel:
-            from trunkline.models.discover import discover
-
-            found = await discover(self._environ)
-            options |= found.options
-            agent = self._made(spec, options)
+        agent, _ = await made(partial(self._made, spec), options, self._environ)
         self._learn(agent)
         return agent, options
 

@@ -6,7 +6,6 @@ Exit codes: 0, or 1 when every turn would fail, or 2 when the command is wrong.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
+from trunkline.cli import table
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -211,7 +211,8 @@ def _lines(rows: list[Row]) -> Iterator[str]:
     from trunkline.base.printable import printable
 
     # Where there is no terminal, a program reads it: each text is one line then.
-    width = min(shutil.get_terminal_size().columns, WIDEST) if sys.stdout.isatty() else sys.maxsize
+    room = table.room()
+    width = sys.maxsize if room is None else min(room, WIDEST)
     for label, text in rows:
         pieces = wrap(printable(text), width - _LABEL, break_long_words=False, break_on_hyphens=False) or [""]
         yield f"{_coloured(label)}{pieces[0]}".rstrip()

@@ -6,7 +6,6 @@ Exit codes: 0, or 1 when there is no profile of that name, or when `doctor` was 
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -73,8 +72,7 @@ def list_profiles(as_json: bool) -> None:
         click.echo(jsontext.dumps({"profiles": records}))
         return
     rows = [[record["name"], "yes" if record["path"] else "no", record["description"]] for record in records]
-    for line in table.lines(["NAME", "HERE", "DESCRIPTION"], rows, shutil.get_terminal_size().columns):
-        click.echo(line)
+    table.show(["NAME", "HERE", "DESCRIPTION"], rows)
 
 
 @command.command("show", short_help="Print a profile as YAML.")
@@ -191,17 +189,14 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
 
 
 def _print(findings: list[Finding]) -> None:
-    width = shutil.get_terminal_size().columns
     here = [finding for finding in findings if finding.path is not None]
     if here:
         rows = [[finding.name, finding.version or "?", ", ".join(finding.keys) or "-"] for finding in here]
-        for line in table.lines(["HERE", "VERSION", "KEYS SET"], rows, width):
-            click.echo(line)
+        table.show(["HERE", "VERSION", "KEYS SET"], rows)
     for finding in here:
         if finding.advice:
             click.echo(f"\n{finding.name}: {finding.path}\n  {finding.advice}")
     missing = [[finding.name, finding.advice.removeprefix("Install it: ")] for finding in findings if not finding.path]
     if missing:
         click.echo("" if here else None, nl=bool(here))
-        for line in table.lines(["NOT HERE", "INSTALL WITH"], missing, None):
-            click.echo(line)
+        table.show(["NOT HERE", "INSTALL WITH"], missing, wide=True)

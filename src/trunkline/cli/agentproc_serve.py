@@ -12,9 +12,11 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
 from trunkline.agents import registry
+from trunkline.agents.with_model import made
 from trunkline.base import stdio
 from trunkline.base.claim import claim
 from trunkline.base.redact import Redactor
@@ -24,7 +26,7 @@ from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, Usage
 from trunkline.core.agent import Agent
-from trunkline.core.faults import ConfigError, Fault, NoModel, SessionNotFound
+from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.log import EventLog
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec, codec_ndjson, serve_input
@@ -201,21 +203,16 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
 
 
 async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[str, Any]) -> Agent:
-    """Who answers. If nobody told the coding agent of a model, it gets the one that is found here.
+    """Who answers. If a model had to be found for it, that is told on standard error.
 
     Raises:
         ConfigError: nobody can, as configured.
     """
-    try:
-        return opening.make_agent(options.agent, options.script, workspace, with_model)
-    except NoModel:
-        from trunkline.models.discover import discover
-
-        found = await discover(os.environ)
-        stdio.write_or_drop(2)(f"The model is `{found.settings.model}`: {found.why}.\n".encode(errors="replace"))
-        for option in ("provider", "model", "base_url", "api_key"):
-            with_model[option] = with_model.get(option) or getattr(found.settings, option)
-        return opening.make_agent(options.agent, options.script, workspace, with_model)
+    make = partial(opening.make_agent, options.agent, options.script, workspace)
+    agent, found = await made(make, with_model, os.environ)
+    if found is not None:
+        stdio.write_or_drop(2)(f"{found.told}\n".encode(errors="replace"))
+    return agent
 
 
 def _session_log(turn: Turn, workspace: str, agent: str, *, kept: bool) -> EventLog:

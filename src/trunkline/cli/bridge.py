@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterable
-from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -20,26 +19,15 @@ from trunkline.base.printable import printable
 from trunkline.chat import settings as chat_settings
 from trunkline.chat.settings import PLATFORMS, BridgeSettings
 from trunkline.cli import table
+from trunkline.cli.explained import explained_as
 from trunkline.core.faults import ConfigError, Fault
 
 R = TypeVar("R")
 
 EXIT_FAILED = 1
 
-
-def _explained(function: Callable[..., R]) -> Callable[..., R]:
-    """Faults become error texts of the command line, and exit code 1."""
-
-    @wraps(function)
-    def explained(*arguments: Any, **options: Any) -> R:
-        try:
-            return function(*arguments, **options)
-        except BrokenPipeError:
-            raise
-        except (Fault, OSError) as error:
-            raise click.ClickException(printable(chat_settings.with_file(str(error)))) from error
-
-    return explained
+#: Faults tell the file that they are about, where a setting is wrong.
+_explained = explained_as(lambda error: chat_settings.with_file(str(error)))
 
 
 def _agents(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -173,8 +161,7 @@ def _list(rows: Iterable[Any], as_json: bool) -> None:
         return
     shown = ("id", "platform", "chat", "state", "problem", "text")
     lines = [tuple(printable(str(row[key])) for key in shown) for row in found]
-    for line in table.lines([key.upper() for key in shown], lines, None):
-        click.echo(line)
+    table.show([key.upper() for key in shown], lines, wide=True)
 
 
 async def _run(found: BridgeSettings, platforms: tuple[str, ...]) -> int:

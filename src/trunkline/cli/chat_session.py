@@ -7,14 +7,15 @@ import os
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trunkline.agents.with_model import made
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.cli import opening as cli
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Event, Gap, Mode, ToolJudged, TurnStarted
-from trunkline.core.faults import NoModel
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
@@ -74,19 +75,10 @@ async def opening(options: ChatOptions) -> Opening:
         ConfigError: nobody can, as configured.
     """
     given = {option: getattr(options, option) for option in cli.MODEL_OPTIONS}
-    why = ""
-    try:
-        agent = cli.make_agent(options.agent, options.script, options.directory, given)
-    except NoModel:
-        from trunkline.models.discover import discover
-
-        found = await discover(os.environ)
-        why = f"The model is `{found.settings.model}`: {found.why}."
-        for option in ("provider", "model", "base_url", "api_key"):
-            given[option] = given.get(option) or getattr(found.settings, option)
-        agent = cli.make_agent(options.agent, options.script, options.directory, given)
+    make = partial(cli.make_agent, options.agent, options.script, options.directory)
+    agent, found = await made(make, given, os.environ)
     settings = cli.settings_of(agent)
-    notes = (why or settings.why,) if settings else ()
+    notes = (found.told if found else settings.why,) if settings else ()
     return Opening(agent, given, notes, settings)
 
 

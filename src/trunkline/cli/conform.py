@@ -12,9 +12,7 @@ from pathlib import Path
 
 import click
 
-from trunkline.base import jsontext
 from trunkline.cli import conform_agentproc, conform_run, conform_sns, conform_tryll
-from trunkline.cli.conform_run import DEFAULT_JOBS
 
 #: Patience with a model that is asked to do something.
 DEFAULT_TIMEOUT = 30.0
@@ -32,32 +30,20 @@ command.add_command(conform_tryll.command)
 
 @command.command("jsonstream", short_help="Put a program that speaks the JSON stream to the test.")
 @click.argument("target", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
-@click.option("--only", multiple=True, metavar="GLOB", help="Only checks whose id matches, such as `js.stop.*`.")
-@click.option("--list", "list_only", is_flag=True, help="List the checks; run nothing.")
 @click.option("--show-prompts", is_flag=True, help="Print what the kit says to the agent, as TOML; run nothing.")
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE.toml", help="Say it in other words.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the conversations included.")
-@click.option("--report", "reports", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Also write a report; FILE ends in .json or .md.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Exit with 1 for a SHOULD that did not pass, too.")
+@conform_run.options("js.stop.*")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the agent may take to do what it is asked.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), default=DEFAULT_JOBS, show_default=True, metavar="N",
-              help="Checks that run at the same time.")  # fmt: skip
 @click.option("--cwd", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
               help="Run the command here. The default is a fresh directory for each check.")  # fmt: skip
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for the command's environment.")
 def jsonstream(
     target: tuple[str, ...],
-    only: tuple[str, ...],
-    list_only: bool,
     show_prompts: bool,
     prompts: Path | None,
-    as_json: bool,
-    reports: tuple[Path, ...],
-    strict: bool,
+    how: conform_run.How,
     timeout: float,
-    jobs: int,
     cwd: Path | None,
     env: tuple[str, ...],
 ) -> None:
@@ -72,17 +58,18 @@ def jsonstream(
     trunkline conform jsonstream --only 'js.stop.*' --report stop.md -- my-agent --json-stream
     """
     from trunkline.conform.jsonstream.catalogue import SUITE
+    from trunkline.conform.jsonstream.prompts import WORDING
     from trunkline.conform.jsonstream.stage import Stage, Target
     from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION
 
-    words = _prompts(prompts)
-    checks = SUITE.select(only)
+    words = conform_run.prompts(WORDING, prompts)
+    checks = SUITE.select(how.only)
     if show_prompts:
-        click.echo("".join(f"{name} = {jsontext.dumps(text).decode()}\n" for name, text in words.items()), nl=False)
+        conform_run.show_prompts(words)
         return
-    if conform_run.is_list(checks, only, list_only, as_json):
+    if conform_run.is_list(checks, how):
         return
-    writers = conform_run.writers(reports)
+    writers = conform_run.writers(how.reports)
     subject = Target(
         argv=conform_run.argv(target, "trunkline conform jsonstream -- my-agent --json-stream"),
         env=conform_run.environment(env),
@@ -91,18 +78,7 @@ def jsonstream(
         prompts=words,
     )
     # Checks that share a directory would find each other's files.
-    jobs = 1 if cwd else jobs
+    jobs = 1 if cwd else how.jobs
     about = conform_run.About("jsonstream", PROTOCOL_VERSION, subject.argv, subject.env)
     report = conform_run.run(SUITE, checks, lambda name: Stage(subject, name), jobs, about)
-    conform_run.finish(report, writers, as_json, strict)
-
-
-def _prompts(path: Path | None) -> dict[str, str]:
-    from trunkline.conform.jsonstream.prompts import PROMPTS, PromptError, load
-
-    if path is None:
-        return PROMPTS
-    try:
-        return load(path)
-    except PromptError as error:
-        raise click.UsageError(str(error)) from None
+    conform_run.finish(report, writers, how)

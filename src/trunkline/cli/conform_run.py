@@ -9,17 +9,20 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
+from trunkline.cli import table
 
 if TYPE_CHECKING:
     from trunkline.conform.kit import Check, Result, Stage, Suite
     from trunkline.conform.report import Report
+    from trunkline.conform.wording import Wording
 
     S = TypeVar("S", bound=Stage)
 
@@ -31,6 +34,44 @@ DEFAULT_JOBS = 2
 _STYLES = {"passed": "green", "failed": "bold red", "not exercised": "yellow"}
 
 Writer = tuple[Path, Callable[["Report"], str]]
+
+
+class How(Value):
+    """What the options say that every kit has."""
+
+    only: tuple[str, ...]
+    list_only: bool
+    as_json: bool
+    reports: tuple[Path, ...]
+    strict: bool
+    jobs: int
+
+
+def options(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that every kit has: the command gets them as one argument, `how`. `example` is one of `--only`."""
+    shared = (
+        click.option("--only", multiple=True, metavar="GLOB",
+                     help=f"Only checks whose id matches, such as `{example}`."),
+        click.option("--list", "list_only", is_flag=True, help="List the checks; run nothing."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the conversations included."),
+        click.option("--report", "reports", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+                     help="Also write a report; FILE ends in .json or .md."),
+        click.option("--strict", is_flag=True, help="Exit with 1 for a SHOULD that did not pass, too."),
+        click.option("--jobs", type=click.IntRange(min=1), default=DEFAULT_JOBS, show_default=True, metavar="N",
+                     help="Checks that run at the same time."),
+    )  # fmt: skip
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_how(**given: Any) -> None:
+            command(how=How(**{name: given.pop(name) for name in How.__fields__}), **given)
+
+        # Each goes in front of those that were added before it.
+        for option in reversed(shared):
+            with_how = option(with_how)
+        return with_how
+
+    return decorate
 
 
 class About(Value):
@@ -71,22 +112,22 @@ def run(suite: Suite[S], checks: Sequence[Check], stage: Callable[[str], S], job
     )
 
 
-def finish(report: Report, writers: Sequence[Writer], as_json: bool, strict: bool) -> NoReturn:
+def finish(report: Report, writers: Sequence[Writer], how: How) -> NoReturn:
     """Tell what was found, write the reports, and leave with the exit status that it deserves."""
-    click.echo(report.as_json(), nl=False) if as_json else _show(report)
+    click.echo(report.as_json(), nl=False) if how.as_json else _show(report)
     for path, write in writers:
         path.write_text(write(report), encoding="utf-8", errors="backslashreplace")
-    fine = report.is_flawless if strict else report.conforms
+    fine = report.is_flawless if how.strict else report.conforms
     sys.exit(0 if fine else EXIT_DOES_NOT_CONFORM)
 
 
-def is_list(checks: Sequence[Check], only: Sequence[str], list_only: bool, as_json: bool) -> bool:
+def is_list(checks: Sequence[Check], how: How) -> bool:
     """Whether only a list of the checks was asked for; it is shown then. No check at all is wrong usage."""
     if not checks:
-        raise click.UsageError(f"No check matches {', '.join(only)}. `--list` shows them all.")
-    if list_only:
-        _list(checks, as_json)
-    return list_only
+        raise click.UsageError(f"No check matches {', '.join(how.only)}. `--list` shows them all.")
+    if how.list_only:
+        _list(checks, how.as_json)
+    return how.list_only
 
 
 def argv(target: Sequence[str], example: str) -> tuple[str, ...]:
@@ -105,6 +146,21 @@ def environment(pairs: Sequence[str]) -> dict[str, str]:
             raise click.UsageError(f"`--env` needs NAME=VALUE, not `{pair}`.")
         found[name] = value
     return found
+
+
+def prompts(wording: Wording, path: Path | None, words: Sequence[str] = ()) -> dict[str, str]:
+    """What a kit says: its own words, those of a file, and those that were given as `NAME=TEXT`."""
+    from trunkline.conform.wording import PromptError
+
+    try:
+        return wording.with_words(wording.prompts if path is None else wording.load(path), words)
+    except PromptError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def show_prompts(said: Mapping[str, str]) -> None:
+    """Print them as TOML, for a file to begin with."""
+    click.echo("".join(f"{name} = {jsontext.dumps(text).decode()}\n" for name, text in said.items()), nl=False)
 
 
 def writers(paths: Sequence[Path]) -> list[Writer]:
@@ -146,19 +202,17 @@ def _show(report: Report) -> None:
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     """Columns for people; without a terminal, one line for each row and nothing else."""
     if not sys.stdout.isatty():
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head) - 1)]
-        for row in rows:
-            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-            click.echo("  ".join([*cells, row[-1].replace("\n", " ")]).rstrip())
+        first, *others = [[cell.replace("\n", " ") for cell in row] for row in rows]
+        table.show(first, others)
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*head, box=None, pad_edge=False, header_style="bold")
+    shown = Table(*head, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    Console(highlight=False).print(table)
+        shown.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    Console(highlight=False).print(shown)
 
 
 class _Progress:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
 from trunkline.base.values import Value
-from trunkline.cli import conform_run
+from trunkline.cli import conform_run, serving
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
     from trunkline.conform.kit import Check
     from trunkline.conform.sns.cast import Agent, Cast
+    from trunkline.conform.sns.exchange import Target
 
 #: How long a network may take for one answer. It asks nobody else.
 DEFAULT_TIMEOUT = 10.0
@@ -49,16 +48,9 @@ _GIVEN = "The kit writes about 100 threads and comments at {url} in the name of 
 @click.option("--no-owner", is_flag=True, help="Register nothing: only the agents that are given are used.")
 @click.option("--patient", is_flag=True, help="Also wait for a nonce to end, which takes two minutes.")
 @click.option("--yes", is_flag=True, help="Write to a network that is not on this machine.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Only checks whose id matches, such as `sns.nonce.*`.")
-@click.option("--list", "list_only", is_flag=True, help="List the checks; run nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the conversations included.")
-@click.option("--report", "reports", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Also write a report; FILE ends in .json or .md.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Exit with 1 for a SHOULD that did not pass, too.")
+@conform_run.options("sns.nonce.*")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the network may take for one answer.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), default=conform_run.DEFAULT_JOBS, show_default=True, metavar="N",
-              help="Checks that run at the same time.")  # fmt: skip
 def command(
     base_url: str | None,
     agent_id: str | None,
@@ -71,13 +63,8 @@ def command(
     no_owner: bool,
     patient: bool,
     yes: bool,
-    only: tuple[str, ...],
-    list_only: bool,
-    as_json: bool,
-    reports: tuple[Path, ...],
-    strict: bool,
+    how: conform_run.How,
     timeout: float,
-    jobs: int,
 ) -> None:
     """Put a network of agents to the test, as a runner meets it.
 
@@ -91,11 +78,12 @@ def command(
     trunkline conform sns https://sns.example --agent-id c1... --runner-token rnr_... --yes
     """
     from trunkline.conform.sns.catalogue import SUITE
+    from trunkline.conform.sns.exchange import Target
 
-    checks = SUITE.select(only)
-    if conform_run.is_list(checks, only, list_only, as_json):
+    checks = SUITE.select(how.only)
+    if conform_run.is_list(checks, how):
         return
-    writers = conform_run.writers(reports)
+    writers = conform_run.writers(how.reports)
     url = _address(base_url)
     pairs = _Pairs(
         _pair("agent-id", agent_id, "runner-token", runner_token),
@@ -105,7 +93,7 @@ def command(
     cast = _cast(pairs, owner_key, no_owner)
     chosen = _playable(checks, cast, patient)
     _announce(url, pairs.agent, owner_key, yes)
-    _run(url, cast, chosen, timeout, jobs, writers, as_json, strict)
+    _run(Target(url, timeout), cast, chosen, writers, how)
 
 
 class _Pairs(Value):
@@ -117,24 +105,19 @@ class _Pairs(Value):
 
 
 def _run(
-    url: str,
+    target: Target,
     cast: Cast,
     checks: Sequence[Check],
-    timeout: float,
-    jobs: int,
     writers: Sequence[conform_run.Writer],
-    as_json: bool,
-    strict: bool,
+    how: conform_run.How,
 ) -> None:
     from trunkline.conform.sns.catalogue import SUITE
-    from trunkline.conform.sns.exchange import Target
     from trunkline.conform.sns.stage import Stage
 
-    target = Target(url, timeout)
-    about = conform_run.About("sns", PROTOCOL, (url,), {})
-    report = conform_run.run(SUITE, checks, lambda name: Stage(target, cast, name), jobs, about)
+    about = conform_run.About("sns", PROTOCOL, (target.base_url,), {})
+    report = conform_run.run(SUITE, checks, lambda name: Stage(target, cast, name), how.jobs, about)
     report.redactor.learn(cast.memory.secrets)
-    conform_run.finish(report, writers, as_json, strict)
+    conform_run.finish(report, writers, how)
 
 
 def _address(base_url: str | None) -> str:
@@ -180,10 +163,10 @@ def _cast(pairs: _Pairs, owner_key: str | None, no_owner: bool) -> Cast:
 
 def _playable(checks: Sequence[Check], cast: Cast, patient: bool) -> Sequence[Check]:
     from trunkline.conform.sns.cast import Need
-    from trunkline.conform.sns.suite import playable
+    from trunkline.conform.sns.catalogue import SUITE
 
     extra: frozenset[Need] = frozenset(("patience",)) if patient else frozenset()
-    chosen = playable(checks, cast.has | extra)
+    chosen = SUITE.playable(checks, cast.has | extra)
     if not chosen:
         raise click.UsageError(
             "These checks need more than was given: another agent (`--peer-agent-id`, `--other-agent-id`), "
@@ -196,14 +179,6 @@ def _announce(url: str, agent: Agent | None, owner_key: str | None, yes: bool) -
     """Say what will be written, and ask for leave where it is somebody else's machine."""
     text = _GIVEN if agent else _KEYED if owner_key else _OWN
     told = text.format(url=url, agent=agent.id if agent else "")
-    if not yes and not _is_here(url):
+    if not yes and not serving.is_loopback(urlsplit(url).hostname or ""):
         raise click.UsageError(f"{told} Say `--yes` if that is all right there.")
     click.echo(told, err=True)
-
-
-def _is_here(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

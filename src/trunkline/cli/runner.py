@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -134,7 +133,7 @@ def status(url: str, secret_file: str | None, as_json: bool) -> None:
     if not rows:
         click.echo("No agent is known here. Start one with `trunkline runner start --config FILE`.")
         return
-    _print_table(("AGENT", "STATE", "CYCLES", "LAST SUCCESS", "LAST ERROR"), rows)
+    table.show(("AGENT", "STATE", "CYCLES", "LAST SUCCESS", "LAST ERROR"), rows)
 
 
 @command.command("start", short_help="Have a running launcher run an agent.")
@@ -187,7 +186,7 @@ def approvals(url: str, secret_file: str | None, as_json: bool) -> None:
     if not rows:
         click.echo("Nothing waits for approval.")
         return
-    _print_table(("ID", "AGENT", "FUNCTION", "CONTRACT", "WEI"), rows)
+    table.show(("ID", "AGENT", "FUNCTION", "CONTRACT", "WEI"), rows)
 
 
 def _decision(name: str, approve: bool, help: str) -> None:
@@ -268,11 +267,6 @@ async def _ask(url: str, secret: str, method: str, path: str, body: Any) -> dict
         said = answer.get("error") if isinstance(answer, dict) else None
         raise click.ClickException(printable(str(said or f"The launcher answered {response.status_code}.")))
     return answer
-
-
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    for line in table.lines(head, rows, table.room()):
-        click.echo(line)
 
 
 def _print(answer: Any) -> None:

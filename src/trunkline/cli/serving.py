@@ -37,7 +37,7 @@ def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or int(port) > _MAX_PORT:
         raise ConfigError(f"`{listen}` is not an address.", hint="Say `--listen HOST:PORT`, such as 127.0.0.1:8080.")
-    if not public and not _is_loopback(host):
+    if not public and not is_loopback(host):
         raise ConfigError(f"Other machines can reach `{host}`.", hint=hint)
     return host, int(port)
 
@@ -111,7 +111,8 @@ def _hear(heard: Callable[[int], None]) -> None:
     threading.Thread(target=hear, name="signals", daemon=True).start()
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -7,11 +7,9 @@ it cannot be read.
 from __future__ import annotations
 
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,40 +17,22 @@ from click.shell_completion import CompletionItem
 from trunkline.base import jsontext, shapes
 from trunkline.base.printable import printable
 from trunkline.cli import shelf, table, transcript
+from trunkline.cli.explained import explained
 from trunkline.cli.transcript import when
 from trunkline.core import records
 from trunkline.core.events import Envelope, Gap
-from trunkline.core.faults import Fault
 from trunkline.core.log import SessionInfo
 from trunkline.core.state import SessionState
-
-R = TypeVar("R")
 
 #: The version of the first line of an export; `records` is that of the lines after it.
 EXPORT_VERSION = 1
 
-#: The longest id in the list, unless it is to be wide: ours have 36 characters, those of hosts may be sentences.
+#: The longest id in a list on a terminal: ours have 36 characters, those of hosts may be sentences.
 LONGEST_ID = 36
 #: As much of the first message as anybody reads in a list.
 LONGEST_TITLE = 200
 
 _COLOURS: dict[str, str] = {"you": "cyan", "agent": "green", "failed": "red"}
-
-
-def _explained(function: Callable[..., R]) -> Callable[..., R]:
-    """Faults become error texts of the command line, and exit code 1."""
-
-    @wraps(function)
-    def explained(*arguments: Any, **options: Any) -> R:
-        try:
-            return function(*arguments, **options)
-        except BrokenPipeError:
-            # Whoever read us has seen enough; `click` ends quietly then.
-            raise
-        except (Fault, OSError) as error:
-            raise click.ClickException(printable(str(error))) from error
-
-    return explained
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -81,7 +61,7 @@ def command() -> None:
 @click.option("--workspace", metavar="PATH", help="Only the sessions of this directory.")
 @click.option("--wide", is_flag=True, help="Print everything, however wide the terminal is.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
-@_explained
+@explained
 def list_sessions(workspace: str | None, wide: bool, as_json: bool) -> None:
     """List all sessions, the one used last first, with the first words of each."""
     found = shelf.sessions()
@@ -101,6 +81,7 @@ def _record(info: SessionInfo) -> dict[str, Any]:
 
 
 def _print_list(found: list[SessionInfo], wide: bool) -> None:
+    whole = table.room() is None
     head = ("ID", "UPDATED", "CREATED", "TURNS", "WORKSPACE", "TITLE") if wide else ("ID", "UPDATED", "TURNS", "TITLE")
     rows: list[tuple[str, ...]] = []
     for info in found:
@@ -109,9 +90,8 @@ def _print_list(found: list[SessionInfo], wide: bool) -> None:
         if wide:
             rows.append((name, when(info.updated), when(info.created), turns, printable(info.workspace), title))
         else:
-            rows.append((table.cut(name, LONGEST_ID), _day(info.updated), turns, title))
-    for line in table.lines(head, rows, None if wide else shutil.get_terminal_size().columns):
-        click.echo(line)
+            rows.append((name if whole else table.cut(name, LONGEST_ID), _day(info.updated), turns, title))
+    table.show(head, rows, wide=wide)
 
 
 def _day(at: float) -> str:
@@ -122,7 +102,7 @@ def _day(at: float) -> str:
 
 @command.command("show")
 @_session
-@_explained
+@explained
 def show(session: str) -> None:
     """Print the transcript of the session ID.
 
@@ -171,7 +151,7 @@ def _coloured(label: str) -> str:
     help="One JSON object per event, or Markdown to read.",
 )
 @click.option("--all", "everything", is_flag=True, help="With jsonl: also the records that the agent keeps for itself.")
-@_explained
+@explained
 def export(session: str, form: str, everything: bool) -> None:
     """Write the session ID to standard output.
 
@@ -211,7 +191,7 @@ def _markdown(kept: shelf.Kept) -> Iterator[str]:
 
 @command.command("rm")
 @click.argument("sessions", metavar="ID...", nargs=-1, required=True, shell_complete=_complete)
-@_explained
+@explained
 def remove(sessions: tuple[str, ...]) -> None:
     """Remove the sessions ID... for good.
 

@@ -1,6 +1,7 @@
-"""Tables for people: one line for each row, as wide as the terminal.
+"""Tables: one line for each row, as wide as the terminal.
 
-The last column takes what room is left. What does not fit is cut, and `cut` marks it so.
+The last column takes what room is left. What does not fit is cut, and `cut` marks it so. Where there is no terminal,
+nothing is: a program may read it, or somebody later.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
+
+import click
 
 ELLIPSIS = "..."
 #: Less room than this for the last column helps nobody: then lines are longer than the terminal is wide.
@@ -20,6 +23,12 @@ _GAP = "  "
 def room() -> int | None:
     """The width that there is: that of the terminal; None, so that nothing is cut, if nobody looks at one."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def show(head: Sequence[str], rows: Sequence[Sequence[str]], *, wide: bool = False) -> None:
+    """Print a table. With `wide` nothing is cut, on a terminal neither."""
+    for line in lines(head, rows, None if wide else room()):
+        click.echo(line)
 
 
 def lines(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:

@@ -16,7 +16,7 @@ import click
 
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
-from trunkline.base import paths
+from trunkline.base import open_files, paths
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.printable import printable
 from trunkline.base.redact import Redactor
@@ -25,6 +25,7 @@ from trunkline.core.agent import Agent
 from trunkline.core.approvals import MODES, Policy
 from trunkline.core.events import Mode
 from trunkline.core.faults import ConfigError, Fault, NoModel
+from trunkline.core.starting import cannot_listen
 
 if TYPE_CHECKING:
     import ssl
@@ -35,8 +36,6 @@ DEFAULT_LISTEN = "127.0.0.1:9100"
 #: Objects after which a process that serves looks for garbage, and how often it looks further.
 _THRESHOLDS = (10_000, 10, 10)
 _PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN."
-#: More clients than one process serves well.
-_MAX_FILES = 65536
 #: Commands of this group that have a module of their own in this folder, and what the list says of them.
 _ELSEWHERE = {
     "chat": ("tryll_chat", "Talk to a server in the terminal."),
@@ -167,7 +166,8 @@ async def _serve(
     from trunkline.wires.tryll.serve import Settings, TryllServer
 
     log_to_stderr(Redactor([token] if token else []))
-    _allow_many_connections()
+    # Each client is one.
+    open_files.allow_many()
     cache = paths.cache_dir()
     pool = ModelPool(cache, models_dir)
     graphs = LocalGraphHost(among(pool), storage_root, VectorStore(os.path.join(cache, "tryll-vectors")))
@@ -176,10 +176,7 @@ async def _serve(
         try:
             real_host, real_port = await server.listen(host, port, tls)
         except OSError as error:
-            raise ConfigError(
-                f"Cannot listen on `{host}:{port}`: {error.strerror}.",
-                hint="Choose another address with `--listen HOST:PORT`, or port 0 for any that is free.",
-            ) from None
+            raise cannot_listen(host, port, error) from None
         shown = f"[{real_host}]" if ":" in real_host else real_host
         _collect_seldom()
         serving.told(f"The Tryll server is ready: {shown}:{real_port} (Ctrl-C ends it.)")
@@ -252,13 +249,3 @@ def _tls(cert: str | None, key: str | None) -> ssl.SSLContext | None:
     except ssl.SSLError as error:
         raise ConfigError(f"`{cert}` and its key cannot be used: {error.reason or 'no PEM'}.") from None
     return made
-
-
-def _allow_many_connections() -> None:
-    """Let there be as many open files as we may have, within reason: each client is one."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

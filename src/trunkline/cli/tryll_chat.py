@@ -33,6 +33,12 @@ _NO_SERVER = 1001
 #: A small model that is told nothing about itself answers nonsense.
 INSTRUCTIONS = "You are a helpful assistant. Answer briefly, in plain words."
 
+tls_option = click.option(
+    "--tls-ca",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The server speaks TLS, and shows a certificate that this one (PEM) vouches for.",
+)
+
 
 @click.command("chat")
 @click.argument("address", default=DEFAULT_LISTEN, metavar="[HOST:PORT]")
@@ -50,11 +56,7 @@ INSTRUCTIONS = "You are a helpful assistant. Answer briefly, in plain words."
     help="Instructions for the model, where no graph has them. Without this, to be a helpful assistant, and brief.",
 )
 @click.option("--engine", type=click.Choice(list(_ENGINES)), help="What runs the models; the real one, by default.")
-@click.option(
-    "--tls-ca",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The server speaks TLS, and shows a certificate that this one (PEM) vouches for.",
-)
+@tls_option
 def command(
     address: str,
     text: str | None,

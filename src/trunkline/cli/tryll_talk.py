@@ -27,7 +27,7 @@ from trunkline.cli import talk_audio, talk_files, talking
 from trunkline.cli.talk_audio import PIECE_MS, Microphone, Speakers
 from trunkline.cli.talk_screen import JsonLines, Lines, Screen
 from trunkline.cli.tryll import DEFAULT_LISTEN
-from trunkline.cli.tryll_chat import TOKEN_VARIABLE, tls_context
+from trunkline.cli.tryll_chat import TOKEN_VARIABLE, tls_context, tls_option
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import DownloadProgress
@@ -73,11 +73,7 @@ class _Wanted(Value):
 )
 @click.option("--no-barge-in", is_flag=True, help="Do not let speech interrupt the answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON lines.")
-@click.option(
-    "--tls-ca",
-    type=click.Path(exists=True, dir_okay=False),
-    help="The server speaks TLS, and shows a certificate that this one (PEM) vouches for.",
-)
+@tls_option
 def command(
     address: str,
     source: str | None,

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -94,6 +95,7 @@ class Suite(Generic[S]):
         self.tour = tour
         self.gate: str | None = None
         """A check without which no other makes sense: it is run first, and if it fails the rest is not exercised."""
+        self._needs: dict[str, frozenset[str]] = {}
         self._scenes: dict[str, Scene[S]] = {}
         self._judges: dict[str, Judge] = {}
 
@@ -107,11 +109,15 @@ class Suite(Generic[S]):
         self._register(check)
         self._judges[check.id] = judge
 
-    def check(self, id: str, tier: Tier, section: str) -> Callable[[Scene[S]], Scene[S]]:
-        """Decorator form of `add`; the function's docstring is the requirement."""
+    def check(self, id: str, tier: Tier, section: str, needs: Iterable[str] = ()) -> Callable[[Scene[S]], Scene[S]]:
+        """Decorator form of `add`; the function's docstring is the requirement.
+
+        `needs` is what there must be beyond what every check has; without it the check is not `playable`.
+        """
 
         def register(scene: Scene[S]) -> Scene[S]:
             self.add(Check(id, tier, section, _sentence(scene.__doc__)), scene)
+            self._needs[id] = frozenset(needs)
             return scene
 
         return register
@@ -133,6 +139,10 @@ class Suite(Generic[S]):
         """The checks whose id matches one of the glob patterns; all of them when there is no pattern."""
         chosen = self.checks.values()
         return [check for check in chosen if not patterns or any(fnmatchcase(check.id, each) for each in patterns)]
+
+    def playable(self, checks: Sequence[Check], has: AbstractSet[str]) -> list[Check]:
+        """Those checks for which there is all that they need."""
+        return [check for check in checks if self._needs.get(check.id, frozenset()) <= has]
 
     def _register(self, check: Check) -> None:
         if not check.requirement:

@@ -5,7 +5,6 @@ Everything that leaves here went through the redactor: a target may well print t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from trunkline import __version__
@@ -115,12 +114,6 @@ class Report(Value):
         for conversation in data["conversations"]:
             lines += _conversation(conversation)
         return "\n".join(lines) + "\n"
-
-
-def catalogue(checks: Sequence[Check]) -> str:
-    """A Markdown table of requirements."""
-    rows = [f"| `{check.id}` | {check.tier} | {check.section} | {_cell(check.requirement)} |" for check in checks]
-    return "\n".join(["| check | tier | section | requirement |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def check_data(check: Check) -> dict[str, Any]:

@@ -32,6 +32,11 @@ class Found(Value):
     why: str
 
     @property
+    def told(self) -> str:
+        """What was chosen and why, for people."""
+        return f"The model is `{self.settings.model}`: {self.why}."
+
+    @property
     def options(self) -> dict[str, Any]:
         """What an agent is to be told of it."""
         return {key: getattr(self.settings, key) for key in ("provider", "model", "base_url", "api_key")}

@@ -76,12 +76,8 @@ class _Probe:
 
         try:
             async with self._client.stream(method, self.url + path, content=body) as response:
-                data = bytearray()
-                async for piece in response.aiter_bytes():
-                    data += piece
-                    if len(data) > MAX_ANSWER_BYTES:
-                        return None
-            value = jsontext.loads(bytes(data)) if response.is_success else None
+                data = await http.whole(response.aiter_bytes(), MAX_ANSWER_BYTES)
+            value = jsontext.loads(data) if response.is_success else None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError):
             return None
         return value if isinstance(value, dict) else None

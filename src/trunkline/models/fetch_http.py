@@ -106,13 +106,12 @@ async def get_page(client: httpx.AsyncClient, url: str) -> tuple[bytes, str, str
 
 
 async def _page(client: httpx.AsyncClient, url: str) -> tuple[bytes, str, str]:
-    body = bytearray()
     async with _response(client, url, {"accept": ACCEPT}) as response:
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > MAX_PAGE_BYTES:
-                raise Broken(f"the page is longer than {MAX_PAGE_BYTES} bytes")
-        return bytes(body), response.headers.get("content-type", ""), _found_at(response, url)
+        try:
+            body = await http.whole(response.aiter_bytes(), MAX_PAGE_BYTES)
+        except http.TooLong:
+            raise Broken(f"the page is longer than {MAX_PAGE_BYTES} bytes") from None
+        return body, response.headers.get("content-type", ""), _found_at(response, url)
 
 
 def _found_at(response: httpx.Response, asked: str) -> str:

@@ -15,8 +15,8 @@ from trunkline.core.faults import ProviderError
 #: Called with each piece of an answer; True ends it.
 Take = Callable[[dict[str, Any]], bool]
 
-#: Tokens of a prompt that are read at once. Between two batches a request can be given up: this many take about 0.2 s
-#: on two slow cores. Larger batches would read a long prompt 10 % faster there.
+#: Tokens of a prompt that are read at once. Between two batches others have their turn, and a request can be given up:
+#: this many take about 0.2 s on two slow cores. Larger batches would read a long prompt 10 % faster there.
 BATCH_TOKENS = 64
 #: What the engine may keep of conversations that are not its current one, so that to go on with them costs nothing.
 CACHE_MIB = 256
@@ -33,28 +33,13 @@ class Engine:
         Raises:
             ProviderError: it cannot be loaded.
         """
-        import xllamacpp  # type: ignore[import-untyped]  # it has no stubs
-
-        params = xllamacpp.CommonParams()
-        params.model.path = path
+        params = parameters(path, threads)
         # One conversation at a time: the window is divided by the number of those that go on at once.
         params.n_parallel = 1
         params.n_ctx = window
-        params.n_batch = params.n_ubatch = BATCH_TOKENS
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
         params.cache_ram_mib = CACHE_MIB
-        # Nothing may be printed: standard output may be a protocol's.
-        params.verbosity = 0
-        params.warmup = False
-        params.fit_params = False
-        params.api_keys = [os.urandom(32).hex()]
-        params.ui = params.endpoint_slots = False
-        params.n_threads_http = 1
-        params.endpoint_metrics = True
         try:
-            self._server = xllamacpp.Server(params)
-            # A server whose loop has not begun yet never ends when it is taken down. This waits for the loop.
-            self._server.handle_metrics()
+            self._server = started(params)
         except RuntimeError as error:
             raise ProviderError(
                 f"The model `{path}` cannot be loaded: {error}.",
@@ -64,6 +49,43 @@ class Engine:
     def chat(self, request: Mapping[str, Any], take: Take) -> None:
         """Answer, piece by piece. The pieces are those of OpenAI's streams; a failure is a piece with an `error`."""
         self._server.handle_chat_completions(dict(request), take)
+
+
+def parameters(path: str, threads: int) -> Any:
+    """What the engine is told of every model. How much of what it may keep, and for how many, is not in it.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    import xllamacpp  # type: ignore[import-untyped]  # it has no stubs
+
+    params = xllamacpp.CommonParams()
+    params.model.path = path
+    params.n_batch = params.n_ubatch = BATCH_TOKENS
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    # Nothing may be printed: standard output may be a protocol's.
+    params.verbosity = 0
+    params.warmup = False
+    params.fit_params = False
+    params.api_keys = [os.urandom(32).hex()]
+    params.ui = params.endpoint_slots = False
+    params.n_threads_http = 1
+    params.endpoint_metrics = True
+    return params
+
+
+def started(params: Any) -> Any:
+    """The engine, with the model loaded.
+
+    Raises:
+        RuntimeError: it cannot be loaded.
+    """
+    import xllamacpp
+
+    server = xllamacpp.Server(params)
+    # A server whose loop has not begun yet never ends when it is taken down. This waits for the loop.
+    server.handle_metrics()
+    return server
 
 
 def default_threads() -> int:

@@ -109,16 +109,14 @@ class Explorer:
         parameters = {"chainid": str(SEPOLIA_ID), "module": "contract", "action": action, "address": address}
         if self._key:
             parameters["apikey"] = self._key
-        data = bytearray()
         try:
             async with (
                 asyncio.timeout(EXCHANGE_SECONDS),
                 client.stream("GET", self._url, params=parameters) as response,
             ):
-                async for chunk in response.aiter_bytes():
-                    data += chunk
-                    if len(data) > MAX_ANSWER:
-                        raise _Failed("its answer is too long")
+                data = await http.whole(response.aiter_bytes(), MAX_ANSWER)
+        except http.TooLong:
+            raise _Failed("its answer is too long") from None
         except TimeoutError:
             raise _Failed("it did not answer in time") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -127,7 +125,7 @@ class Explorer:
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
             raise _Busy
         try:
-            return await asyncio.to_thread(jsontext.loads, bytes(data))
+            return await asyncio.to_thread(jsontext.loads, data)
         except ValueError:
             raise _Failed(f"it did not answer in JSON (status {response.status_code})") from None
 

@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from trunkline.base import asgi
-from trunkline.base.extras import install_hint
-from trunkline.core.faults import ConfigError
+from trunkline.core.starting import cannot_listen, lacks_package
 from trunkline.network.network import Network
 
 
@@ -32,12 +31,7 @@ async def serve(
         app = application(network)
         await asgi.serve(app, host, port, stop, reachable, stopping=app.state.streams.close)
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"The network needs a package that is not installed: `{error.name}`.", hint=install_hint("network")
-        ) from None
+        raise lacks_package("The network", error, "network") from None
     except asgi.CannotListen as error:
-        raise ConfigError(
-            f"Cannot listen on `{host}:{port}`: {error.strerror}.",
-            hint="Choose another address with `--listen HOST:PORT`, or port 0 for any that is free.",
-        ) from None
+        raise cannot_listen(host, port, error) from None
     await app.state.housekeeping.close()

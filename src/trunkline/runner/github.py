@@ -209,13 +209,9 @@ def repository_of(url: Any) -> str | None:
 
 
 async def _read(response: httpx.Response) -> Any:
-    data = bytearray()
-    async for piece in response.aiter_bytes():
-        data += piece
-        if len(data) > MAX_ANSWER:
-            raise ValueError(f"the answer has more than {MAX_ANSWER} bytes")
+    data = await http.whole(response.aiter_bytes(), MAX_ANSWER)
     try:
-        return jsontext.loads(bytes(data)) if data.strip() else None
+        return jsontext.loads(data) if data.strip() else None
     except ValueError:
         return None
 

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable
 
 from trunkline.base import asgi
-from trunkline.base.extras import install_hint
 from trunkline.base.values import Value
-from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.faults import Fault
+from trunkline.core.starting import ANOTHER_ADDRESS, cannot_listen, lacks_package
 from trunkline.runner.fleet import Fleet, Place
 from trunkline.runner.keys import Keys, system_keyring
 
@@ -42,14 +42,10 @@ async def serve(
     try:
         await _serve(launcher, stop, reachable, keys or Keys(system_keyring))
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"The launcher needs a package that is not installed: `{error.name}`.", hint=install_hint("runner")
-        ) from None
+        raise lacks_package("The launcher", error, "runner") from None
     except asgi.CannotListen as error:
-        raise ConfigError(
-            f"Cannot listen on `{launcher.host}:{launcher.port}`: {error.strerror}.",
-            hint="Is a launcher running there already? Choose another address with `--listen HOST:PORT`.",
-        ) from None
+        hint = f"Is a launcher running there already? {ANOTHER_ADDRESS}"
+        raise cannot_listen(launcher.host, launcher.port, error, hint) from None
 
 
 async def _serve(launcher: Launcher, stop: asyncio.Event, reachable: Callable[[str, int], None], keys: Keys) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.support.talk_page import page_served
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
 from trunkline.agents.external.tryll_talk_manner import Manner
-from trunkline.exchange.console.app import MAX_CONVERSATIONS, TOO_MANY, UNKNOWN
+from trunkline.exchange.console.app import MAX_CONVERSATIONS, TOO_LARGE, TOO_MANY, UNKNOWN
 from trunkline.exchange.console.conversation import MAX_MESSAGE
 from trunkline.exchange.console.gate import is_local
 
@@ -103,7 +104,9 @@ async def test_the_page_and_its_files_come_with_a_policy_and_need_nobody_else(si
         assert "http" not in page.text.replace("http-equiv", "")
         assert " style=" not in page.text
         assert "<script>" not in page.text
-        for name in ("talk.js", "player.js", "microphone.js", "capture.js", "words.js", "talk.css", "icon.svg"):
+        named = re.findall(r'"/static/([\w.]+)"', page.text)
+        assert {"talk.js", "talk.css", "ground.css", "icon.svg"} <= {*named}
+        for name in (*named, "player.js", "microphone.js", "capture.js", "words.js"):
             file = await client.get(f"/static/{name}")
             assert file.status_code == 200, name
             assert file.headers["x-content-type-options"] == "nosniff"
@@ -167,10 +170,12 @@ async def test_what_no_page_says_ends_the_socket_and_nothing_else(site: str, mes
 
 
 async def test_messages_that_are_too_large_and_conversations_that_are_too_many_are_refused(site: str) -> None:
-    async with socket(site) as page:
-        await heard(page, "models")
-        await page.send(bytes(MAX_MESSAGE + 2))
-        assert await code_of(page) == 1009
+    for large in (bytes(MAX_MESSAGE + 2), bytes(400_000), " " * 400_000):
+        async with socket(site) as page:
+            await heard(page, "models")
+            await page.send(large)
+            assert await code_of(page) == TOO_LARGE
+            assert str(MAX_MESSAGE) in str(page.close_reason)
     address, origin = site.replace("http:", "ws:") + "/talk", Origin(site)
     pages = [await connect(address, origin=origin, proxy=None) for _ in range(MAX_CONVERSATIONS)]
     try:

@@ -334,7 +334,12 @@ async def test_signing_in_leads_back_to_a_page_of_this_network_only(site: World)
 
 
 async def test_files_are_served_and_nothing_beside_them(site: World) -> None:
-    for name, type in (("style.css", "text/css"), ("page.js", "javascript"), ("icon.svg", "image/svg+xml")):
+    for name, type in (
+        ("style.css", "text/css"),
+        ("ground.css", "text/css"),
+        ("page.js", "javascript"),
+        ("icon.svg", "image/svg+xml"),
+    ):
         answer = await site.get(f"/static/{name}")
         assert type in answer.headers["content-type"]
         assert answer.headers["cache-control"] == "no-cache"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trunkline.agents.graph.engines import EngineError
-from trunkline.models.local_engine import BATCH_TOKENS, default_threads
+from trunkline.models.local_engine import default_threads, parameters, started
 
 #: Called with each piece of an answer; True ends it.
 Take = Callable[[dict[str, Any]], bool]
@@ -51,23 +51,11 @@ class LlamaServer:
 
             hint = install_hint("local")
             raise EngineError(f"The engine for local models is not installed. Get it with `{hint}`.") from None
-        params = xllamacpp.CommonParams()
-        params.model.path = path
+        params = parameters(path, threads or default_threads())
         # The window is divided by the number of places.
         params.n_parallel = places
         params.n_ctx = window * places
-        # Between two batches others have their turn, and a request can be given up.
-        params.n_batch = params.n_ubatch = BATCH_TOKENS
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads or default_threads()
         params.cache_ram_mib = CACHE_MIB
-        # Nothing may be printed.
-        params.verbosity = 0
-        params.warmup = False
-        params.fit_params = False
-        params.api_keys = [os.urandom(32).hex()]
-        params.ui = params.endpoint_slots = False
-        params.n_threads_http = 1
-        params.endpoint_metrics = True
         if embedding:
             params.embedding = True
             params.n_batch = params.n_ubatch = window
@@ -75,9 +63,7 @@ class LlamaServer:
             if mean:
                 params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
         try:
-            self._server = xllamacpp.Server(params)
-            # A server whose loop has not begun yet never ends when it is taken down. This waits for the loop.
-            self._server.handle_metrics()
+            self._server = started(params)
         except RuntimeError:
             # The engine's own words name the path on this machine, and clients are told ours.
             name = os.path.basename(path)

@@ -14,6 +14,7 @@ from trunkline.agents.graph.catalog import ModelEntry
 from trunkline.agents.graph.engines import EngineError, Vector, fingerprint
 from trunkline.base.extras import install_hint
 from trunkline.models.local_engine import default_threads
+from trunkline.models.onnx import session_options
 
 TOKENIZER = "tokenizer.json"
 #: What the model was made for. The rest of a longer text does not count.
@@ -86,16 +87,9 @@ def _load(path: str, threads: int) -> tuple[Any, Any]:
     except ImportError:
         hint = install_hint("embeddings")
         raise EngineError(f"The engine for embeddings is not installed. Get it with `{hint}`.") from None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Only what is fatal: standard error may be somebody's terminal.
-    options.log_severity_level = 4
-    # Threads that wait busily would take the cores from the language models beside it.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         tokenizer = Tokenizer.from_file(_tokenizer(path))
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])
     except Exception as error:  # each library has its own kinds
         raise EngineError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None
     tokenizer.enable_truncation(MAX_TOKENS)

@@ -193,13 +193,10 @@ class Api:
         return decode(response.status_code, body, self.text)
 
     async def _body(self, response: httpx.Response) -> bytes:
-        parts, size = [], 0
-        async for part in response.aiter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > MAX_ANSWER_BYTES:
-                raise Unclear(f"Telegram's answer is longer than {MAX_ANSWER_BYTES} bytes.")
-        return b"".join(parts)
+        try:
+            return await http.whole(response.aiter_bytes(), MAX_ANSWER_BYTES)
+        except http.TooLong:
+            raise Unclear(f"Telegram's answer is longer than {MAX_ANSWER_BYTES} bytes.") from None
 
     async def _save(self, response: httpx.Response, file: BinaryIO, limit: int) -> None:
         size = 0

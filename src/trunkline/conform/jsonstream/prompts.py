@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from trunkline.conform.wording import Wording
 
 PROMPTS: dict[str, str] = {
     "hello": "Reply with the single word: hello. Do not use any tool.",
@@ -37,42 +33,4 @@ PROMPTS: dict[str, str] = {
     "unreachable": "Reply with the single word: hello. (This is a test of what happens when the model fails.)",
 }
 
-_PLACEHOLDERS: dict[str, str] = {"repeat": "{text}", "bash": "{command}"}
-
-
-class PromptError(ValueError):
-    """A file of prompts cannot be used; the text says why and what to do."""
-
-
-def load(path: Path) -> dict[str, str]:
-    """All prompts, those named in the TOML file replaced.
-
-    Raises:
-        PromptError: the file cannot be read, or holds something else than prompts by their names.
-    """
-    try:
-        found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise PromptError(f"`{path}` cannot be read: {error}") from None
-    for name, text in found.items():
-        _check(path, name, text)
-    return PROMPTS | found
-
-
-def fill(prompts: Mapping[str, str], name: str, **parts: str) -> str:
-    """A prompt with its parts filled in."""
-    text = prompts[name]
-    for part, value in parts.items():
-        text = text.replace("{" + part + "}", value)
-    return text
-
-
-def _check(path: Path, name: str, text: Any) -> None:
-    if name not in PROMPTS:
-        close = difflib.get_close_matches(name, PROMPTS, n=1)
-        advice = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(f'`{known}`' for known in PROMPTS)}"
-        raise PromptError(f"`{path}` names a prompt `{name}` that does not exist; {advice}")
-    if not isinstance(text, str) or not text.strip():
-        raise PromptError(f"`{name}` in `{path}` must be a text")
-    if _PLACEHOLDERS.get(name, "") not in text:
-        raise PromptError(f"`{name}` in `{path}` must hold `{_PLACEHOLDERS[name]}`, where the kit puts its own text")
+WORDING = Wording(PROMPTS, {"repeat": "{text}", "bash": "{command}"})

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from trunkline.base.values import Value
-from trunkline.conform.jsonstream.prompts import PROMPTS, fill
+from trunkline.conform.jsonstream.prompts import PROMPTS
 from trunkline.conform.jsonstream.subject import Event, Subject
 from trunkline.conform.place import Place
 from trunkline.conform.record import HOST_AND_AGENT
+from trunkline.conform.wording import fill
 
 #: How long the kit waits for the agent to do what it was asked, unless told otherwise: a model may take its time.
 TIMEOUT_SECONDS = 30.0

@@ -178,9 +178,7 @@ class Exchanges:
 
 
 async def _whole(response: httpx.Response, asked: str) -> bytes:
-    body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > MAX_ANSWER:
-            raise Broken(f"{asked}: the answer has more than {MAX_ANSWER} bytes")
-    return bytes(body)
+    try:
+        return await http.whole(response.aiter_raw(), MAX_ANSWER)
+    except http.TooLong as error:
+        raise Broken(f"{asked}: {error}") from None

@@ -13,9 +13,6 @@ from trunkline.conform.sns.stage import Stage
 #: The answers that refuse somebody.
 DENIED = (401, 403)
 
-#: What a check needs besides an agent, by its id.
-NEEDS: dict[str, frozenset[Need]] = {}
-
 
 class _Suite(Suite[Stage]):
     async def run(
@@ -56,13 +53,7 @@ SUITE.gate = "sns.read.general"
 
 def check(id: str, tier: Tier, section: str, *needs: Need) -> Callable[[Scene[Stage]], Scene[Stage]]:
     """Decorator: an active check, and what it needs besides an agent."""
-    NEEDS[id] = frozenset(needs)
-    return SUITE.check(id, tier, section)
-
-
-def playable(checks: Sequence[Check], has: frozenset[Need]) -> list[Check]:
-    """Those checks for which there is all that they need."""
-    return [check for check in checks if NEEDS.get(check.id, frozenset()) <= has]
+    return SUITE.check(id, tier, section, needs)
 
 
 def answered(answer: Answer, *statuses: int) -> None:

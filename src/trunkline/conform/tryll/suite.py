@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from trunkline.base import jsontext
-from trunkline.conform.kit import Broken, Check, Scene, Suite, Tier
+from trunkline.conform.kit import Broken, Scene, Suite, Tier
 from trunkline.conform.tryll.link import Link, Turn
 from trunkline.conform.tryll.stage import Need, Stage
 from trunkline.wires.tryll import messages as m
-
-#: What a check needs besides a server, by its id.
-NEEDS: dict[str, frozenset[Need]] = {}
 
 #: An id that no server has given out.
 NOBODY = 2**62
@@ -35,13 +32,7 @@ SUITE.gate = "tryll.session.ready"
 
 def check(id: str, tier: Tier, section: str, *needs: Need) -> Callable[[Scene[Stage]], Scene[Stage]]:
     """Decorator: an active check, and what it needs besides a server."""
-    NEEDS[id] = frozenset(needs)
-    return SUITE.check(id, tier, section)
-
-
-def playable(checks: Sequence[Check], has: frozenset[Need]) -> list[Check]:
-    """Those checks for which there is all that they need."""
-    return [check for check in checks if NEEDS.get(check.id, frozenset()) <= has]
+    return SUITE.check(id, tier, section, needs)
 
 
 def canned(name: str, *lines: str, storage: str | None = None, exit: str | None = None) -> m.NodeDescription:

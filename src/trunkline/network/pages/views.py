@@ -7,7 +7,6 @@ and the API decides.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
@@ -33,7 +32,8 @@ THREADS = 25
 COMMENTS = 100
 ACTIVITY = 12
 
-_STATIC = Path(__file__).with_name("static")
+#: Where the pages' own files are, and those that all pages share.
+_STATIC: list[str | tuple[str, str]] = [("trunkline.network.pages", "static"), ("trunkline.base", "static")]
 #: Owners and people filter by wallet: `0x` and 40 digits.
 _WALLET_CHARS = 42
 
@@ -48,7 +48,7 @@ def routes(network: Network) -> list[BaseRoute]:
         return answer
 
     pages = [Route(path, shown(view), methods=["GET"]) for path, view in _VIEWS.items()]
-    return [*pages, Mount("/static", _Files(directory=_STATIC))]
+    return [*pages, Mount("/static", _Files(packages=_STATIC))]
 
 
 class _Files(StaticFiles):

@@ -95,10 +95,8 @@ class Rpc:
 
 
 async def _read(response: httpx.Response) -> bytes:
-    # As it crossed the wire: we asked for no compression, and a small text could become a huge one.
-    data = bytearray()
-    async for piece in response.aiter_raw():
-        data += piece
-        if len(data) > MOST_BYTES:
-            raise Unanswered(f"The RPC node's answer has more than {MOST_BYTES} bytes.")
-    return bytes(data)
+    try:
+        # As it crossed the wire: we asked for no compression, and a small text could become a huge one.
+        return await http.whole(response.aiter_raw(), MOST_BYTES)
+    except http.TooLong:
+        raise Unanswered(f"The RPC node's answer has more than {MOST_BYTES} bytes.") from None

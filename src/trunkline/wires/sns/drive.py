@@ -253,12 +253,10 @@ class _Exchange:
         raise SnsError(f"{self._fallback}: {problem} (`{sns._place}`).")
 
     async def _body(self, response: httpx.Response) -> bytes:
-        body = bytearray()
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > MAX_ANSWER:
-                raise SnsError(f"{self._fallback}: the answer has more than {MAX_ANSWER} bytes.", response.status_code)
-        return bytes(body)
+        try:
+            return await http.whole(response.aiter_bytes(), MAX_ANSWER)
+        except http.TooLong as error:
+            raise SnsError(f"{self._fallback}: {error}.", response.status_code) from None
 
     async def _trace(self, event: str, info: dict[str, Any]) -> None:
         # Until the first byte of the request is on its way, nothing can have happened.

@@ -9,12 +9,13 @@ from typing import Literal
 
 from trunkline.base.process import child_env
 from trunkline.base.values import Value
-from trunkline.conform.agentproc.agent.prompts import PROMPTS, fill
+from trunkline.conform.agentproc.agent.prompts import PROMPTS
 from trunkline.conform.agentproc.agent.turn import Heard, Turning
 from trunkline.conform.agentproc.process import Running
 from trunkline.conform.kit import Broken
 from trunkline.conform.place import Place
 from trunkline.conform.record import Roles
+from trunkline.conform.wording import fill
 from trunkline.wires.agentproc import codec, codec_ndjson
 from trunkline.wires.agentproc.messages import Attachment, Dialect, Turn
 
@@ -60,7 +61,7 @@ class Stage(Place):
 
     def prompt(self, name: str, text: str = "") -> str:
         """What to say to the agent."""
-        return fill(self.target.prompts, name, text)
+        return fill(self.target.prompts, name, text=text)
 
     def attachment(self, content: str) -> Attachment:
         """A file that lies there for the agent."""

@@ -89,6 +89,7 @@ function connect() {
   opened.onclose = ({ code }) => {
     if (opened !== socket) return;
     if (code === 1013) problem("There are too many conversations: close another tab, and start again.");
+    else if (code === 1009) problem("The page sent more than the server takes at once. Start again.");
     else if ($("#problem").hidden) problem("The connection to the server is lost.");
     over();
   };
