@@ -46,12 +46,12 @@ class Dialog:
 
     def add(self, user: str, assistant: str) -> None:
         """Keep an exchange; the oldest ones make room for it."""
-        asked, answered = ChatMessage("user", user), ChatMessage("assistant", assistant)
-        self.messages += (asked, answered)
-        self.most_tokens += _most_tokens(asked) + _most_tokens(answered)
+        self.messages += (ChatMessage("user", user), ChatMessage("assistant", assistant))
+        self.most_tokens += _most_tokens(user) + _most_tokens(assistant)
         self._chars += len(user) + len(assistant)
         self._size += getsizeof(user) + getsizeof(assistant)
-        self._drop(self._size)
+        if self._chars > MAX_CHARS or len(self.messages) > 2 * MAX_EXCHANGES:
+            self._drop(self._size)
 
     def size(self) -> int:
         """The bytes that all texts take in memory."""
@@ -65,7 +65,7 @@ class Dialog:
         gone = 0
         while self._chars > MAX_CHARS or self._size > size or len(self.messages) // 2 - gone > MAX_EXCHANGES:
             oldest = self.messages[2 * gone : 2 * gone + 2]
-            self.most_tokens -= sum(map(_most_tokens, oldest))
+            self.most_tokens -= sum(_most_tokens(message.text) for message in oldest)
             self._chars -= sum(len(message.text) for message in oldest)
             self._size -= sum(getsizeof(message.text) for message in oldest)
             gone += 1
@@ -116,7 +116,7 @@ class Window:
         # As long as the largest count that can be fits in, nothing needs to be counted.
         most = dialog.most_tokens
         for message in always:
-            most += _most_tokens(message)
+            most += _most_tokens(message.text)
         if most <= self._high:
             return shown
         base = sum(map(self._tokens, always))
@@ -164,7 +164,6 @@ class Window:
         return self._engine.count(message.text) + MESSAGE_TOKENS
 
 
-def _most_tokens(message: ChatMessage) -> int:
-    """A text has no more tokens than bytes."""
-    text = message.text
+def _most_tokens(text: str) -> int:
+    """Of a message: a text has no more tokens than bytes."""
     return MESSAGE_TOKENS + (len(text) if text.isascii() else 4 * len(text))

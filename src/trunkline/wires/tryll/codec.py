@@ -16,7 +16,7 @@ from struct import Struct
 from struct import error as struct_error
 
 from trunkline.wires.tryll.codec_errors import FrameError, FrameTooLarge, Malformed, Oversize, UnknownKind, Unsendable
-from trunkline.wires.tryll.codec_fast import learn, read_known
+from trunkline.wires.tryll.codec_fast import LAST, learn, read_known
 from trunkline.wires.tryll.codec_reader import Reader, request_id_of
 from trunkline.wires.tryll.codec_templates import ENCODERS, answer_frame, complete_frame
 from trunkline.wires.tryll.codec_writer import write
@@ -43,7 +43,7 @@ def decode(payload: bytes) -> Message:
         UnknownKind: it is of a kind that is not in the schema, or holds such a node.
     """
     try:
-        message = read_known(payload)
+        message = LAST[0](payload) or read_known(payload)
         if message is not None:
             return message
         message = Reader(payload).message()

@@ -75,14 +75,12 @@ def read_known(data: bytes) -> Message | None:
     Raises:
         Malformed: what follows the front is not what it should be.
     """
-    message = LAST[0](data)
-    if message is None:
-        at = HEADS.get(data[:SHORTEST_HEAD])
-        read = None if at is None else PREFIXES.get(data[:at])
-        if read is not None:
-            LAST[0] = read
-            message = read(data)
-    return message
+    at = HEADS.get(data[:SHORTEST_HEAD])
+    read = None if at is None else PREFIXES.get(data[:at])
+    if read is None:
+        return None
+    LAST[0] = read
+    return read(data)
 
 
 def _text(data: bytes, at: int, offset: int | None) -> str:

@@ -33,19 +33,16 @@ class Lane:
 class Desk:
     """Base of a session. `crowded`: the client has asked for more than it gets at a time."""
 
-    __slots__ = ("_bytes", "_lane", "_requests", "_tasks", "connection", "crowded")
+    __slots__ = ("_bytes", "_lane", "_requests", "_tasks", "connection", "crowded", "server")
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.server: TryllServer = connection.server
         self.crowded = False
         self._requests = self._bytes = 0
         self._lane: Lane | None = None
         """None until something is to be done in order."""
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def server(self) -> TryllServer:
-        return self.connection.server
 
     def weigh(self, size: int, requests: int = 0) -> None:
         """So many bytes more are under way, and so many requests."""

@@ -231,7 +231,7 @@ class Session(Desk):
             raise TryllError(2001)
         if seat.turn is not None:
             raise TryllError(3004)
-        if self.waits(seat, request, size):
+        if seat.changing and self.waits(seat, request, size):
             return
         turn = Turn(self.connection, seat, request.request_id, size)
         work = seat.agent.turn(request.text, turn)
@@ -239,7 +239,7 @@ class Session(Desk):
         self.weigh(turn.size)
         self._turns += 1
         server.turns.add(turn)
-        turn.task = server.loop.create_task(turn.run(work, self._turn_over))
+        turn.task = server.loop.create_task(turn.run(work, self._turn_over), name="turn")
 
     def _turn_over(self, turn: Turn, ending: Ending) -> None:
         seat = turn.seat
