@@ -4,6 +4,8 @@
     python examples/npc/play.py                   with the mock engine
     python examples/npc/play.py --real            with a small language model, which the server fetches on first use
 
+This is the character of `graph.yaml` beside it, not the built-in `npc`, which is another one.
+
 Nothing is started here but a conversation: the graph, its storages and its agent are made on the server, and what the
 agent wants done is done here, in a very small world.
 """
@@ -100,6 +102,8 @@ def main() -> None:
     config = ConfigureSessionRequest(
         inference_engine=engine, embedding_engine=engine, allow_auto_model_downloading=True, game_name="npc"
     )
+    if not options.real:
+        print("This is the mock engine, which says back what it hears. With models: --real\n")
     try:
         with SyncTryll(host, int(port), config=config) as tryll:
             play(made(tryll), LINES if options.real else MOCK_LINES, World())

@@ -146,6 +146,24 @@ def test_what_is_spoken_is_not_played_and_its_length_is_told_and_it_can_be_kept(
     assert (kept.pcm, kept.sample_rate, kept.channels) == (bytes(6400), 16_000, 1)
 
 
+CRIER = """start: call
+nodes:
+  call: {type: CannedResponse, inline_strings: [All is well.], default: aloud}
+  aloud: {type: Speak, tts_model_name: espeak}
+"""
+
+
+def test_without_a_voice_a_file_of_sound_stays_as_it_was_and_the_reason_is_told(file: str, tmp_path: Path) -> None:
+    kept = tmp_path / "said.wav"
+    kept.write_bytes(b"before")
+    result = run(file, "-m", "hello", "--sound", str(kept))
+    assert (result.exit_code, "the graph has no node that speaks" in result.stderr) == (0, True)
+    Path(file).write_text(CRIER)
+    result = run(file, "-m", "hello", "--sound", str(kept))
+    assert (result.stdout, kept.read_bytes()) == ("All is well.\n", b"before")
+    assert "said.wav` was not written: the mock engine has no voice. `--engine local` has." in result.stderr
+
+
 class Terminal:
     """The program at a terminal, and all that it has shown so far."""
 
@@ -231,6 +249,7 @@ def test_ctrl_c_ends_the_answer_and_at_the_prompt_the_program(file: str) -> None
     terminal = Terminal(file)
     try:
         terminal.until("> ")
+        assert "npc.yaml · the mock engine" in terminal.shown
         terminal.type("word " * 500)
         terminal.until("You said: word word")
         terminal.interrupt()

@@ -40,13 +40,22 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert not is_same(path, str(tmp_path / "b.wav"))
 
 
-def test_a_file_without_sound_is_valid_and_nothing_to_say(tmp_path: Path) -> None:
-    path = str(tmp_path / "a.wav")
-    WavWriter(path).close()
-    with wave.open(path) as file:
-        assert file.getnframes() == 0
+def test_without_sound_there_is_no_file_and_one_that_was_there_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    with WavWriter(str(path)) as writer:
+        assert writer.empty
+    assert not path.exists()
+    path.write_bytes(b"before" * 100)
+    WavWriter(str(path)).close()
+    assert path.read_bytes() == b"before" * 100
+    with WavWriter(str(path)) as writer:
+        writer.write(Sound(b"\1\2", 22050))
+        assert not writer.empty
+    assert (read_wav(str(path)).pcm, path.stat().st_size) == (b"\1\2", 46)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        WavWriter(str(tmp_path / "no" / "a.wav"))
     with pytest.raises(ConfigError, match="no sound"):
-        read_wav(path)
+        read_wav(made(path, data=b""))
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,12 @@ async def test_a_graph_that_comes_along_is_known_by_its_name_and_records_travel_
     stub: TryllStub, tmp_path: Path
 ) -> None:
     assert (await chat(stub, "--graph", "npc", "-p", "hi")).exit_code == 0
-    assert [asked.name for asked in stub.asked(m.CreateEmbeddedStringStorageRequest)] == ["village", "requests"]
+    assert [asked.name for asked in stub.asked(m.CreateEmbeddedStringStorageRequest)] == [
+        "village",
+        "herself",
+        "greetings",
+        "requests",
+    ]
     file = tmp_path / "shop.yaml"
     records = "records: [{text: Sell me a sword.}]"
     file.write_text(GRAPH.replace('strings: ["x"]', records))
@@ -156,3 +161,37 @@ async def test_a_failed_turn_and_a_missing_server_exit_with_1(stub: TryllStub, m
     assert (result.exit_code, "trunkline tryll serve" in result.stderr) == (1, True)
     await stub.start()
     assert (await asyncio.to_thread(CliRunner().invoke, command, ["nowhere"])).exit_code == 1
+
+
+def test_whoever_types_is_greeted_and_can_ask_for_help_and_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter(["hello", "/help", "/dance now", " /quit ", "never said"])
+    said: list[str] = []
+
+    @click.command()
+    def told() -> None:
+        class Keyboard:
+            def isatty(self) -> bool:
+                return True
+
+        monkeypatch.setattr("sys.stdin", Keyboard())
+        monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+        said.extend(talking.messages("127.0.0.1:9100", "npc", note="Mind the step."))
+
+    shown = CliRunner().invoke(told).stderr.splitlines()
+    assert said == ["hello", "/dance now"]
+    assert shown[0].startswith("trunkline ")
+    assert shown[0].endswith(" · 127.0.0.1:9100 · npc")
+    assert shown[1:3] == ["Mind the step.", "/help lists commands · Ctrl-C stops an answer · Ctrl-D leaves"]
+    assert [line.split()[0] for line in shown[3:]] == ["/help", "/exit", "/quit", "Ctrl-C", "Ctrl-D"]
+
+
+async def test_what_is_piped_in_is_said_as_it_is_and_nobody_is_greeted(stub: TryllStub) -> None:
+    result = await chat(stub, "--model", "mock", typed="/help\n/quit\n")
+    assert (result.stdout, result.stderr) == ("/help \n/quit \n", "")
+
+
+async def test_a_server_that_is_not_there_is_named_once(stub: TryllStub) -> None:
+    await stub.stop()
+    result = await chat(stub, "-p", "x")
+    assert f"127.0.0.1:{stub.port} cannot be reached: Connection refused." in result.stderr
+    await stub.start()

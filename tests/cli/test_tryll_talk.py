@@ -20,8 +20,11 @@ from tests.support.fake_voice import FakeVoice, FakeVoices
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
+from trunkline.agents.external.tryll_talk_events import Answered, Asked, Words
 from trunkline.agents.graph.pool import ModelPool
+from trunkline.cli.talk_screen import Lines
 from trunkline.cli.tryll_talk import command
+from trunkline.wires.tryll.messages import NodeEvent, NodeEventKeyValue
 
 MOCK = ("--model", "mock", "--stt", "mock", "--tts", "mock")
 
@@ -67,6 +70,78 @@ async def test_a_fast_file_is_one_utterance_and_its_events_are_json(server: Serv
     assert {"type": "heard", "kind": "over", "text": words(1, 5)} in events
     assert events[-1] == {"type": "answered", "outcome": "success", "message": ""}
     assert "".join(each["text"] for each in events if each["type"] == "words") == f"You said: {words(1, 5)}"
+
+
+def test_on_a_terminal_what_is_not_sure_yet_is_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
+    # Where there is no terminal, the rest of the sequence is left out.
+    screen, clear = Lines(live=True), "\r"
+    for event in (Asked("Let me in."), Words("As"), Words(" you wish."), Words("No.", anew=True), Answered("success")):
+        screen.show(event)
+    assert capsys.readouterr().out == f"Agent: {clear}Agent: As you wish.\nNo.\n"
+    screen.show(Asked("Let me in."))
+    screen.told(NodeEvent(1, "open", "tool_call", (NodeEventKeyValue("tool_name", "gate\x1b"),)))
+    screen.show(Words("Well."))
+    screen.show(Answered("cancelled"))
+    shown = capsys.readouterr()
+    assert shown.out == f"Agent: {clear}Agent: Well.\n"
+    assert shown.err == "[open: tool_call] tool_name=gate\\x1b\n(interrupted)\n"
+
+
+GATE = """start: guard
+default_model: any
+storages: {refusals: [Never.]}
+knowledge: {lore: {embedding_model: any, strings: [w1 w2 w3]}}
+nodes:
+  guard: {type: HumanMessageGuardrail, inline_strings: [w4], triggered: refuse, not_triggered: find}
+  refuse: {type: CannedResponse, string_storage: refusals}
+  find: {type: Retrieve, embedded_string_storage: lore, found: tools, not_found: refuse}
+  tools: {type: ToolCall, notify_client: true, tools: [{name: w3}], tool_called: answer, no_tool_called: refuse}
+  answer: {type: Generate}
+"""
+
+
+async def test_a_character_that_was_written_to_be_read_answers_aloud(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text(GATE)
+    target = tmp_path / "out.wav"
+    arguments = ["--graph", str(tmp_path / "gate.yaml"), "--model", "mock", "--stt", "mock", "--tts", "fake", "--fast"]
+    frames = []
+    for length, answer in ((300, f"You said: {words(1, 3)}"), (500, "Never.")):
+        source = wav(tmp_path / "in.wav", tone(length))
+        result = await talk(server, *arguments, "--in", source, "--out", str(target))
+        # What a node tells before the answer does not break its line.
+        assert result.stdout == f"You: {words(1, length // 100)}\nAgent: {answer}\n", result.output
+        with wave.open(str(target)) as file:
+            frames.append(file.getnframes())
+        assert ("[tools: tool_call] tool_name=w3" in result.stderr) == (length == 300)
+    assert all(frames)
+    result = await talk(server, *arguments, "--json", "--in", wav(tmp_path / "in.wav", tone(300)))
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    told = {"type": "event", "node": "tools", "event": "tool_call"}
+    assert {**told, "values": {"tool_name": "w3", "arguments_json": "{}"}} in events
+
+
+async def test_the_character_that_comes_along_can_be_talked_to_and_a_mute_voice_writes_no_file(
+    server: Served, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.wav"
+    source = wav(tmp_path / "in.wav", tone(300))
+    result = await talk(server, *MOCK, "--graph", "npc", "--fast", "--in", source, "--out", str(target))
+    assert result.stdout.endswith("Agent: That I do not know, traveller. I only keep the gate.\n"), result.output
+    assert (result.exit_code, target.exists()) == (0, False)
+    assert "Nothing was said aloud" in result.stderr
+    result = await talk(server, *MOCK, "--graph", str(tmp_path / "no.yaml"), "--in", source)
+    assert (result.exit_code, "cannot be read" in result.stderr) == (1, True)
+
+
+async def test_a_character_that_speaks_keeps_its_voice(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "crier.yaml").write_text(
+        "start: call\ndefault_model: mock\nnodes:\n  call: {type: GenerateAndSpeak, tts_model_name: fake}\n"
+    )
+    source, target = wav(tmp_path / "in.wav", tone(300)), tmp_path / "out.wav"
+    arguments = ["--graph", str(tmp_path / "crier.yaml"), "--stt", "mock", "--tts", "other", "--fast"]
+    result = await talk(server, *arguments, "--in", source, "--out", str(target))
+    assert (result.exit_code, target.exists()) == (0, True), result.output
+    assert "a voice of its own: `other` is not used" in result.stderr
 
 
 @pytest.mark.slow

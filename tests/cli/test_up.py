@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from trunkline.cli import up
 from trunkline.cli.app import COMMANDS
 from trunkline.core.faults import AgentFailed
+from trunkline.exchange.alone import alone
 from trunkline.exchange.showcase_view import JsonView, PlainView, RichView
 
 pytestmark = pytest.mark.process
@@ -181,6 +182,7 @@ class SelfEnding:
     """A service that presses Ctrl-C as soon as it can be reached."""
 
     name, where, trial = "fake", "http://127.0.0.1:1", "curl http://127.0.0.1:1"
+    about = "a page of a fake"
 
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         reachable()
@@ -198,8 +200,47 @@ def test_services_are_run_listed_and_stopped(monkeypatch: pytest.MonkeyPatch) ->
         "fake: starting",
         "fake: reachable  http://127.0.0.1:1",
         "    try: curl http://127.0.0.1:1",
+        "",
+        "All is up. Ctrl-C stops it.",
+        "  http://127.0.0.1:1  a page of a fake",
         "fake: stopped",
     ]
+
+
+def test_a_second_one_says_that_the_first_runs_and_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(up, "services", lambda: (SelfEnding(),))
+    with alone():
+        done = CliRunner().invoke(up.command)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"trunkline up: It runs already, as process {os.getpid()}: ")
+    assert f"`kill {os.getpid()}` stops it." in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    # Whatever became of the first: the next one can run.
+    assert CliRunner().invoke(up.command).exit_code == 0
+
+
+async def test_that_all_is_up_is_said_once_and_only_when_it_is_true(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = asyncio.Event()
+    said: list[bool] = []
+
+    class Late(SelfEnding):
+        name, where = "late", "127.0.0.1:23"
+
+        async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+            said.append("All is up" in capsys.readouterr().out)
+            reachable()
+            # Such as after a crash.
+            reachable()
+            stop.set()
+
+    class Early(SelfEnding):
+        async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+            reachable()
+            await stop.wait()
+
+    assert await up._supervise([Early(), Late()], stop) == 0
+    assert said == [False]
+    assert capsys.readouterr().out.count("All is up.") == 1
 
 
 def test_the_trial_of_a_service_names_the_program_that_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,13 +256,13 @@ def test_what_it_advises_for_local_models_works_as_it_stands() -> None:
             lines = lines_of(process)
             assert any(line.startswith("tryll: reachable") for line in lines)
             advice = next(lines).strip().removeprefix("try: ")
-            command = [*shlex.split(advice), "--engine", "mock", "-p", "Who is the mayor?"]
+            command = [*shlex.split(advice), "--engine", "mock", "-p", "Who is the mayor of Millbrook?"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=PATIENCE_SECONDS)
         finally:
             process.kill()
-    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: Who is the mayor?\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "You said: Who is the mayor of Millbrook?\n", "")
     assert (process.returncode, errors) == (0, "")
 
 
@@ -244,7 +285,7 @@ from trunkline.cli import up
 from trunkline.exchange.supervisor import Pace
 
 class Deaf:
-    name = where = trial = "deaf"
+    name = where = about = trial = "deaf"
 
     async def run(self, stop, reachable):
         reachable()
@@ -267,7 +308,7 @@ print("code", up._run(lambda stop: up._supervise([Deaf()], stop, pace), signal.S
     ("arguments", "last"),
     [
         (["once", "0.1"], "deaf: stuck  it did not stop, and is left behind"),
-        (["again", "600"], "    try: deaf"),
+        (["again", "600"], "  deaf  deaf"),
     ],
 )
 def test_a_service_that_never_stops_does_not_keep_the_process(arguments: list[str], last: str) -> None:

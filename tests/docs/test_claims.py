@@ -31,7 +31,7 @@ from trunkline.agents.graph import (
 from trunkline.agents.graph import catalog as graph_catalog
 from trunkline.agents.graph import turn as graph_turn
 from trunkline.base import http, jsontext, stdio
-from trunkline.cli import chat_once
+from trunkline.cli import chat, chat_once
 from trunkline.core import approvals, performer, recorder, turns
 from trunkline.models import (
     anthropic,
@@ -304,3 +304,7 @@ def test_every_dependency_has_its_reason() -> None:
     names = {re.split(r"[^\w.-]", wish)[0] for wish in wanted} - {"trunkline"}
     taken = document("explanation/dependencies.md").partition("## Not taken")[0]
     assert [name for name in sorted(names) if f"`{name}`" not in taken] == []
+
+
+def test_the_help_of_chat_names_every_form_of_an_agent() -> None:
+    assert [form for form in registry.FORMS if form not in (chat.command.help or "")] == []

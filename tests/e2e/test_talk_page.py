@@ -125,12 +125,42 @@ async def test_without_a_microphone_or_the_right_to_use_it_one_can_type(tmp_path
         ):
             await page.goto("/")
             await page.get_by_role("button", name="Start talking").click()
-            await expect(page.get_by_role("alert")).to_contain_text(said)
+            await expect(page.locator("#note")).to_contain_text(said)
             await in_state(page, "typing")
+            assert await page.locator("#problem").is_hidden(), "all is well"
             await page.get_by_label("Or type").fill("Anybody?")
             await page.get_by_role("button", name="Send").click()
             await expect(page.locator("#words .agent")).to_contain_text("You said: Anybody?")
             await picture(page, f"talk-{'denied' if not allowed else 'none'}")
+            await page.get_by_role("button", name="Put this note away").click()
+            await expect(page.locator("#note")).to_be_hidden()
+
+
+async def test_the_first_words_can_be_typed_and_the_microphone_comes_when_it_is_asked_for(tmp_path: Path) -> None:
+    file = await espeak_file(tmp_path / "said.wav", "One two three four five six seven.", before=1, after=3)
+    async with (
+        talking(tmp_path, file, Manner("mock", "mock", "mock")) as (browser, site),
+        visiting(browser, site, dark=True) as page,
+    ):
+        await page.add_init_script("""
+            const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+            window.asked = 0;
+            navigator.mediaDevices.getUserMedia = (wanted) => (window.asked++, ask(wanted));
+        """)
+        await page.goto("/")
+        # Before the server has said anything, too.
+        await page.get_by_label("Or type").fill("Anybody?")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#words .agent")).to_contain_text("You said: Anybody?")
+        await in_state(page, "typing")
+        assert await page.get_by_label("Or type").input_value() == ""
+        assert await page.evaluate("window.asked") == 0
+        assert await overflow(page) == 0
+        await picture(page, "talk-typed")
+        await page.get_by_role("button", name="Use the microphone").click()
+        await in_state(page, "hearing")
+        assert await page.locator("#microphone").is_hidden()
+        assert await page.evaluate("window.asked") == 1
 
 
 async def test_a_server_that_goes_away_is_told_and_can_be_tried_again(tmp_path: Path) -> None:

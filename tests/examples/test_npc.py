@@ -61,6 +61,7 @@ def test_every_way_through_it_can_be_taken_by_itself(message: str, way: list[str
 def test_it_plays_on_a_server_with_the_mock_engine() -> None:
     with tryll_process() as server:
         said = played(f"127.0.0.1:{server.port}")
+    assert said.startswith("This is the mock engine"), "whoever hears an echo should know why"
     assert "You said: Who is the mayor of Millbrook?" in said
     assert "* The gate opens.\nAs you wish, traveller." in said
     assert "* You get: " in said
@@ -90,6 +91,7 @@ def test_it_plays_with_the_real_models() -> None:
     onnx_path()
     with tryll_process(environ=os.environ | {"TRUNKLINE_CACHE": SHARED_CACHE}) as server:
         said = played(f"127.0.0.1:{server.port}", "--real")
+    assert "mock" not in said
     # What a small model makes of it is its own; what it is given, and what it may call, is not.
     assert "Anselm" in said
     assert "* The gate opens." in said

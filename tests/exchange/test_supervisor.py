@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from trunkline.core.faults import ConfigError
 from trunkline.exchange.service import Service, services
 from trunkline.exchange.supervisor import Pace, State, Supervisor
 
@@ -23,6 +24,7 @@ class FakeService:
     def __init__(self, name: str, *acts: str) -> None:
         self.name = name
         self.where = f"tcp://127.0.0.1/{name}"
+        self.about = f"what {name} is for"
         self.trial = f"try {name}"
         self.runs = 0
         self.ended = False
@@ -33,6 +35,8 @@ class FakeService:
         act = self._acts.pop(0) if self._acts else "serve"
         if act == "crash":
             raise RuntimeError(f"boom {self.runs}")
+        if act == "cannot":
+            raise ConfigError("It is in use.", hint="Stop the other one.")
         reachable()
         if act == "return":
             return
@@ -110,6 +114,14 @@ async def test_a_service_that_only_crashes_is_given_up_and_the_other_goes_on() -
         await reports.wait_for("broken", "given up")
     assert broken.runs == PACE.crashes
     assert reports.of("broken")[-1] == ("given up", "RuntimeError: boom 6, 6 times in a row")
+    assert reports.of("steady")[-1] == ("stopped", "")
+
+
+async def test_a_service_that_cannot_work_as_things_are_is_given_up_at_once_and_the_other_goes_on() -> None:
+    hopeless, steady = FakeService("hopeless", "cannot"), FakeService("steady")
+    async with running(hopeless, steady) as (reports, _):
+        await reports.wait_for("hopeless", "given up")
+    assert reports.of("hopeless") == [("starting", ""), ("given up", "It is in use. Stop the other one.")]
     assert reports.of("steady")[-1] == ("stopped", "")
 
 

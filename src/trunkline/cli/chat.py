@@ -87,7 +87,7 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
 @_option("auto-approve", is_flag=True, help="Approve every tool, whatever the mode.")
 def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
     """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME,
-    jsonstream:COMMAND or agentproc:PROFILE.
+    jsonstream:COMMAND, agentproc:PROFILE, scripted:SCRIPT or tryll:HOST:PORT.
 
     With -p, or with something piped into it, it answers once, on standard output, and needs no terminal.
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ EXIT_FAILED = 1
 EXIT_STOPPED = 130
 
 _ENGINES = ("mock", "local")
+_MOCK_NOTE = "It says back what it hears. `--engine local` runs real models."
 #: Texts that are embedded before anybody could read how far it is. (A model has far more bytes.)
 _QUICK = 100
 #: Of one sample of sound.
@@ -57,7 +59,7 @@ _SAMPLE_BYTES = 2
     "--sound",
     metavar="FILE.wav",
     type=click.Path(dir_okay=False),
-    help="Keep what the graph says aloud. The mock engine says nothing aloud.",
+    help="Keep what the graph says aloud. The mock engine has no voice.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each turn, at its end.")
 def command(
@@ -88,11 +90,16 @@ def command(
             talk = _Talk(graph, yaml_graph.folder_of(file), record, as_json, sounds)
             try:
                 runner.run(talk.open(engine, model))
-                if message is None and sys.stdin.isatty() and engine == "mock":
-                    click.echo("The mock engine says back what it hears. `--engine local` runs real models.", err=True)
-                code = _converse(runner, talk) if message is None else runner.run(talk.turn(message))
+                if message is None:
+                    mock = engine == "mock"
+                    about = (file, "the mock engine" if mock else model or graph.default_model)
+                    code = _converse(runner, talk, about, _MOCK_NOTE if mock else "")
+                else:
+                    code = runner.run(talk.turn(message))
             finally:
                 runner.run(talk.close())
+            if sounds is not None and sounds.empty:
+                click.echo(printable(f"`{sound}` was not written: {_why_mute(graph, engine)}"), err=True)
     except (Fault, TryllError) as error:
         raise click.ClickException(printable(str(error))) from error
     except KeyboardInterrupt:
@@ -113,6 +120,17 @@ def _sounds(path: str | None) -> WavWriter | nullcontext[None]:
     return WavWriter(path)
 
 
+def _why_mute(graph: GraphFile, engine: str) -> str:
+    """Why nothing was said aloud."""
+    from trunkline.agents.graph.spoken import speaks
+
+    if not speaks(graph.graph):
+        return "the graph has no node that speaks."
+    if engine == "mock":
+        return "the mock engine has no voice. `--engine local` has."
+    return "no node had anything to say aloud."
+
+
 def refuse_to_replace(target: str | None, *sources: str | None) -> None:
     """See to it that what is written takes the place of nothing that is read.
 
@@ -129,10 +147,10 @@ def refuse_to_replace(target: str | None, *sources: str | None) -> None:
             raise click.UsageError(printable(f"`{target}` would take the place of `{source}`, which is read."))
 
 
-def _converse(runner: asyncio.Runner, talk: _Talk) -> int:
+def _converse(runner: asyncio.Runner, talk: _Talk, about: Iterable[str], note: str) -> int:
     """Until there is no more to say. Gives the exit code: of what was piped in, that of the last answer."""
     code = 0
-    for line in talking.messages():
+    for line in talking.messages(*filter(None, about), note=note):
         if line.strip():
             code = runner.run(talk.turn(line))
             if sys.stdin.isatty():

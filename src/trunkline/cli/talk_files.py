@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import wave
+from contextlib import suppress
 from typing import Self
 
 from trunkline.base.regular import read_regular
@@ -20,8 +22,6 @@ MAX_CHANNELS = 2
 _SAMPLE_BYTES = 2
 
 _HINT = "`sox FILE -b 16 -c 1 -r 16000 NEW.wav` and `ffmpeg -i FILE -ac 1 -ar 16000 NEW.wav` make one of it."
-#: Of a file with no sound in it: some rate has to be said.
-_ANY_RATE = 22050
 
 
 class Recording(Value):
@@ -71,21 +71,30 @@ def read_wav(path: str) -> Recording:
 
 
 class WavWriter:
-    """A file that grows. It is valid once it is closed, also if nothing was written."""
+    """A file that grows, from the first sound on; it is valid once it is closed.
+
+    Without any sound there is no file, and one that was there stays as it was.
+    """
 
     def __init__(self, path: str) -> None:
-        """Make the file.
+        """See to it that the file can be written.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: it cannot.
         """
         self._path = path
+        self._is_new = not os.path.lexists(path)
         try:
-            self._handle = open(path, "wb")  # noqa: SIM115  # closed with the writer
+            self._handle = open(path, "wb", opener=_keeping)  # noqa: SIM115  # closed with the writer
         except OSError as error:
             raise ConfigError(f"`{path}` cannot be written: {error.strerror}.") from None
-        self._file = wave.open(self._handle, "wb")  # noqa: SIM115  # as the former
-        self._format: tuple[int, int] | None = None
+        self._file: wave.Wave_write | None = None
+        self._format = (0, 0)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was no sound so far."""
+        return self._file is None
 
     def write(self, sound: Sound) -> None:
         """Append some sound. Blocks.
@@ -94,37 +103,48 @@ class WavWriter:
             ConfigError: it cannot be written, or is of another format than what came before.
         """
         form = (sound.sample_rate, sound.channels)
-        if self._format is None:
-            self._begin(*form)
-        elif self._format != form:
-            raise ConfigError(f"The voice changed from {self._format[0]} to {form[0]} Hz: that is no one file.")
         try:
-            self._file.writeframesraw(sound.pcm)
+            file = self._file or self._begun(*form)
+            if self._format != form:
+                raise ConfigError(f"The voice changed from {self._format[0]} to {form[0]} Hz: that is no one file.")
+            file.writeframesraw(sound.pcm)
         except OSError as error:
             raise ConfigError(f"`{self._path}` cannot be written: {error.strerror}.") from None
 
-    def _begin(self, rate: int, channels: int) -> None:
+    def _begun(self, rate: int, channels: int) -> wave.Wave_write:
+        if stat.S_ISREG(os.fstat(self._handle.fileno()).st_mode):
+            # What was there before.
+            self._handle.truncate()
         self._format = (rate, channels)
+        self._file = wave.open(self._handle, "wb")  # noqa: SIM115  # closed with the writer
         self._file.setnchannels(channels)
         self._file.setsampwidth(_SAMPLE_BYTES)
         self._file.setframerate(rate)
+        return self._file
 
     def close(self) -> None:
         """Write what the header says. Idempotent."""
         if self._handle.closed:
             return
-        if self._format is None:
-            self._begin(_ANY_RATE, 1)
         try:
-            self._file.close()
+            if self._file is not None:
+                self._file.close()
         finally:
             self._handle.close()
+            if self._file is None and self._is_new:
+                with suppress(OSError):  # somebody was quicker
+                    os.unlink(self._path)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _keeping(path: str, flags: int) -> int:
+    """Open a file to write it, and leave in it what it holds."""
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
 
 
 def is_same(one: str, other: str) -> bool:

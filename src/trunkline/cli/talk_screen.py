@@ -20,9 +20,11 @@ from trunkline.agents.external.tryll_talk_events import (
 )
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
+from trunkline.wires.tryll.messages import NodeEvent
 
 #: Clears the line that the cursor is in.
 _CLEAR = "\r\x1b[K"
+_AGENT = "Agent: "
 
 
 class Screen(Protocol):
@@ -30,6 +32,9 @@ class Screen(Protocol):
 
     def show(self, event: TalkEvent) -> None:
         """One event."""
+
+    def told(self, event: NodeEvent) -> None:
+        """What a node wants to be known."""
 
     def note(self, text: str) -> None:
         """Something about the conversation that is no part of it."""
@@ -50,11 +55,15 @@ class Lines:
             self._heard(event)
         elif isinstance(event, Asked):
             self._end()
-            click.echo("Agent: ", nl=False)
-            self._answer = True
+            if self._live:
+                # Until there are words, something else may come.
+                click.echo(_AGENT, nl=False)
+                self._unsure = True
+                sys.stdout.flush()
         elif isinstance(event, Words):
-            text = event.text if self._answer else f"Agent: {event.text}"
-            click.echo(printable(f"\n{text}" if event.anew else text), nl=False)
+            self._take_back()
+            click.echo(("\n" if event.anew else "") if self._answer else _AGENT, nl=False)
+            click.echo(printable(event.text), nl=False)
             self._answer = True
             sys.stdout.flush()
         elif isinstance(event, Answered):
@@ -81,6 +90,10 @@ class Lines:
             self._unsure = True
             sys.stdout.flush()
 
+    def told(self, event: NodeEvent) -> None:
+        pairs = ", ".join(f"{pair.key}={pair.value}" for pair in event.kv_pairs)
+        self.note(f"[{event.node_name}: {event.event_type}] {pairs}")
+
     def note(self, text: str) -> None:
         self._end()
         click.echo(printable(text), err=True)
@@ -102,6 +115,12 @@ class JsonLines:
 
     def show(self, event: TalkEvent) -> None:
         click.echo(jsontext.dumps(_object(event)))
+        sys.stdout.flush()
+
+    def told(self, event: NodeEvent) -> None:
+        values = {pair.key: pair.value for pair in event.kv_pairs}
+        told = {"type": "event", "node": event.node_name, "event": event.event_type, "values": values}
+        click.echo(jsontext.dumps(told))
         sys.stdout.flush()
 
     def note(self, text: str) -> None:

@@ -10,9 +10,18 @@ from threading import Lock
 
 import click
 
+from trunkline import __version__
 from trunkline.base.printable import printable
 
 _PROMPT = "> "
+_HELP, _LEAVING = "/help", ("/exit", "/quit")
+_COMMANDS = {
+    _HELP: "lists these commands",
+    **dict.fromkeys(_LEAVING, "leaves"),
+    "Ctrl-C": "stops the answer; without one, leaves",
+    "Ctrl-D": "leaves",
+}
+_COMMAND_WIDTH = 2 + max(map(len, _COMMANDS))
 #: Lines about a download: one for each so many hundredths.
 _STEP = 10
 
@@ -79,17 +88,33 @@ def _is_one_terminal() -> bool:
 screen = Screen()
 
 
-def messages() -> Iterator[str]:
-    """What is typed, or piped in: a message for each line."""
+def messages(*about: str, note: str = "") -> Iterator[str]:
+    """What is typed, or piped in: a message for each line.
+
+    Whoever types is greeted with what it is `about` and a `note`, and has some commands. Any other word behind a slash
+    is for the agent, and so is all that is piped in.
+    """
     if not sys.stdin.isatty():
         yield from (line.rstrip("\n") for line in sys.stdin)
         return
+    screen.aside(" · ".join((f"trunkline {__version__}", *about)))
+    if note:
+        screen.aside(note)
+    screen.aside("/help lists commands · Ctrl-C stops an answer · Ctrl-D leaves")
     while True:
         try:
-            yield input(_PROMPT)
+            line = input(_PROMPT)
         except EOFError:
             click.echo()
             return
+        word = line.strip().partition(" ")[0]
+        if word in _LEAVING:
+            return
+        if word == _HELP:
+            for name, meaning in _COMMANDS.items():
+                screen.aside(f"{name:{_COMMAND_WIDTH}}{meaning}")
+        else:
+            yield line
 
 
 def show_event(node: str, kind: str, pairs: Iterable[tuple[str, str]]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -85,8 +86,10 @@ def command(
             talking.screen.log(),
             SyncTryll(found.host, found.port, config=config, ssl=tls_context(tls_ca)) as tryll,
         ):
-            agent = _made(tryll, model, file, system_prompt, fetch=config.inference_engine != InferenceEngine.MOCK)
-            sys.exit(_ask(agent, text) if text is not None else _converse(agent))
+            fetch = config.inference_engine != InferenceEngine.MOCK
+            agent, chosen = _made(tryll, model, file, system_prompt, fetch=fetch)
+            about = [f"{found.host}:{found.port}", *filter(None, (file, chosen))]
+            sys.exit(_ask(agent, text) if text is not None else _converse(agent, about))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
         raise click.ClickException(printable(str(error)) + hint) from error
@@ -110,8 +113,11 @@ def tls_context(ca: str | None) -> ssl.SSLContext | None:
         raise ConfigError(f"`{ca}` holds no certificate in PEM.") from None
 
 
-def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str, *, fetch: bool) -> SyncAgent:
-    """The agent to talk to, with all that its graph needs. `fetch`: also models that the server has not got yet."""
+def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str, *, fetch: bool) -> tuple[SyncAgent, str]:
+    """The agent to talk to, with all that its graph needs, and its model.
+
+    `fetch`: also models that the server has not got yet.
+    """
     from trunkline.agents.graph import yaml_graph
 
     graph = yaml_graph.load(file) if file is not None else yaml_graph.GraphFile(plain(system_prompt))
@@ -139,13 +145,13 @@ def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str, *,
         progress=_Lines(),
     )
     agent.on_node_event(_show)
-    return agent
+    return agent, chosen
 
 
-def _converse(agent: SyncAgent) -> int:
+def _converse(agent: SyncAgent, about: Iterable[str]) -> int:
     """Until there is no more to say. Gives the exit code: of what was piped in, that of the last answer."""
     code = 0
-    for line in talking.messages():
+    for line in talking.messages(*about):
         if line.strip():
             code = _ask(agent, line)
             if sys.stdin.isatty():

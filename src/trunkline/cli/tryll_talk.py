@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,6 +31,9 @@ from trunkline.cli.tryll_chat import TOKEN_VARIABLE, tls_context, tls_option
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import DownloadProgress
+
+if TYPE_CHECKING:
+    from trunkline.agents.graph.yaml_graph import GraphFile
 
 EXIT_FAILED = 1
 _SIGNAL_EXIT = 128
@@ -59,10 +62,13 @@ class _Wanted(Value):
 @click.option("--out", "target", metavar="FILE.wav", help="Write the answer's sound there, instead of playing it.")
 @click.option("--fast", is_flag=True, help="With `--in`: do not wait until the file would have been played.")
 @click.option("--push-to-talk", is_flag=True, help="Listen from one press of the space bar to the next.")
+@click.option(
+    "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to one that comes along: `npc`, a character."
+)
 @click.option("--model", default="", metavar="NAME", help="The model that answers.")
 @click.option("--stt", default="", metavar="NAME", help="The model that hears, such as whisper-base.")
 @click.option("--tts", default="", metavar="NAME", help="The model that speaks, such as piper-joe.")
-@click.option("--system-prompt", default=INSTRUCTIONS, metavar="TEXT", help="Instructions for the model.")
+@click.option("--system-prompt", default=INSTRUCTIONS, metavar="TEXT", help="Instructions, where no graph has them.")
 @click.option(
     "--pause",
     type=click.IntRange(*_PAUSES),
@@ -80,6 +86,7 @@ def command(
     target: str | None,
     fast: bool,
     push_to_talk: bool,
+    file: str | None,
     model: str,
     stt: str,
     tts: str,
@@ -95,21 +102,39 @@ def command(
     are fetched first; a name that begins with `mock` needs none. A server with a token wants it in
     TRUNKLINE_TRYLL_TOKEN.
 
+    A graph whose nodes do not speak is given a voice: all that it answers is said. One that speaks does so as it likes.
+
     \b
     Examples:
       trunkline tryll talk
+      trunkline tryll talk --graph npc
       trunkline tryll talk --push-to-talk --tts espeak
       trunkline tryll talk --in question.wav --out answer.wav
     """
     if fast and source is None:
         raise click.UsageError("`--fast` goes with `--in`.")
-    manner = Manner(model, stt, tts, system_prompt, pause_ms=pause, barge_in=not no_barge_in)
-    wanted = _Wanted(address, manner, source, target, fast, push_to_talk, as_json, tls_ca)
     try:
+        manner = Manner(
+            model, stt, tts, system_prompt, pause_ms=pause, barge_in=not no_barge_in, graph=_character(file)
+        )
+        wanted = _Wanted(address, manner, source, target, fast, push_to_talk, as_json, tls_ca)
         sys.exit(_run(lambda: _talk(wanted)))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
         raise click.ClickException(printable(str(error)) + hint) from error
+
+
+def _character(file: str | None) -> GraphFile | None:
+    """The graph to talk to.
+
+    Raises:
+        ConfigError: it cannot be read, or is wrong.
+    """
+    if file is None:
+        return None
+    from trunkline.agents.graph import yaml_graph
+
+    return yaml_graph.load(file)
 
 
 def _run(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
@@ -152,7 +177,7 @@ async def _talk(wanted: _Wanted) -> int:
     async with AsyncExitStack() as kept:
         # Devices and files first: whoever has none need not wait for models.
         microphone = await kept.enter_async_context(_microphone()) if recording is None else None
-        voice = await kept.enter_async_context(_voice(wanted.target, live=recording is None))
+        voice = await kept.enter_async_context(_voice(wanted.target, screen, live=recording is None))
         opening = Talk.open(
             found.host,
             found.port,
@@ -161,6 +186,7 @@ async def _talk(wanted: _Wanted) -> int:
             ssl=tls_context(wanted.tls_ca),
             progress=_Progress(),
             notice=screen.note,
+            on_node_event=screen.told,
         )
         talk = await kept.enter_async_context(await opening)
         if recording is not None:
@@ -284,11 +310,13 @@ async def _microphone() -> AsyncIterator[Microphone]:
 
 
 @asynccontextmanager
-async def _voice(target: str | None, *, live: bool) -> AsyncIterator[Speakers | None]:
+async def _voice(target: str | None, screen: Screen, *, live: bool) -> AsyncIterator[Speakers | None]:
     """Where the answer's sound goes: a file, the speakers, or nowhere."""
     if target is not None:
         with talk_files.WavWriter(target) as file:
             yield _FileVoice(file)
+        if file.empty:
+            screen.note(f"Nothing was said aloud: `{target}` was not written.")
         return
     if not live:
         yield None

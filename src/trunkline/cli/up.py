@@ -20,6 +20,7 @@ import click
 
 from trunkline.base.signals import handled
 from trunkline.core.faults import Fault
+from trunkline.exchange.alone import alone
 from trunkline.exchange.service import Service, services
 from trunkline.exchange.showcase import play
 from trunkline.exchange.showcase_view import JsonView, PlainView, RichView, Trial
@@ -132,12 +133,33 @@ async def _everything(stop: asyncio.Event) -> int:
     except Fault as fault:
         click.echo(f"trunkline up: {fault}", err=True)
         return EXIT_FAILED
-    return await _supervise(found, stop)
+    try:
+        with alone():
+            return await _supervise(found, stop)
+    except Fault as fault:
+        click.echo(f"trunkline up: {fault}", err=True)
+        return EXIT_FAILED
 
 
 async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace | None = None) -> int:
     _write("Press Ctrl-C to stop all.\n")
-    return 0 if await Supervisor(found, _report, pace).run(stop) else EXIT_FAILED
+    missing = {service.name for service in found}
+
+    def report(service: Service, state: State, detail: str) -> None:
+        _report(service, state, detail)
+        if state == "reachable" and missing:
+            missing.discard(service.name)
+            if not missing:
+                _write(_overview(found))
+
+    return 0 if await Supervisor(found, report, pace).run(stop) else EXIT_FAILED
+
+
+def _overview(found: Sequence[Service]) -> str:
+    """What is where, once all of it is there."""
+    width = max(len(service.where) for service in found)
+    lines = (f"  {service.where:<{width}}  {service.about}\n" for service in found)
+    return f"\nAll is up. Ctrl-C stops it.\n{''.join(lines)}"
 
 
 def _report(service: Service, state: State, detail: str) -> None:

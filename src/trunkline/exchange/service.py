@@ -28,6 +28,10 @@ class Service(Protocol):
         """The address; true once `run` has said that it can be reached."""
 
     @property
+    def about(self) -> str:
+        """What the address is good for, in a few words; true when `where` is."""
+
+    @property
     def trial(self) -> str:
         """A command that tries it."""
 
@@ -35,7 +39,7 @@ class Service(Protocol):
         """Serve until `stop` is set; call `reachable` as soon as somebody could connect.
 
         Returning before that, or raising, is a crash: it is run again. A run starts from nothing; what an earlier
-        one left half done must not keep it from working.
+        one left half done must not keep it from working. A `ConfigError` is none: somebody has to change something.
         """
 
 

@@ -1,7 +1,8 @@
 """Runs services side by side, and keeps them running.
 
 - One that crashes is run again after a delay that doubles with each crash in a row; the others do not notice.
-- One that crashes too often in a row is given up. A run that lasted a while ends the row.
+- One that crashes too often in a row is given up. A run that lasted a while ends the row. One that says that it cannot
+  work as things are (a `ConfigError`) is given up at once: trying again cures nothing.
 - On `stop` all of them end together, in bounded time: first asked, then cancelled, then left behind and named.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from trunkline.base.values import Value
+from trunkline.core.faults import ConfigError
 from trunkline.exchange.service import Service
 
 logger = logging.getLogger(__name__)
@@ -73,7 +75,11 @@ class Supervisor:
         while not stop.is_set():
             begun = loop.time()
             self._report(service, "starting", "")
-            problem = await self._run_once(service, stop)
+            try:
+                problem = await self._run_once(service, stop)
+            except ConfigError as fault:
+                self._report(service, "given up", str(fault))
+                return False
             if stop.is_set():
                 break
             if loop.time() - begun >= self._pace.steady:
@@ -89,10 +95,16 @@ class Supervisor:
         return True
 
     async def _run_once(self, service: Service, stop: asyncio.Event) -> str:
-        """What made the run end, in words."""
+        """What made the run end, in words.
+
+        Raises:
+            ConfigError: it will end like that each time.
+        """
         try:
             await service.run(stop, lambda: self._report(service, "reachable", ""))
         except Exception as error:
+            if isinstance(error, ConfigError) and not error.retryable:
+                raise
             logger.debug("the service %s crashed", service.name, exc_info=True)
             return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return "it ended by itself"

@@ -29,6 +29,10 @@ class TryllService:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def about(self) -> str:
+        return "the Tryll server: graph agents on local models, for games and apps"
+
+    @property
     def trial(self) -> str:
         address = "" if self._port == PORT else f" {self.where}"
         return f"trunkline tryll chat{address} --graph npc"

@@ -85,6 +85,18 @@ async def test_who_is_in_as_many_conversations_as_may_be_waits_for_the_end_of_on
             assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
 
 
+async def test_who_waits_for_room_waits_for_any_conversation_of_the_session(
+    troupe: Troupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 1)
+    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe, **offered([])})
+    party = Party()
+    models._end(await models._opened("troupe", party, None))
+    assert party.conversations == 1
+    await models._opened("echo", party, None)
+    await models.close()
+
+
 async def test_an_agent_is_in_so_many_conversations_and_no_more(
     troupe: Troupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,3 +189,13 @@ async def test_an_interaction_that_is_too_long_is_cut_at_its_end(monkeypatch: py
     human, knowledge = told["interaction"]
     assert human == {"_type": "HumanMessage", "text": "record"}
     assert 0 < len(knowledge["chunks"]) < 4
+
+
+def test_what_nodes_answer_without_a_model_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn, "MAX_ANSWER", 10)
+    one = turn.Turn("hi")
+    for text in ("12345", "67890"):
+        one.wrote(text)
+    with pytest.raises(TryllError, match="4001"):
+        one.wrote("1")
+    assert one.answer == "12345\n67890"

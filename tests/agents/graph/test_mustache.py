@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
 
 from trunkline.agents.graph import mustache
-from trunkline.agents.graph.mustache import Template, TemplateError
+from trunkline.agents.graph.mustache import Template, TemplateError, read_template
 
 CONTEXT = {
     "who": "<Anna & Bob>",
@@ -102,3 +104,14 @@ def test_what_is_deep_inside_takes_more_steps() -> None:
     assert Template("{{t}}").measured(context) == ("", 1)
     # The section, and ten times a part and a repetition: each looks at two levels, or is one of them.
     assert Template("{{#l}}{{t}}{{/l}}").measured(context) == ("x" * 10, 1 + 10 * (1 + 2))
+
+
+def test_a_template_is_read_once_and_gone_with_the_last_who_has_it() -> None:
+    source = "{{somebody's own}}"
+    one = read_template(source)
+    assert read_template(source) is one
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None
+    assert source not in mustache._READ

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -83,6 +84,26 @@ async def test_a_failure_is_told_and_the_next_one_has_its_turn() -> None:
     with pytest.raises(ZeroDivisionError):
         await aside.do(lambda _: 1 // 0)
     assert await aside.do(lambda _: 1) == 1
+
+
+async def test_what_no_thread_takes_leaves_the_turn_to_the_next_one() -> None:
+    threads = pattern_threads()
+    aside = Aside(threads)
+    threads.shutdown()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="shutdown"):
+            await asyncio.wait_for(aside.do(lambda _: 1), 5)
+    assert not aside.busy
+
+
+def test_a_pattern_that_comes_again_counts_once() -> None:
+    book = PatternBook()
+    book.compile(["a+b"])
+    gc.collect()
+    taken = book._taken
+    assert taken
+    book.compile(["a+b"])
+    assert book._taken == taken
 
 
 async def test_no_pattern_takes_a_thread_that_others_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -68,3 +70,17 @@ async def test_a_turn_that_is_cancelled_in_line_leaves_its_place_to_the_next(clo
     await second
     assert first.cancelled()
     assert shares.of_loop() is line
+
+
+def test_a_loop_that_is_over_is_gone_with_its_shares() -> None:
+    async def shared() -> weakref.ref[asyncio.AbstractEventLoop]:
+        line = shares.of_loop()
+        await line.wait()
+        waiting = asyncio.create_task(line.wait())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        return weakref.ref(asyncio.get_running_loop())
+
+    loop = asyncio.run(shared())
+    gc.collect()
+    assert loop() is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -175,7 +177,7 @@ async def test_a_file_is_read_once_for_all_who_hold_it_and_links_inside_are_fine
     shelf, other = (Shelf(str(tmp_path), None, files) for _ in range(2))
     held = [await shelf.strings("a.txt"), await shelf.strings("sub/../a.txt"), await other.strings("sub\\b.txt")]
     held += [shelf.create_strings(strings(name, file="a.txt")) for name in ("x", "y")]
-    assert [each.name for each in held[3:]] == ["x", "y"]
+    assert held[3] is not held[4]
     assert len({id(each.lines) for each in held}) == 1
     # A name is enough to hold it.
     del held
@@ -213,7 +215,7 @@ async def test_records_of_a_file_are_there_once_and_with_the_engine_that_each_as
         await shelf.create_embedded(CreateEmbeddedStringStorageRequest(1, "named", "lore.json"), real.embedding)
     )
     assert [each.dimensions for each in found] == [384, 384, 3, 3]
-    assert (found[3].name, found[3].size) == ("named", 0)
+    assert (found[3] is found[2], found[3].size) == (False, 0)
     assert len({id(each.records) for each in found}) == 1
     del found
     shelf.destroy_embedded("named")
@@ -231,6 +233,45 @@ class Real:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return [(1.0, 0.0, 0.0) for _ in texts]
+
+
+async def test_two_models_of_one_sort_do_not_share_their_vectors_and_two_askers_do(tmp_path: Path) -> None:
+    (tmp_path / "lore.json").write_text('{"embedding_model": "m", "records_file": "records.json"}')
+    (tmp_path / "records.json").write_text('[{"id": "0", "text": "one"}]')
+    shelf = Shelf(str(tmp_path))
+    engines = [Real("m"), Real("other"), Real("m")]
+    engines[2].fingerprint = "another file"
+
+    async def of(engine: Real) -> EmbeddedStorage:
+        async def engine_of(name: str) -> Real:
+            return engine
+
+        return await shelf.embedded("lore.json", engine_of)
+
+    found = [await of(engine) for engine in engines]
+    assert len(set(map(id, found))) == 3
+    del found
+    gc.collect()
+    # Both begin before one of them is done.
+    one, other = await asyncio.gather(of(engines[0]), of(engines[0]))
+    assert one is other
+    assert await of(engines[0]) is one
+
+
+async def test_two_who_read_a_file_at_once_have_one_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    both = threading.Barrier(2)
+
+    def load(root: str | None, path: str, name: str = "") -> StringStorage:
+        both.wait(10)
+        return really(root, path, name)
+
+    really = storages.load
+    monkeypatch.setattr(storages, "load", load)
+    shelf = Shelf(str(tmp_path))
+    one, other = await asyncio.gather(shelf.strings("a.txt"), shelf.strings("a.txt"))
+    assert one is other
+    assert await shelf.strings("a.txt") is one
 
 
 async def test_a_pipe_is_no_storage(tmp_path: Path) -> None:

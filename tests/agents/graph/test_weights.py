@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.agents.graph.pools import info, refusal
+from tests.agents.graph.pools import REAL, info, refusal
 from tests.support.package_index import Index, Model, serving
+from trunkline.agents.graph import weights
+from trunkline.agents.graph.downloads import Downloads
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.agents.graph.weights import Weights
 from trunkline.models import catalog, fetch_http
 from trunkline.wires.tryll.messages import ModelStatus
 
@@ -211,26 +212,164 @@ async def test_what_changed_is_fetched_anew(hub: Hub, tmp_path: Path) -> None:
     assert (here.status, contents(here.local_path, "w.gguf")) == (ModelStatus.DOWNLOADED, OTHER_WEIGHTS)
 
 
-@pytest.mark.parametrize("writable", [True, False])
-async def test_what_an_earlier_version_has_fetched_stays_if_it_is_right(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writable: bool
-) -> None:
-    await listing(tmp_path).download("w")
-    ledger = tmp_path / "downloads.json"
+def forget(folder: Path) -> Path:
+    """Make the list of downloads one of an earlier version, and give its path."""
+    ledger = folder / "downloads.json"
     listed = json.loads(ledger.read_bytes())
     for record in listed["entries"]:
         del record["source"], record["sha256"]
     ledger.write_text(json.dumps(listed))
+    return ledger
 
-    def refuse(weights: Weights, entries: object) -> None:
-        raise PermissionError
+
+def refuse(downloads: Downloads, records: object) -> None:
+    """Write a list into a folder that nobody may write to."""
+    raise PermissionError
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files whose hashes were made. None may be by the event loop."""
+    files: list[str] = []
+
+    def noted(path: str, left: threading.Event) -> str:
+        assert threading.current_thread() is not threading.main_thread()
+        files.append(os.path.basename(path))
+        return really(path, left)
+
+    really = weights._sha256
+    monkeypatch.setattr(weights, "_sha256", noted)
+    return files
+
+
+@pytest.mark.parametrize("writable", [True, False])
+async def test_what_an_earlier_version_has_fetched_is_read_when_it_is_needed(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hashed: list[str], writable: bool
+) -> None:
+    await listing(tmp_path).download("w")
+    ledger = forget(tmp_path)
 
     if not writable:
-        monkeypatch.setattr(Weights, "_write", refuse)
-    assert info(listing(tmp_path, sha256="0" * 64), "w").status == ModelStatus.ABSENT
-    assert info(listing(tmp_path), "w").status == ModelStatus.DOWNLOADED
-    assert info(listing(tmp_path, sha256=hub.digest), "w").status == ModelStatus.DOWNLOADED
+        monkeypatch.setattr(Downloads, "write", refuse)
+    hashed.clear()
+    # Nothing is to be compared.
+    pool = listing(tmp_path)
+    await pool.ensure("w")
+    assert (info(pool, "w").status, hashed) == (ModelStatus.DOWNLOADED, [])
+    # Until it is needed it is here.
+    pool = listing(tmp_path, sha256=hub.digest)
+    assert (info(pool, "w").status, hashed) == (ModelStatus.DOWNLOADED, [])
+    for _ in range(2):
+        await pool.ensure("w")
+        await pool.download("w")
+    assert (info(pool, "w").status, hashed) == (ModelStatus.DOWNLOADED, ["w.gguf"])
     assert ("sha256" in ledger.read_text()) is writable
+
+
+@pytest.mark.parametrize("writable", [True, False])
+async def test_what_an_earlier_version_has_fetched_is_not_loaded_if_it_is_wrong(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writable: bool
+) -> None:
+    await listing(tmp_path).download("w")
+    forget(tmp_path)
+    if not writable:
+        monkeypatch.setattr(Downloads, "write", refuse)
+    pool = listing(tmp_path, sha256="0" * 64)
+    error = await refusal(pool.language("w", REAL))
+    assert (error.code, "download it first" in error.message) == (3003, True)
+    assert info(pool, "w").status == ModelStatus.ABSENT
+
+
+async def test_a_file_is_not_read_to_its_end_for_somebody_who_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over, given_up = (threading.Event() for _ in range(3))
+
+    class Endless(threading.Event):
+        """A file that always has more is read as long as this says that somebody waits."""
+
+        def is_set(self) -> bool:
+            begun.set()
+            if found := super().is_set():
+                over.set()
+            return found or given_up.is_set()
+
+    monkeypatch.setattr(weights, "Event", Endless)
+    monkeypatch.setattr(weights, "HASHED_AT_ONCE", 1)
+    reading = asyncio.create_task(weights._hash("/dev/zero"))
+    await asyncio.to_thread(begun.wait, 10)
+    reading.cancel()
+    stopped = await asyncio.to_thread(over.wait, 10)
+    given_up.set()
+    assert stopped
+
+
+async def test_an_address_that_an_earlier_version_did_not_list_is_told_by_the_hash_alone(
+    hub: Hub, tmp_path: Path
+) -> None:
+    source = {"huggingface_repo": "", "source": f"{hub.url}/owner/repo/resolve/main/w.gguf"}
+    await listing(tmp_path, **source).download("w")
+    forget(tmp_path)
+    assert info(listing(tmp_path, **source), "w").status == ModelStatus.ABSENT
+    pool = listing(tmp_path, **source, sha256=hub.digest)
+    await pool.ensure("w")
+    assert hub.ranges == [None]
+    # Now it is known.
+    assert info(listing(tmp_path, **source), "w").status == ModelStatus.DOWNLOADED
+
+
+async def test_what_was_fetched_for_an_entry_that_has_changed_goes_when_it_is_replaced(
+    hub: Hub, tmp_path: Path
+) -> None:
+    await listing(tmp_path).download("w")
+    source = {"huggingface_repo": "", "source": f"{hub.url}/owner/repo/resolve/main/w.gguf"}
+    await listing(tmp_path, **source).download("w")
+    assert len([name for name in os.listdir(tmp_path) if "--" in name]) == 1
+    assert info(listing(tmp_path, **source), "w").status == ModelStatus.DOWNLOADED
+
+
+async def test_what_was_fetched_for_an_entry_that_has_changed_can_be_deleted(hub: Hub, tmp_path: Path) -> None:
+    await listing(tmp_path).download("w")
+    pool = listing(tmp_path, huggingface_repo="owner/other")
+    assert info(pool, "w").status == ModelStatus.ABSENT
+    await pool.delete("w")
+    assert sorted(os.listdir(tmp_path)) == ["downloads.json", "models.json"]
+    assert (await refusal(pool.delete("w"))).code == 6002
+
+
+async def test_a_file_of_two_models_stays_with_the_other_one(hub: Hub, tmp_path: Path) -> None:
+    variant = {"variants": [{"huggingface_repo": "owner/repo", "files": ["w.gguf"]}]}
+    (tmp_path / "models.json").write_text(json.dumps({"models": [{"name": name} | variant for name in ("w", "v")]}))
+    pool = ModelPool(models_dir=str(tmp_path))
+    await pool.download("w")
+    await pool.download("v")
+    await pool.delete("w")
+    assert [info(pool, name).status for name in ("w", "v")] == [ModelStatus.ABSENT, ModelStatus.DOWNLOADED]
+
+
+@pytest.mark.parametrize(
+    ("folder", "files"),
+    [
+        ("..", ["kept"]),
+        (".", ["kept"]),
+        ("sub/..", ["kept"]),
+        ("owner--repo", ["../kept", "../../kept", "a\0b", 7]),
+        ("owner--repo", "kept"),
+        (None, ["kept"]),
+    ],
+)
+async def test_a_list_of_downloads_deletes_nothing_outside_of_its_folders(
+    tmp_path: Path, folder: Any, files: Any
+) -> None:
+    models = tmp_path / "models"
+    (models / "owner--repo").mkdir(parents=True)
+    kept = [tmp_path / "kept", models / "kept"]
+    for path in kept:
+        path.write_text("somebody's")
+    record = {"name": "w", "folder": folder, "files": files}
+    (models / "downloads.json").write_text(json.dumps({"entries": [record]}))
+    await listing(models).delete("w")
+    assert all(path.exists() for path in kept)
 
 
 async def test_a_relative_folder_is_told_from_the_root_on(

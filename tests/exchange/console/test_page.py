@@ -170,7 +170,8 @@ async def test_what_no_page_says_ends_the_socket_and_nothing_else(site: str, mes
 
 
 async def test_messages_that_are_too_large_and_conversations_that_are_too_many_are_refused(site: str) -> None:
-    for large in (bytes(MAX_MESSAGE + 2), bytes(400_000), " " * 400_000):
+    wide = "\N{GRINNING FACE}" * (MAX_MESSAGE // 2)
+    for large in (bytes(MAX_MESSAGE + 2), bytes(400_000), " " * 400_000, wide):
         async with socket(site) as page:
             await heard(page, "models")
             await page.send(large)

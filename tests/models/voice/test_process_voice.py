@@ -169,6 +169,38 @@ async def test_closing_ends_what_is_said_and_the_process(voice: ProcessVoice) ->
         await collected(voice.speak("more"))
 
 
+async def test_closing_ends_what_waits_for_its_turn(voice: ProcessVoice) -> None:
+    sound = voice.speak("begun hang")
+    await anext(sound)
+    in_line = asyncio.ensure_future(collected(voice.speak("next")))
+    await asyncio.sleep(0)
+    # This one is asked for, and nothing has been done about it yet.
+    asked = asyncio.ensure_future(collected(voice.speak("last")))
+    await asyncio.sleep(0)
+    await voice.close()
+    async with asyncio.timeout(5):
+        for waiting in (in_line, asked):
+            with pytest.raises(SpeechError, match="closed"):
+                await waiting
+    await sound.aclose()
+
+
+async def test_whoever_waits_hears_of_a_turn_that_was_cancelled(voice: ProcessVoice) -> None:
+    sound = voice.speak("begun hang")
+    await anext(sound)
+    before = asyncio.all_tasks()
+    in_line = asyncio.ensure_future(collected(voice.speak("next")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    # As the end of an event loop does it.
+    for task in asyncio.all_tasks() - before - {in_line}:
+        task.cancel()
+    async with asyncio.timeout(5):
+        with pytest.raises(SpeechError, match="closed"):
+            await in_line
+    await sound.aclose()
+
+
 @pytest.mark.parametrize(("how", "said"), [("broken", "no model here"), ("rubbish", "protocol"), ("mute", "not ready")])
 async def test_a_voice_that_cannot_be_loaded_says_why(how: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "mute":

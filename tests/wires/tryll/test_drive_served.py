@@ -168,28 +168,54 @@ async def test_a_token_is_asked_for(tmp_path: Path) -> None:
 async def test_over_tls_only_a_server_that_is_vouched_for_is_talked_to(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    openssl = shutil.which("openssl")
-    require("openssl", openssl is not None, "install `openssl`")
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = [str(openssl), "req", "-x509", *kind, *name, "-keyout", key, "-out", certificate]
-    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate, key)
+    context, trusting = await _vouched_for(tmp_path)
     async with served(tmp_path) as server:
         _, port = await server.server.listen("127.0.0.1", 0, context)
-        async with Tryll(port=port, ssl=ssl.create_default_context(cafile=certificate)) as tryll:
+        async with Tryll(port=port, ssl=trusting) as tryll:
             agent = await tryll.create_agent(echo(), default_model="mock")
             assert (await agent.ask("hi")).text == "You said: hi"
         with pytest.raises(TryllError) as refused:
             await Tryll(port=port, ssl=ssl.create_default_context()).connect()
         assert refused.value.code == 1001
         # Nothing goes wrong at the end of a session that the server ends, whenever the client closes.
-        trusting = ssl.create_default_context(cafile=certificate)
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
         writer.write(frame(encode(m.ConfigureSessionRequest(1, protocol_version=1))))
         await reader.read()
         writer.close()
         await writer.wait_closed()
     assert "eof_received" not in caplog.text
+
+
+async def test_a_client_over_tls_that_is_not_read_may_be_gone_when_it_is_looked_after(
+    tmp_path: Path,
+) -> None:
+    context, trusting = await _vouched_for(tmp_path)
+    async with served(tmp_path, stall_seconds=0.0) as server:
+        _, port = await server.server.listen("127.0.0.1", 0, context)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+        await reader.read(1)
+        (connection,) = server.server.connections
+        server.server.not_reading(connection)
+        connection.cut()
+        await asyncio.sleep(0)
+        # The transport has no socket any more, and the connection has not heard of it.
+        assert connection.transport.get_extra_info("socket") is None
+        assert server.server.connections
+        server.server._look_after_unread()
+        connection.pause_writing()
+        connection._look()
+        writer.transport.abort()
+
+
+async def _vouched_for(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """What a server says that it is, and what clients of it believe."""
+    openssl = shutil.which("openssl")
+    require("openssl", openssl is not None, "install `openssl`")
+    key, certificate = str(folder / "key.pem"), str(folder / "cert.pem")
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = [str(openssl), "req", "-x509", *kind, *name, "-keyout", key, "-out", certificate]
+    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    return context, ssl.create_default_context(cafile=certificate)

@@ -15,6 +15,7 @@ from tests.support.tryll_stub import SILENCE, TryllStub, held
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Reconnect
 from trunkline.wires.tryll.drive_sync import SyncTryll
+from trunkline.wires.tryll.drive_thread import LoopThread
 from trunkline.wires.tryll.errors import TryllError
 
 GRAPH = m.GraphDescription((m.NodeDescription("answer", m.GenerateParams()),), "answer")
@@ -132,6 +133,39 @@ async def test_nobody_waits_for_a_thread_that_has_died(stub: TryllStub) -> None:
     with pytest.raises(TryllError, match="1002"):
         await asyncio.to_thread(tryll.health)
     await asyncio.to_thread(tryll.close)
+
+
+async def test_nobody_waits_for_a_thread_whose_end_fails(caplog: pytest.LogCaptureFixture) -> None:
+    thread = LoopThread()
+    began = [asyncio.Event(), asyncio.Event()]
+
+    async def breaks() -> None:
+        raise RuntimeError("the end")
+
+    async def work(begun: asyncio.Event, stubborn: bool) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if stubborn:
+                sys.exit(3)
+
+    def wait(begun: asyncio.Event, stubborn: bool) -> None:
+        try:
+            thread.run(work(begun, stubborn))
+        except BaseException as error:
+            woken[stubborn] = type(error)
+
+    loop = asyncio.get_running_loop()
+    thread.at_end = breaks
+    woken: dict[bool, type[BaseException]] = {}
+    for begun, stubborn in zip(began, (True, False), strict=True):
+        # Not of a pool, which would wait for them in its turn.
+        threading.Thread(target=wait, args=(begun, stubborn), daemon=True).start()
+        await begun.wait()
+    await asyncio.wait_for(asyncio.to_thread(thread.stop), 5)
+    await until(lambda: woken == {True: SystemExit, False: TryllError})
+    assert "the end" in caplog.text
 
 
 async def test_what_a_client_had_ends_with_it(stub: TryllStub) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode
 from trunkline.wires.tryll.drive_connection import MAX_PARTS
 from trunkline.wires.tryll.fitting import joined
-from trunkline.wires.tryll.serve_connection import Connection
+from trunkline.wires.tryll.serve_connection import HIGH_WATER, Connection
 from trunkline.wires.tryll.serve_history import PART_CHARACTERS, PART_ENTRIES, exchanges_of, responses
 
 WIDE = "\N{GRINNING FACE}"
@@ -111,6 +112,25 @@ async def test_short_conversations_that_are_saved_often_leave_time_for_others(se
         await until(lambda: not session.crowded)
     assert waits == [True, True]
     assert await save(peer, 1) == await save(peer, 2) == []
+
+
+async def test_a_conversation_that_is_saved_waits_for_its_reader(server: Served, peer: Peer) -> None:
+    agent = await peer.agent()
+    (connection,) = server.server.connections
+    assert connection.session is not None
+    # Far more than what the system holds for both of them.
+    text = WIDE * (MAX_CHARS // 2)
+    connection.session.seat(agent).agent.restore([(text, text)], False)
+    transport = peer.writer.transport
+    assert isinstance(transport, asyncio.Transport)
+    transport.pause_reading()
+    peer.say(m.SaveHistoryRequest(1, agent))
+    await until(lambda: connection.behind)
+    for _ in range(2 * MAX_CHARS // PART_CHARACTERS):
+        await asyncio.sleep(0)
+    assert connection.transport.get_write_buffer_size() < HIGH_WATER + 2 * len(WIDE.encode()) * PART_CHARACTERS
+    transport.resume_reading()
+    assert exchanges_of(await save(peer, 1)) == [(text, text)]
 
 
 async def test_a_client_that_goes_while_it_saves_is_gone(server: Served, talker: tuple[Peer, int]) -> None:

@@ -89,6 +89,17 @@ async def test_vectors_count_beside_their_texts(peer: Peer) -> None:
     await peer.ask(lore.replace(name="more"), m.CreateEmbeddedStringStorageResponse)
 
 
+async def test_a_storage_that_is_refused_for_its_vectors_does_not_count(peer: Peer) -> None:
+    lore = m.CreateEmbeddedStringStorageRequest(3, "lore", strings=("a", "b", "c", "d", "e"), embedding_model="any")
+    await peer.ask(lore, m.CreateEmbeddedStringStorageResponse)
+    # All the descriptions together would take what room there is beside it.
+    more = lore.replace(name="more")
+    for _ in range(ROOM // weight(more) + 1):
+        assert await peer.refused(more) == 8003
+    await peer.ask(m.DestroyEmbeddedStringStorageRequest(4, "lore"), m.Ack)
+    await peer.ask(LINES, m.CreateStringStorageResponse)
+
+
 async def test_records_count_with_their_fields_and_vectors_however_short_they_are(peer: Peer) -> None:
     given = {"fields": [{"name": "kind", "type": "set<string>", "default": []}], "records": [{"text": "a"}]}
     lore = m.CreateEmbeddedStringStorageRequest(3, "lore", embedding_model="any", records_json=json.dumps(given))
@@ -141,6 +152,20 @@ async def test_conversations_count_and_forget_their_beginnings(peer: Peer) -> No
     assert (await peer.ask(m.SaveHistoryRequest(5, first), m.SaveHistoryResponse)).entries == told
     await peer.ask(m.DestroyAgentRequest(6, first), m.Ack)
     await peer.ask(m.RestoreHistoryRequest(3, second, told), m.Ack)
+
+
+async def test_an_agent_in_a_turn_is_busy_whatever_it_is_to_remember(peer: Peer) -> None:
+    agent = await peer.agent("mock-slow")
+    too_much = (m.HistoryEntry("user", "x" * ROOM), m.HistoryEntry("assistant", "y"))
+    senseless = (m.HistoryEntry("narrator", "x"),)
+    peer.say(m.SendMessageRequest(3, agent, "word " * 500))
+    peer.say(*(m.RestoreHistoryRequest(4, agent, told) for told in (too_much, senseless, ())))
+    peer.say(m.CancelTurnRequest(5, agent))
+    heard: list[m.Message | None] = []
+    while not isinstance(heard[-1] if heard else None, m.Ack):
+        heard.append(await peer.hear())
+    assert [each.code for each in heard if isinstance(each, m.ErrorResponse)] == [3004] * 3
+    assert await peer.refused(m.RestoreHistoryRequest(4, agent, too_much)) == 3007
 
 
 def test_texts_weigh_what_they_take_in_memory_and_each_once() -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.support.loop import run, until
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph.mustache import Template, read_template
-from trunkline.agents.graph.nodes import generate
+from trunkline.agents.graph.nodes import classify_llm, generate
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll import serve_connection
 from trunkline.wires.tryll.codec import encode, frame
@@ -73,13 +73,30 @@ async def test_whoever_has_written_meanwhile_comes_before_the_rest_of_ones_frame
         assert order == [1, 2, 1, 1]
 
 
+LONG = "{{a}}" * 5000
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["a new agent", "a change"])
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (m.GenerateParams(), m.GenerateParams(template=LONG)),
+        (
+            m.ClassifyIntentLLMParams(intents_ids="a,b"),
+            m.ClassifyIntentLLMParams(intents_ids="a,b", system_prompt=LONG),
+        ),
+    ],
+    ids=["Generate", "ClassifyIntentLLM"],
+)
 async def test_templates_that_take_long_to_read_keep_nobody_else_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: m.NodeParams, long: m.NodeParams, changed: bool
 ) -> None:
     """They are read in a thread, which waits here until somebody else was answered."""
     loop, answered = asyncio.get_running_loop(), threading.Event()
 
     def slowly(source: str) -> Template:
+        if source != LONG:
+            return read_template(source)
         with suppress(RuntimeError):
             # On the loop itself it would wait for ever.
             assert asyncio.get_running_loop() is not loop, "templates are read on the loop"
@@ -87,13 +104,17 @@ async def test_templates_that_take_long_to_read_keep_nobody_else_waiting(
         return read_template(source)
 
     monkeypatch.setattr(generate, "read_template", slowly)
+    monkeypatch.setattr(classify_llm, "read_template", slowly)
     async with served(tmp_path) as server, server.peer() as peer, server.peer() as other:
-        node = m.NodeDescription("say", m.GenerateParams(template="{{a}}" * 5000))
+        node = m.NodeDescription("say", short if changed else long)
         peer.say(m.ConfigureSessionRequest(1), m.CreateAgentRequest(2, m.GraphDescription((node,), "say"), "any"))
         await peer.get(m.ConfigureSessionResponse)
+        if changed:
+            agent = (await peer.get(m.CreateAgentResponse)).agent_id
+            peer.say(m.ChangeAgentParamRequest(3, agent, "say", long))
         await other.ask(m.HealthRequest(3), m.HealthResponse)
         answered.set()
-        await peer.get(m.CreateAgentResponse)
+        await peer.get(m.Ack if changed else m.CreateAgentResponse)
 
 
 def slow_then_long(text: str) -> m.GraphDescription:
@@ -180,6 +201,9 @@ class Behind:
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def write(self, data: bytes) -> None:
+        self.untaken += len(data)
+
     def abort(self) -> None:
         self.cut_at = asyncio.get_running_loop().time()
 
@@ -191,7 +215,7 @@ def test_a_client_is_cut_off_when_it_has_taken_nothing_for_a_while_and_not_befor
 
     async def read_slowly() -> None:
         transport: Any = Behind()
-        server: Any = SimpleNamespace(loop=asyncio.get_running_loop(), settings=Settings())
+        server: Any = SimpleNamespace(loop=asyncio.get_running_loop(), settings=Settings(), flush_soon=lambda _: None)
         connection = Connection(server)
         connection.transport = transport
         connection.pause_writing()
@@ -199,8 +223,8 @@ def test_a_client_is_cut_off_when_it_has_taken_nothing_for_a_while_and_not_befor
         for _ in range(20):
             await asyncio.sleep(200)
             # What the client is sent meanwhile does not look as if it had taken less.
-            connection._owed += 500 * 1024
-            transport.untaken += 100 * 1024
+            connection.send(bytes(500 * 1024))
+            transport.untaken -= 400 * 1024
         # Also the smallest step counts.
         await asyncio.sleep(290)
         transport.untaken -= 1

@@ -35,8 +35,8 @@ from trunkline.agents.external.tryll_talk_manner import Manner, made
 from trunkline.wires.tryll.drive import Anew, RemoteAgent, RemoteVoice, Reply, Sound, Tryll
 from trunkline.wires.tryll.drive_connection import Progress
 from trunkline.wires.tryll.errors import TryllError
+from trunkline.wires.tryll.messages import NodeEvent, WireTranscriptUpdate
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
-from trunkline.wires.tryll.messages import WireTranscriptUpdate
 
 logger = logging.getLogger(__name__)
 
@@ -88,12 +88,14 @@ class Talk:
         ssl: SSLContext | None = None,
         progress: Progress | None = None,
         notice: Callable[[str], object] = lambda text: None,
+        on_node_event: Callable[[NodeEvent], object] | None = None,
     ) -> Self:
         """Connect, see to it that all models are there, and make the agent and its ear.
 
         Args:
             progress: hears of models that are downloaded.
             notice: hears of models that cannot be had, if there is another.
+            on_node_event: hears what nodes of a graph tell, such as the tools that they call.
 
         Raises:
             TryllError: there is no server, or no model, or it cannot be used.
@@ -101,7 +103,9 @@ class Talk:
         tryll = Tryll(host, port, config=manner.config.replace(token=token), timeout=CONNECT_SECONDS, ssl=ssl)
         try:
             await tryll.connect()
-            return cls(tryll, *await made(tryll, manner, progress, notice))
+            agent, voice, manner = await made(tryll, manner, progress, notice)
+            agent.on_node_event(on_node_event)
+            return cls(tryll, agent, voice, manner)
         except BaseException:
             await tryll.close()
             raise

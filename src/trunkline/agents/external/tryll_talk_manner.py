@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from trunkline.agents.external.tryll import is_missing, pick
+from trunkline.agents.graph.spoken import speaks, spoken
 from trunkline.base.values import Value
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Tryll
 from trunkline.wires.tryll.drive_connection import Progress
@@ -18,6 +20,9 @@ from trunkline.wires.tryll.messages import (
     NodeDescription,
     SamplingOverrides,
 )
+
+if TYPE_CHECKING:
+    from trunkline.agents.graph.yaml_graph import GraphFile
 
 #: Nobody wants to hear more at a time.
 ANSWER_TOKENS = 200
@@ -36,21 +41,31 @@ class Manner(Value):
     tts: str = ""
     """The model that speaks."""
     instructions: str = INSTRUCTIONS
+    """For the model, unless there is a graph."""
     sample_rate: int = 16000
     channels: int = 1
     pause_ms: int = 500
     """Hands-free, a pause of this length ends an utterance."""
     barge_in: bool = True
     """Whether speech ends the answer."""
+    graph: GraphFile | None = None
+    """Who answers: a character, which is given a voice if it has none."""
+
+    @property
+    def answers(self) -> str:
+        """The model that answers, if it is named; by the graph, if by nobody else."""
+        return self.model or (self.graph.default_model if self.graph is not None else "")
 
     @property
     def config(self) -> ConfigureSessionRequest:
         """The engines: the real ones, but for models whose names begin with `mock`."""
-        language, hears, speaks = (name.startswith(_MOCK) for name in (self.model, self.stt, self.tts))
+        language, hears, voiced = (_is_mock(name) for name in (self.answers, self.stt, self.tts))
+        inference = InferenceEngine.MOCK if language else InferenceEngine.LLAMA_CPP
         return ConfigureSessionRequest(
-            inference_engine=InferenceEngine.MOCK if language else InferenceEngine.LLAMA_CPP,
+            inference_engine=inference,
+            embedding_engine=inference,
             stt_engine=InferenceEngine.MOCK if hears else InferenceEngine.SHERPA_ONNX,
-            tts_engine=InferenceEngine.MOCK if speaks else InferenceEngine.SHERPA_ONNX,
+            tts_engine=InferenceEngine.MOCK if voiced else InferenceEngine.SHERPA_ONNX,
             allow_auto_model_downloading=True,
         )
 
@@ -68,14 +83,24 @@ async def made(
         TryllError: there is no such model, or it cannot be used.
     """
     models = await tryll.list_models()
-    language = manner.model or pick(models)
+    language = manner.answers or pick(models)
+    knowledge = manner.graph.knowledge if manner.graph is not None else ()
+    needed = {language, *(each.embedding_model for each in knowledge)} if not _is_mock(language) else set()
     for model in models:
-        if model.name == language and is_missing(model):
-            await tryll.ensure_model(language, progress, load=False)
+        if model.name in needed and is_missing(model):
+            await tryll.ensure_model(model.name, progress, load=False)
     hears = await _had(tryll, models, "stt", manner.stt, progress, notice)
-    speaks = await _had(tryll, models, "tts", manner.tts, progress, notice)
-    graph = speaking(manner.instructions, speaks)
-    agent = await tryll.create_agent(graph, default_model=language, progress=progress)
+    if manner.graph is not None and speaks(manner.graph.graph):
+        voiced = manner.tts
+        if voiced and not _is_mock(voiced):
+            notice(f"The graph speaks with a voice of its own: `{voiced}` is not used.")
+    else:
+        voiced = await _had(tryll, models, "tts", manner.tts, progress, notice)
+    if manner.graph is not None:
+        agent = await _character(tryll, manner.graph, language, voiced, progress)
+    else:
+        graph = speaking(manner.instructions, voiced)
+        agent = await tryll.create_agent(graph, default_model=language, progress=progress)
     voice = await tryll.voice_input(
         hears,
         sample_rate=manner.sample_rate,
@@ -83,7 +108,7 @@ async def made(
         vad_min_silence_ms=manner.pause_ms,
         progress=progress,
     )
-    return agent, voice, manner.replace(model=language, stt=hears, tts=speaks)
+    return agent, voice, manner.replace(model=language, stt=hears, tts=voiced)
 
 
 def speaking(instructions: str, tts: str) -> GraphDescription:
@@ -92,6 +117,35 @@ def speaking(instructions: str, tts: str) -> GraphDescription:
         tts_model_name=tts, system_prompt=instructions, sampling=SamplingOverrides(max_tokens=ANSWER_TOKENS)
     )
     return GraphDescription((NodeDescription("answer", params),), "answer")
+
+
+async def _character(
+    tryll: Tryll, file: GraphFile, language: str, voice: str, progress: Progress | None
+) -> RemoteAgent:
+    """The agent of a graph, with all that its file brings along."""
+    for storage in file.storages:
+        await tryll.create_storage(storage.name, storage.strings, kind=storage.kind, keys=storage.keys)
+    for each in file.knowledge:
+        await tryll.create_embedded_storage(
+            each.name,
+            each.strings,
+            embedding_model=each.embedding_model,
+            records_json=each.records_json,
+            progress=progress,
+        )
+    return await tryll.create_agent(
+        spoken(file.graph, voice),
+        default_model=language,
+        # They have the sentence that says why a turn failed.
+        diagnostics=True,
+        # To say an answer is a step, too.
+        max_steps=2 * file.max_steps,
+        progress=progress,
+    )
+
+
+def _is_mock(model: str) -> bool:
+    return model.startswith(_MOCK)
 
 
 async def _had(
@@ -107,7 +161,7 @@ async def _had(
     Raises:
         TryllError: the one that is wanted cannot be had.
     """
-    if wanted.startswith(_MOCK):
+    if _is_mock(wanted):
         return wanted
     for model in models:
         if model.model_type != kind or wanted not in ("", model.name):

@@ -70,18 +70,17 @@ class Records:
 class EmbeddedStorage:
     """Records that do not change, with their vectors and the engine that made them."""
 
-    __slots__ = ("__weakref__", "_engine", "_origin", "_vectors", "name", "records")
+    __slots__ = ("__weakref__", "_engine", "_origin", "_vectors", "records")
 
-    def __init__(self, name: str, records: Records, vectors: Vectors, engine: EmbeddingEngine) -> None:
-        self.name = name
+    def __init__(self, records: Records, vectors: Vectors, engine: EmbeddingEngine) -> None:
         self.records = records
         self._vectors = vectors
         self._engine = engine
         self._origin: EmbeddedStorage | None = None
 
-    def named(self, name: str) -> EmbeddedStorage:
-        """The same under another name. As long as somebody has it, this one is there, too."""
-        made = EmbeddedStorage(name, self.records, self._vectors, self._engine)
+    def lent(self) -> EmbeddedStorage:
+        """The same as a storage of somebody's own. As long as they have it, this one is there, too."""
+        made = EmbeddedStorage(self.records, self._vectors, self._engine)
         made._origin = self
         return made
 
@@ -137,7 +136,7 @@ async def build(
     *,
     max_numbers: int | None = None,
 ) -> EmbeddedStorage:
-    """The storage of these records. `max_numbers`: how many their vectors may have in all.
+    """The storage of these records. `name` is what errors call it, `max_numbers` how many its vectors may have.
 
     Raises:
         TryllError: 8003, they are too many, or cannot be embedded.
@@ -149,7 +148,7 @@ async def build(
         vectors = await store.get(engine, records.texts, progress)
     except EngineError as error:
         raise _wrong(name, f"`{records.embedding_model}` failed: {str(error).removesuffix('.')}") from None
-    return EmbeddedStorage(name, records, vectors, engine)
+    return EmbeddedStorage(records, vectors, engine)
 
 
 def inline(name: str, texts: Sequence[str], embedding_model: str) -> Records:

@@ -16,6 +16,8 @@ from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
+from trunkline.agents.graph.mustache import QUICK_TEMPLATES
+from trunkline.agents.graph.nodes import NODES
 from trunkline.agents.graph.patterns import Aside, PatternBook, pattern_threads
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.shelf_files import StorageFiles
@@ -36,10 +38,6 @@ from trunkline.wires.tryll.messages import (
     ModelInfo,
     NodeParams,
 )
-
-#: Characters of all templates of a graph that are read on the spot, which takes two milliseconds at most. Those of a
-#: whole frame take a hundred times as long: a thread reads them.
-QUICK_TEMPLATES = 4096
 
 
 class Models(Protocol):
@@ -111,7 +109,8 @@ def _restored(agent: GraphAgent, guest: Guest, exchanges: Iterable[tuple[str, st
 
 
 def _has_long_templates(graph: GraphDescription) -> bool:
-    return sum(len(getattr(node.params, "template", None) or "") for node in graph.nodes) > QUICK_TEMPLATES
+    kinds = ((NODES.get(type(node.params)), node.params) for node in graph.nodes if node.params is not None)
+    return sum(kind.template_size(params) for kind, params in kinds if kind is not None) > QUICK_TEMPLATES
 
 
 class SessionHost:

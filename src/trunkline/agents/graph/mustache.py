@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 #: Sections within sections.
 MAX_DEPTH = 32
 #: Tags of one template.
 MAX_TAGS = 10_000
+#: Characters of templates that are read on the spot, which takes two milliseconds at most. Those of a whole frame take
+#: a hundred times as long: a thread reads them.
+QUICK_TEMPLATES = 4096
 #: Characters of a name, and names in it that are joined by dots: what a template can speak of is nowhere as deep.
 MAX_NAME = 1024
 MAX_DOTTED = 16
@@ -93,14 +96,18 @@ class Template:
         return "".join(writer.out), writer.steps
 
 
-@lru_cache(maxsize=64)
+# What nobody uses any more is gone: they are strangers' templates, and take many times their length.
+_READ: WeakValueDictionary[str, Template] = WeakValueDictionary()
+
+
 def read_template(source: str) -> Template:
-    """The template of a source; one that many nodes share is read once.
+    """The template of a source; one that many nodes share is read once. For any thread.
 
     Raises:
         TemplateError: it is malformed.
     """
-    return Template(source)
+    found = _READ.get(source)
+    return found if found is not None else _READ.setdefault(source, Template(source))
 
 
 class _Reader:

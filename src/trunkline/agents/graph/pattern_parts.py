@@ -2,6 +2,9 @@
 
 The engine spells repetitions out: what is to come at least `n` times is there `n + 1` times, `+` included, and what is
 within another one as often as the two multiplied. So a hundred characters can become gigabytes.
+
+What would make the text hard to read, remarks and verbose mode, is refused: the engine ignores blanks and more there,
+in places that it does not document, and whoever counts must not read another pattern than the engine.
 """
 
 from __future__ import annotations
@@ -9,10 +12,10 @@ from __future__ import annotations
 import re
 
 #: What a pattern consists of. A set with another `[` in it, unless it is one as in `[[:alpha:]]`, is none of these. A
-#: repetition behind a remark, or flags, is one of what is before them.
+#: repetition behind flags is one of what is before them.
 _TOKEN = re.compile(
     r"""
-    (?P<remark> \(\?\#[^)]*\) | \(\?[A-Za-z0-9-]*\))
+    (?P<flags> \(\?[A-Za-z0-9-]*\))
     | (?P<several> \\[XR])
     | (?P<members> \[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\[\\])*\])
     | (?P<plain> \\.)
@@ -25,24 +28,39 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _LEAST = re.compile(r"\+|\{(\d+)(?:,\d*)?\}")
-#: `(?x)`, `(?i-x:...)`: from there on, what looks like a part may be a remark.
-_VERBOSE = re.compile(r"\(\?[A-Za-z0-9-]*x")
-#: `(?R)`, `(?1)`, `(?&name)`, `(?P>name)`: how a pattern calls itself, which fills memory in no time.
-_RECURSION = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|\d|&|P>)")
+#: What follows `(?` where it is not text, and what is wrong with it. Within a set it is text, and refused all the same.
+_UNFIT = re.compile(
+    r"""
+    (?<!\\)(?:\\\\)*\(\?(?:
+        # `(?R)`, `(?1)`, `(?-1)`, `(?&name)`, `(?P>name)`, `(?P&name)`: it fills memory in no time.
+        (?P<calls> R | [+-]?\d | & | P[>&])
+        | (?P<remark> \#)
+        # `(?x)`, `(?i-x:...)`.
+        | (?P<verbose> [A-Za-z0-9-]*x)
+    )
+    """,
+    re.VERBOSE,
+)
+_WHY = {
+    "calls": "patterns within themselves are not for guardrails",
+    "remark": "remarks, `(?#`, are not for guardrails",
+    "verbose": "the flag `x`, for patterns with blanks and remarks, is not for guardrails",
+}
 #: Parts of `\X`, all that makes one character on the screen, and of `\R`, whatever ends a line.
 _SEVERAL = 4
 #: Digits of a count that are looked at. Beyond that it is too much, however much it is.
 _DIGITS = 9
 
 
-def calls_itself(line: str) -> bool:
-    """Whether a pattern is within itself."""
-    return _RECURSION.search(line) is not None
+def unfit(line: str) -> str | None:
+    """What a pattern has that none may have; None if there is nothing."""
+    found = _UNFIT.search(line)
+    return _WHY[found.lastgroup] if found is not None and found.lastgroup is not None else None
 
 
 def count_parts(line: str) -> int:
-    """How many parts a pattern has once it is spelled out; rather too many than too few."""
-    if _VERBOSE.search(line) is None and (found := _nested(line)) is not None:
+    """How many parts a pattern that is not `unfit` has once it is spelled out; rather too many than too few."""
+    if (found := _nested(line)) is not None:
         return found
     # As if all repetitions were within each other.
     parts = _SEVERAL * len(line)
@@ -72,7 +90,7 @@ def _nested(line: str) -> int | None:
             last += more
         elif kind == "set":
             return None
-        elif kind != "remark":
+        elif kind != "flags":
             last = _SEVERAL if kind == "several" else len(token[0]) // 2 if kind == "members" else 1
             total += last
     return None if around else total

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from trunkline.agents.graph.pattern_parts import calls_itself, count_parts
+from trunkline.agents.graph.pattern_parts import count_parts, unfit
 
 T = TypeVar("T")
 
@@ -170,7 +170,7 @@ def check_size(lines: Sequence[str]) -> None:
     if sum(map(len, lines)) <= QUICK_CHARACTERS:
         # Of more, it is seen when they are compiled: looking takes a quarter of a microsecond for each character.
         for number, line in enumerate(lines):
-            _check_parts(number, line)
+            _check(number, line)
 
 
 def are_quick(lines: Sequence[str]) -> bool:
@@ -182,7 +182,9 @@ def are_quick(lines: Sequence[str]) -> bool:
     )
 
 
-def _check_parts(number: int, line: str) -> None:
+def _check(number: int, line: str) -> None:
+    if (problem := unfit(line)) is not None:
+        raise _wrong(number, line, problem)
     if count_parts(line) > MAX_PARTS:
         raise _wrong(number, line, "too many repetitions")
 
@@ -211,14 +213,12 @@ def first(
 def _compiled(number: int, line: str) -> Any:
     import regex
 
-    _check_parts(number, line)
+    _check(number, line)
     try:
-        if calls_itself(line):
-            raise ValueError("patterns within themselves are not for guardrails")
         # Kept by whoever uses it, and by nobody else.
         return regex.compile(line, regex.IGNORECASE | regex.VERSION0, cache_pattern=False)
-    except (regex.error, RecursionError, OverflowError, ValueError, KeyError) as error:
-        raise _wrong(number, line, str(error)) from None
+    except (regex.error, RecursionError, OverflowError, ValueError, KeyError, MemoryError) as error:
+        raise _wrong(number, line, str(error) or type(error).__name__) from None
 
 
 def _size(line: str, pattern: Any) -> int:

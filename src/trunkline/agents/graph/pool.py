@@ -85,7 +85,6 @@ class ModelPool:
         if models_dir is not None:
             entries = {entry.name: entry for entry in _loose(models_dir)} | entries
             entries |= {entry.name: entry for entry in _listed(models_dir)}
-        self._weights.adopt(entries)
         self._entries = entries
         self._places = places
         self._threads = threads
@@ -191,6 +190,8 @@ class ModelPool:
     async def _use(self, entry: ModelEntry, code: int, *, pin: bool = False) -> tuple[_Resident, Engine]:
         """Count one use more of a model, and wait until it is loaded. `pin`: keep it, from now on: whoever unloads it
         while it is being loaded has the last word."""
+        if entry.name not in self._residents:
+            await self._weights.verify(entry)
         resident = self._residents.get(entry.name)
         if resident is None:
             path = self._weights.path(entry) if entry.engine != OPENAI else ""
@@ -303,6 +304,7 @@ class ModelPool:
         entry = self._entries.get(name)
         if entry is None:
             raise TryllError(6006, f"There is no model `{name}` in the catalog.")
+        await self._weights.verify(entry)
         if self._weights.status(entry) != ModelStatus.ABSENT or name in self._residents:
             return
         try:

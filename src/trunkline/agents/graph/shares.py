@@ -19,8 +19,9 @@ SHARE_SECONDS = 0.005
 class Shares:
     """The time that the turns of one event loop have. `of_loop` gives the one that there is."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    # The loop is not kept: it would be there as long as its shares, and those are there as long as it is.
+
+    def __init__(self) -> None:
         self._since = 0.0
         """When this round began for turns. 0 while none has asked; otherwise its end is on its way."""
         self._line: deque[asyncio.Future[None]] = deque()
@@ -37,13 +38,13 @@ class Shares:
         """Stand in line until it is time to go on."""
         if not self._since:
             self._begin(perf_counter())
-        place = self._loop.create_future()
+        place = asyncio.get_running_loop().create_future()
         self._line.append(place)
         await place
 
     def _begin(self, now: float) -> None:
         self._since = now
-        self._loop.call_soon(self._next)
+        asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
         """A round is over: the first in line goes on in the next one."""
@@ -64,5 +65,5 @@ def of_loop() -> Shares:
     loop = asyncio.get_running_loop()
     found = _SHARES.get(loop)
     if found is None:
-        found = _SHARES[loop] = Shares(loop)
+        found = _SHARES[loop] = Shares()
     return found

@@ -69,7 +69,7 @@ class Shelf:
             # A kind that was not given reads as List.
             if kind not in (StringStorageKind.LIST, told):
                 raise TryllError(7003, f"The storage `{request.name}`: `{path}` is of another kind.")
-            return self._files.strings(self.root, path, request.name).named(request.name)
+            return self._files.strings(self.root, path, request.name).lent()
         except TryllError as error:
             raise (TryllError(7003, error.message) if error.code == 3010 else error) from None
 
@@ -128,7 +128,7 @@ class Shelf:
     ) -> EmbeddedStorage:
         try:
             found = await self._files.embedded(self.root, path, name, engine_of, self._vectors, progress)
-            return found.named(name)
+            return found.lent()
         except TryllError as error:
             raise (TryllError(8003, error.message) if error.code == 3010 else error) from None
 

@@ -24,16 +24,15 @@ KIND_NAMES = {Kind.LIST: "List", Kind.MAP: "Map", Kind.MULTIMAP: "Multimap"}
 
 
 class StringStorage:
-    """Texts that do not change.
+    """Texts that do not change. `name` is what errors call them.
 
     Raises:
         TryllError: 7003, they do not fit the kind.
     """
 
-    __slots__ = ("__weakref__", "_keys", "_origin", "kind", "lines", "name")
+    __slots__ = ("__weakref__", "_keys", "_origin", "kind", "lines")
 
     def __init__(self, name: str, kind: int, strings: Sequence[str], keys: Sequence[str] = ()) -> None:
-        self.name = name
         self.kind = kind
         self._origin: StringStorage | None = None
         if kind not in KIND_NAMES:
@@ -58,10 +57,10 @@ class StringStorage:
                 if first == second:
                     raise _wrong(name, f"the key `{first}` is there twice")
 
-    def named(self, name: str) -> StringStorage:
-        """The same texts under another name. As long as somebody has it, this one is there, too."""
+    def lent(self) -> StringStorage:
+        """The same texts as a storage of somebody's own. As long as they have it, this one is there, too."""
         made = StringStorage.__new__(StringStorage)
-        made.name, made.kind, made.lines, made._keys, made._origin = name, self.kind, self.lines, self._keys, self
+        made.kind, made.lines, made._keys, made._origin = self.kind, self.lines, self._keys, self
         return made
 
     @property

@@ -117,7 +117,8 @@ class VectorStore:
     def __init__(self, directory: str | None = None) -> None:
         self._directory = directory
         self._live: WeakValueDictionary[str, Vectors] = WeakValueDictionary()
-        self._making: dict[str, asyncio.Lock] = {}
+        # There as long as somebody makes them, or waits for whoever does.
+        self._making: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, engine: EmbeddingEngine, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """The vectors of these texts by this engine: made once, whoever asks.
@@ -129,23 +130,20 @@ class VectorStore:
         stored = self._directory is not None and type(engine) is not MockEmbedding
         lock = self._making.setdefault(key, asyncio.Lock())
         async with lock:
-            try:
-                found = self._live.get(key)
-                if found is None and stored:
-                    found = await asyncio.to_thread(self._load, key, len(texts), engine.dimensions)
-                if found is None:
-                    found = Vectors(await _embed(engine, texts, progress))
-                    if stored:
-                        await asyncio.to_thread(self._save, key, found)
-                elif progress is not None:
-                    progress(len(texts), len(texts))
-                if found is not self._live.get(key):
-                    await asyncio.to_thread(found.prepare, self._path(key, "usearch") if stored else None)
-                    self._live[key] = found
-                    if stored:
-                        await asyncio.to_thread(self._make_room, key)
-            finally:
-                self._making.pop(key, None)
+            found = self._live.get(key)
+            if found is None and stored:
+                found = await asyncio.to_thread(self._load, key, len(texts), engine.dimensions)
+            if found is None:
+                found = Vectors(await _embed(engine, texts, progress))
+                if stored:
+                    await asyncio.to_thread(self._save, key, found)
+            elif progress is not None:
+                progress(len(texts), len(texts))
+            if found is not self._live.get(key):
+                await asyncio.to_thread(found.prepare, self._path(key, "usearch") if stored else None)
+                self._live[key] = found
+                if stored:
+                    await asyncio.to_thread(self._make_room, key)
         return found
 
     def _path(self, key: str, suffix: str) -> str | None:

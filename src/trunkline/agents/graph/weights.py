@@ -4,7 +4,10 @@ Built-in models lie in the cache that `trunkline models pull` fills. Others are 
 `OWNER--REPOSITORY`, in the models folder; `downloads.json` there lists what was fetched, from where, and the SHA-256 of
 its files. What it lists is whole: files are put together in a folder that ends in `.partial`, checked, and then moved.
 A download that broke off goes on from there. What was fetched for an entry that has another source, other files or
-other hashes by now is as good as not here.
+other hashes by now is as good as not here: it goes when something else is fetched in its place, or is deleted.
+
+What earlier versions have listed has neither source nor hashes. Its folder tells the repository, but no address. Where
+the entry has hashes, its files count as right until somebody needs them: then a thread reads them, once.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.graph.catalog import OPENAI, ModelEntry
-from trunkline.base import jsontext, paths
+from trunkline.agents.graph.downloads import Downloads, Record, remove_empty
+from trunkline.base import paths
 from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch, fetch_http, fetch_index
 from trunkline.wires.tryll.errors import TryllError
@@ -32,9 +37,8 @@ logger = logging.getLogger(__name__)
 #: Called with the bytes that are there, and the bytes that there will be.
 Progress = Callable[[int, int], None]
 
-LEDGER = "downloads.json"
-#: The longest list of downloads that is read.
-MAX_LEDGER_BYTES = 1 << 20
+#: Bytes that are read at once for a hash: after each it is seen whether somebody still waits for it.
+HASHED_AT_ONCE = 1 << 20
 
 #: Where repositories are, unless `HF_ENDPOINT` names a mirror.
 HUB = "https://huggingface.co"
@@ -49,9 +53,9 @@ class Weights:
     def __init__(self, folder: str) -> None:
         # Clients are told it, and know nothing of the folder that the server was started in.
         self.folder = os.path.abspath(folder)
-        # The list of downloads as it was when its file was in that state: it is asked for with every model.
-        self._read: list[dict[str, Any]] = []
-        self._read_state: tuple[int, ...] = ()
+        self._downloads = Downloads(self.folder)
+        # The hashes of what was listed without, by the name of the model: the list may be one that cannot be written.
+        self._hashed: dict[str, list[str]] = {}
 
     def path(self, entry: ModelEntry) -> str | None:
         """The file that an engine is pointed at; None when it is not here. The other files are beside it."""
@@ -94,7 +98,7 @@ class Weights:
         return path if entry.path and os.path.isfile(path) else None
 
     def _downloaded(self, entry: ModelEntry) -> str | None:
-        if not entry.source or not any(_is_of(each, entry) for each in self._ledger()):
+        if self._record(entry) is None:
             return None
         files = [os.path.join(self._place(entry), file) for file in entry.files]
         return files[0] if all(map(os.path.isfile, files)) else None
@@ -109,7 +113,45 @@ class Weights:
         """The folder in which that is put together. Two entries may have files of one repository."""
         return f"{self._place(entry)}.{_safe(entry.name)}.partial"
 
+    def _record(self, entry: ModelEntry) -> Record | None:
+        """What is listed of an entry as it is today."""
+        if entry.built_in is not None or not entry.source:
+            return None
+        return next((each for each in self._downloads.all() if self._is_of(each, entry)), None)
+
+    def _is_of(self, record: Record, entry: ModelEntry) -> bool:
+        if (record.get("name"), record.get("files")) != (entry.name, list(entry.files)):
+            return False
+        if "source" in record:
+            same = bool(record["source"] == entry.source)
+        elif "://" in entry.source:
+            # Only its hashes can tell whether it came from there.
+            same = bool(entry.sha256)
+        else:
+            same = bool(record.get("folder") == os.path.basename(self._place(entry)))
+        hashes = self._hashes(record)
+        return same and (not entry.sha256 or hashes is None or hashes == list(entry.sha256))
+
+    def _hashes(self, record: Record) -> Any:
+        return record["sha256"] if "sha256" in record else self._hashed.get(str(record.get("name")))
+
     # Fetching.
+
+    async def verify(self, entry: ModelEntry) -> None:
+        """Before files are used that were listed without their hashes: see whether they are those of the entry."""
+        record = self._record(entry)
+        if record is None or not entry.sha256 or self._hashes(record) is not None:
+            return
+        logger.info("`%s` was downloaded by an earlier version; its files are read once", entry.name)
+        try:
+            hashes = [await _hash(os.path.join(self._place(entry), file)) for file in entry.files]
+        except OSError:
+            # They cannot be loaded either, and whoever tries says why.
+            return
+        self._hashed[entry.name] = hashes
+        more = {"sha256": hashes} | ({"source": entry.source} if hashes == list(entry.sha256) else {})
+        with suppress(OSError):
+            self._downloads.write([each | more if each == record else each for each in self._downloads.all()])
 
     async def fetch(self, entry: ModelEntry, progress: Progress) -> None:
         """See to it that a model is here.
@@ -117,6 +159,7 @@ class Weights:
         Raises:
             TryllError: 6002, nobody has it; 6003, no room; 6001, it did not work.
         """
+        await self.verify(entry)
         if self.path(entry) is not None:
             return
         if entry.built_in is None and not entry.source:
@@ -129,7 +172,7 @@ class Weights:
                     await self._fetch(entry, progress)
                 finally:
                     # What was fetched for nothing is gone, and so are its folders.
-                    _remove_empty(self._stage(entry))
+                    remove_empty(self._stage(entry))
         except (Fault, fetch_http.Broken, ValueError) as error:
             raise TryllError(6001, f"The model `{entry.name}` could not be downloaded: {error}") from None
         except OSError as error:
@@ -143,7 +186,7 @@ class Weights:
             await fetch.pull(wanted, lambda what, done, total: progress(done, total))
         finally:
             # A pull that got nothing leaves an empty folder, which would look like one that was begun.
-            _remove_empty(catalog.place(wanted) + ".partial")
+            remove_empty(catalog.place(wanted) + ".partial")
 
     async def _fetch(self, entry: ModelEntry, progress: Progress) -> None:
         place, stage = self._place(entry), self._stage(entry)
@@ -160,17 +203,29 @@ class Weights:
                 paths.ensure_dir(os.path.dirname(path))
                 await fetch_http.download(client, address, path, size, _after(before, total, progress))
                 expected = entry.sha256[number] if entry.sha256 else digest
-                digests.append(await asyncio.to_thread(_sha256, path))
+                digests.append(await _hash(path))
                 if expected and digests[-1] != expected:
                     os.remove(path)
                     raise ValueError(f"`{file}` has not the SHA-256 {expected}; it was deleted.")
                 before += size
                 progress(before, total)
         await asyncio.to_thread(_publish, stage, place, entry.files)
-        self._list(entry, total, digests)
+        before_now = self._downloads.named(entry.name)
+        record = {
+            "name": entry.name,
+            "engine": InferenceEngine.LLAMA_CPP,
+            "folder": os.path.basename(place),
+            "source": entry.source,
+            "files": list(entry.files),
+            "sha256": digests,
+            "total_bytes": total,
+        }
+        self._downloads.replace(entry.name, record)
+        # What was here under the name is not to be had any more.
+        await asyncio.to_thread(self._downloads.remove_files, before_now)
 
     async def delete(self, entry: ModelEntry) -> None:
-        """Remove what was fetched.
+        """Remove what was fetched, also if the entry means something else by now.
 
         Raises:
             TryllError: 6002, nothing was, or it is not ours to remove; 6001, it cannot be removed.
@@ -178,90 +233,20 @@ class Weights:
         status = self.status(entry)
         if status == ModelStatus.LOCAL:
             raise TryllError(6002, f"The model `{entry.name}` was not downloaded, and is not deleted.")
-        if status == ModelStatus.ABSENT:
+        records = self._downloads.named(entry.name)
+        if status == ModelStatus.ABSENT and (entry.built_in is not None or not records):
             raise TryllError(6002, f"The model `{entry.name}` is not here.")
         try:
             if entry.built_in is not None:
                 await fetch.remove(entry.built_in)
                 return
-            self._unlist(entry)
-            for file in entry.files:
-                os.remove(os.path.join(self._place(entry), file))
-            _remove_empty(self._place(entry))
+            self._downloads.replace(entry.name)
+            await asyncio.to_thread(self._downloads.remove_files, records)
         except Fault as error:
             raise TryllError(6004, str(error)) from None
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise TryllError(6001, f"The model `{entry.name}` could not be deleted: {reason}.") from None
-
-    # The list of what was fetched.
-
-    def _ledger(self) -> list[dict[str, Any]]:
-        path = os.path.join(self.folder, LEDGER)
-        try:
-            found = os.stat(path)
-            state = (found.st_mtime_ns, found.st_size, found.st_ino)
-            if state != self._read_state:
-                with open(path, "rb") as file:
-                    listed = jsontext.loads(file.read(MAX_LEDGER_BYTES))
-                entries = listed.get("entries") if isinstance(listed, dict) else None
-                self._read = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
-                self._read_state = state
-        except (OSError, ValueError):
-            return []
-        return self._read
-
-    def adopt(self, entries: Mapping[str, ModelEntry]) -> None:
-        """Add source and hashes to what was listed without them, by earlier versions. Reads those files: not for an
-        event loop, and only once."""
-        known, adopted = self._ledger(), False
-        for record in known:
-            entry = entries.get(str(record.get("name")))
-            if entry is None or "sha256" in record:
-                continue
-            place = self._place(entry)
-            if (record.get("folder"), record.get("files")) != (os.path.basename(place), list(entry.files)):
-                continue
-            logger.info("`%s` was downloaded by an earlier version; its files are read once", entry.name)
-            with suppress(OSError):
-                digests = [_sha256(os.path.join(place, file)) for file in entry.files]
-                record |= {"source": entry.source, "sha256": digests}
-                adopted = True
-        if adopted:
-            # In a folder that nobody may write to, it is done each time.
-            with suppress(OSError):
-                self._write(known)
-
-    def _list(self, entry: ModelEntry, total: int, digests: list[str]) -> None:
-        record = {
-            "name": entry.name,
-            "engine": InferenceEngine.LLAMA_CPP,
-            "folder": os.path.basename(self._place(entry)),
-            "source": entry.source,
-            "files": list(entry.files),
-            "sha256": digests,
-            "total_bytes": total,
-        }
-        self._write([each for each in self._ledger() if each.get("name") != entry.name] + [record])
-
-    def _unlist(self, entry: ModelEntry) -> None:
-        self._write([each for each in self._ledger() if each.get("name") != entry.name])
-
-    def _write(self, entries: list[dict[str, Any]]) -> None:
-        path = os.path.join(self.folder, LEDGER)
-        with open(f"{path}.new", "wb") as file:
-            file.write(jsontext.dumps({"entries": entries}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(f"{path}.new", path)
-
-
-def _is_of(record: dict[str, Any], entry: ModelEntry) -> bool:
-    """Whether a download is what an entry means today."""
-    same = (record.get("name"), record.get("source"), record.get("files")) == (
-        entry.name, entry.source, list(entry.files)
-    )  # fmt: skip
-    return same and (not entry.sha256 or record.get("sha256") == list(entry.sha256))
 
 
 def _safe(name: str) -> str:
@@ -334,15 +319,21 @@ def _publish(stage: str, place: str, files: tuple[str, ...]) -> None:
     shutil.rmtree(stage)
 
 
-def _sha256(path: str) -> str:
+async def _hash(path: str) -> str:
+    """The SHA-256 of a file, read in a thread. It stops reading when nobody waits: else the end of a server would."""
+    left = Event()
+    try:
+        return await asyncio.to_thread(_sha256, path, left)
+    except asyncio.CancelledError:
+        left.set()
+        raise
+
+
+def _sha256(path: str, left: Event) -> str:
     import hashlib
 
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _remove_empty(folder: str) -> None:
-    """Remove a folder, and those in it, as far as nothing is there."""
-    for path, _, _ in os.walk(folder, topdown=False):
-        with suppress(OSError):
-            os.rmdir(path)
+        while not left.is_set() and (data := file.read(HASHED_AT_ONCE)):
+            digest.update(data)
+    return digest.hexdigest()

@@ -43,7 +43,7 @@ class _Shelves(LocalHost):
             if request.records_json
             else embedded.inline(name, request.strings, model)
         )
-        self.brought[name] = _unembedded(name, records)
+        self.brought[name] = _unembedded(records)
 
     async def embedded(self, reference: str) -> EmbeddedStorage:
         found = self.brought.get(reference)
@@ -51,7 +51,7 @@ class _Shelves(LocalHost):
             return found
         if not confined.exists(self._folder, reference):
             raise _Absent
-        return _unembedded(reference, embedded.read_records(self._folder, reference, reference))
+        return _unembedded(embedded.read_records(self._folder, reference, reference))
 
     async def strings(self, reference: str) -> Any:
         try:
@@ -60,9 +60,9 @@ class _Shelves(LocalHost):
             raise (_Absent if error.code == 3010 else error) from None
 
 
-def _unembedded(name: str, records: Records) -> EmbeddedStorage:
+def _unembedded(records: Records) -> EmbeddedStorage:
     # Nobody searches it: a node that is opened looks at the fields alone.
-    return EmbeddedStorage(name, records, cast(Any, None), cast(Any, None))
+    return EmbeddedStorage(records, cast(Any, None), cast(Any, None))
 
 
 async def trouble(file: GraphFile, folder: str) -> AsyncIterator[tuple[tuple[str, ...], TryllError]]:

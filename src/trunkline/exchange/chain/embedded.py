@@ -57,6 +57,10 @@ class EmbeddedChain:
         return self.url
 
     @property
+    def about(self) -> str:
+        return "a chain in memory, with a contract to test, for Ethereum's tools (JSON-RPC)"
+
+    @property
     def trial(self) -> str:
         """A command that asks for the number of the last block."""
         asked = '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}'

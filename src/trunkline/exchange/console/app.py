@@ -97,7 +97,7 @@ async def _read(socket: WebSocket, conversation: Conversation) -> int:
             if message["type"] == "websocket.disconnect":
                 return OVER
             pcm, text = message.get("bytes"), message.get("text") or ""
-            if len(pcm or text) > MAX_MESSAGE:
+            if len(text.encode() if pcm is None else pcm) > MAX_MESSAGE:
                 return TOO_LARGE
             if pcm is not None:
                 await conversation.hear(pcm)

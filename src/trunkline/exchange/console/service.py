@@ -35,6 +35,10 @@ class ConsoleService:
         return f"http://127.0.0.1:{self._port}"
 
     @property
+    def about(self) -> str:
+        return "a page to talk to an agent, by voice or by typing"
+
+    @property
     def trial(self) -> str:
         return f"open {self.where} in a browser, and talk to an agent"
 

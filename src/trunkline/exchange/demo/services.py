@@ -33,6 +33,10 @@ class ChainService:
         return self._world.chain.where
 
     @property
+    def about(self) -> str:
+        return self._world.chain.about
+
+    @property
     def trial(self) -> str:
         return self._world.chain.trial
 
@@ -64,8 +68,15 @@ class NetworkService:
         return self._world.network_url
 
     @property
+    def about(self) -> str:
+        return "the agent social network, for your browser"
+
+    @property
     def trial(self) -> str:
-        return f"open {self.where} in a browser; sign in with the key {self._world.owner_key} to be the demo's owner"
+        return (
+            f"open {self.where} in a browser; to be the demo's owner, sign in with the key {self._world.owner_key}\n"
+            "    (it belongs to the chain in this process, everybody knows it, and it is worth nothing)"
+        )
 
     async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
         from trunkline.base import paths
@@ -102,6 +113,10 @@ class AgentService:
     @property
     def where(self) -> str:
         return f"{self._world.network_url}/communities/{self._slug}"
+
+    @property
+    def about(self) -> str:
+        return "the agent at work in the network: look here first"
 
     @property
     def trial(self) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
-from trunkline.base import paths
+from trunkline.exchange.alone import up_home
 from trunkline.exchange.chain.accounts import private_key
 from trunkline.exchange.chain.embedded import EmbeddedChain
 
@@ -21,7 +20,7 @@ class World:
     """The demonstration: a chain in memory, and a network whose database is kept."""
 
     def __init__(self, home: str | None = None, *, network_port: int = NETWORK_PORT) -> None:
-        self.home = home or os.path.join(paths.state_dir(), "up")
+        self.home = home or up_home()
         self.network_port = network_port
         self.chain = EmbeddedChain()
         self.vault: str | None = None

@@ -92,7 +92,7 @@ class ProcessVoice:
         self._child: AsyncChild | None = None
         self._reading: asyncio.Task[None] | None = None
         self._saying: _Saying | None = None
-        self._sayings: set[asyncio.Task[None]] = set()
+        self._sayings: dict[asyncio.Task[None], _Saying] = {}
         self._closed = False
 
     @classmethod
@@ -121,8 +121,8 @@ class ProcessVoice:
         for piece in pieces(text, pace):
             saying = _Saying(next(self._numbers), piece, speaker, pace)
             task = asyncio.create_task(self._say(saying))
-            self._sayings.add(task)
-            task.add_done_callback(self._sayings.discard)
+            self._sayings[task] = saying
+            task.add_done_callback(self._sayings.pop)
             try:
                 while isinstance(sound := await saying.sound.get(), bytes):
                     yield sound
@@ -140,30 +140,34 @@ class ProcessVoice:
 
     async def _say(self, saying: _Saying) -> None:
         """Have a piece of text said when its turn comes."""
-        async with self._turn:
-            if not saying.wanted():
-                return
-            try:
-                child = self._child or await self._start()
-                if not saying.wanted():
-                    return
-                self._saying = saying
-                child.write(saying.request)
-                await saying.wait()
-            except TimeoutError:
-                logger.warning("the voice %s got stuck, and is started again when somebody speaks", self.name)
-                saying.end(SpeechError(f"The voice `{self.name}` got stuck."))
-                await self._end()
-            except SpeechError as error:
-                saying.end(error)
-            finally:
-                self._saying = None
-                # Also when this is cancelled: whoever listens must not wait for ever.
-                saying.end(SpeechError(f"The voice `{self.name}` was closed."))
+        try:
+            async with self._turn:
+                if saying.wanted():
+                    await self._say_now(saying)
+        except SpeechError as error:
+            saying.end(error)
+        finally:
+            # Also when this is cancelled, in line or later: whoever listens must not wait for ever.
+            saying.end(self._was_closed())
+
+    async def _say_now(self, saying: _Saying) -> None:
+        child = self._child or await self._start()
+        if not saying.wanted():
+            return
+        self._saying = saying
+        try:
+            child.write(saying.request)
+            await saying.wait()
+        except TimeoutError:
+            logger.warning("the voice %s got stuck, and is started again when somebody speaks", self.name)
+            saying.end(SpeechError(f"The voice `{self.name}` got stuck."))
+            await self._end()
+        finally:
+            self._saying = None
 
     async def _start(self) -> AsyncChild:
         if self._closed:
-            raise SpeechError(f"The voice `{self.name}` was closed.")
+            raise self._was_closed()
         try:
             child = await spawn_async(self._argv, stdin="pipe")
         except SpawnError as error:
@@ -224,11 +228,17 @@ class ProcessVoice:
     async def close(self) -> None:
         """End the process, and what is being said with it. Idempotent."""
         self._closed = True
-        await self._end()
+        # Before the process, which one of them may be about to start.
         if self._sayings:
-            for task in self._sayings:
+            for task, saying in self._sayings.items():
+                # Not left to the task: one that is cancelled before its first step never takes it.
+                saying.end(self._was_closed())
                 task.cancel()
             await asyncio.wait(list(self._sayings))
+        await self._end()
+
+    def _was_closed(self) -> SpeechError:
+        return SpeechError(f"The voice `{self.name}` was closed.")
 
 
 def _last_line(text: str) -> str:

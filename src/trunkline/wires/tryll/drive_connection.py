@@ -17,6 +17,7 @@ from itertools import count
 from ssl import SSLContext
 from typing import Any, TypeVar, cast
 
+from trunkline.base.refusal import refusal
 from trunkline.wires.tryll.codec import (
     FrameError,
     Framer,
@@ -145,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
             _abort(made)
             raise TryllError(1003, f"The server at {host}:{port} did not begin a session in {timeout:g} s.") from None
         except OSError as error:
-            raise TryllError(1001, f"The server at {host}:{port} cannot be reached: {error}.") from None
+            raise TryllError(1001, f"The server at {host}:{port} cannot be reached: {refusal(error)}.") from None
         except BaseException:
             _abort(made)
             raise

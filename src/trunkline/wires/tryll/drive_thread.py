@@ -99,9 +99,16 @@ class LoopThread:
 
     def _finish(self) -> None:
         if self.at_end is not None:
-            self._loop.run_until_complete(self.at_end())
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            self._loop.run_until_complete(asyncio.wait(tasks))
+            self._at_last(self.at_end())
+        # Again as long as there are some: one that would end the thread does not keep the others from their ends.
+        while tasks := asyncio.all_tasks(self._loop):
+            for task in tasks:
+                task.cancel()
+            self._at_last(asyncio.wait(tasks))
+
+    def _at_last(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do what belongs to the end. Whatever comes of it, there is more to do."""
+        try:
+            self._loop.run_until_complete(work)
+        except BaseException:
+            logger.exception("the end of a client failed")

@@ -18,7 +18,7 @@ import ssl
 from trunkline.base.values import Value
 from trunkline.wires.tryll.host import GraphHost
 from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
-from trunkline.wires.tryll.serve_connection import END_SECONDS, EXTENSIONS, Connection
+from trunkline.wires.tryll.serve_connection import END_SECONDS, EXTENSIONS, Connection, socket_of
 from trunkline.wires.tryll.serve_turns import Turn
 
 #: How long running turns may go on when the server stops. Then they are cancelled.
@@ -225,11 +225,11 @@ class TryllServer:
 
 def _has_ended(connection: Connection) -> bool:
     """Whether the client has said all that it will, where the system tells."""
-    option = getattr(socket, "TCP_INFO", None)
-    if option is None:
+    option, ours = getattr(socket, "TCP_INFO", None), socket_of(connection.transport)
+    if option is None or ours is None:
         return False
     try:
-        found = connection.transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, option, 1)
+        found = ours.getsockopt(socket.IPPROTO_TCP, option, 1)
     except OSError:
         return False
     return bool(found[0] == _CLOSE_WAIT)

@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 import termios
+from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -321,12 +322,18 @@ class Connection(asyncio.BufferedProtocol):
     def cut(self) -> None:
         """Close at once. A frame that is half sent ends in a reset, and never looks like the end of the stream."""
         transport = self.transport
-        if transport.get_write_buffer_size():
-            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        if transport.get_write_buffer_size() and (ours := socket_of(transport)) is not None:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         transport.abort()
 
     def _later(self, seconds: float, what: object) -> asyncio.TimerHandle:
         return self.server.loop.call_later(seconds, what)  # type: ignore[arg-type]  # a bound method without arguments
+
+
+def socket_of(transport: asyncio.Transport) -> TransportSocket | None:
+    """What the transport sends through. With TLS there is none any more shortly before its protocol hears of that."""
+    found: TransportSocket | None = transport.get_extra_info("socket")
+    return found
 
 
 def _untaken(transport: asyncio.Transport) -> int:
@@ -334,9 +341,11 @@ def _untaken(transport: asyncio.Transport) -> int:
 
     A system may have megabytes, and does not ask for more before a third of them is gone.
     """
-    queued = bytearray(4)
+    queued, ours = bytearray(4), socket_of(transport)
+    if ours is None:
+        return transport.get_write_buffer_size()
     try:
-        fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, queued)
+        fcntl.ioctl(ours.fileno(), termios.TIOCOUTQ, queued)
     except (OSError, ValueError):
         return transport.get_write_buffer_size()
     return transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)

@@ -80,6 +80,9 @@ def _save(session: Session, request: m.SaveHistoryRequest, size: int) -> None:
 
 def _restore(session: Session, request: m.RestoreHistoryRequest, size: int) -> None:
     seat = session.seat(request.agent_id)
+    if seat.turn is not None:
+        # Before anything that could be wrong with the conversation: asked again later, it may fit.
+        raise TryllError(3004)
     if session.waits(seat, request, size):
         return
     exchanges = exchanges_of(request.entries)

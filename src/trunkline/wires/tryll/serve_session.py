@@ -231,6 +231,7 @@ class Session(Desk):
             raise TryllError(2001)
         if seat.turn is not None:
             raise TryllError(3004)
+        # `waits` asks for that, too: this saves a call for each message, of which there are the most.
         if seat.changing and self.waits(seat, request, size):
             return
         turn = Turn(self.connection, seat, request.request_id, size)

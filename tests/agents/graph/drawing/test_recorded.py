@@ -45,7 +45,10 @@ def test_values_of_other_types_count_as_nothing() -> None:
             {"result_count": "2", "result[000].text": "The mill.", "result[000].distance": "0.2134"},
             "2 at 0.21: The mill.",
         ),
-        ("Retrieve", {"result_count": "0", "raw_result_count": "3"}, "none of 3 is near enough"),
+        # Three is how many were asked for, and says nothing about how many there are.
+        ("Retrieve", {"result_count": "0", "raw_result_count": "3"}, "the nearest 3 are not near enough"),
+        ("Retrieve", {"result_count": "0", "raw_result_count": "1"}, "the nearest is not near enough"),
+        ("Retrieve", {"result_count": "0", "raw_result_count": "0"}, "there is nothing to find"),
         ("Retrieve", {}, ""),
         ("ToolCall", {"calls": "open, close"}, "open, close"),
         ("ClassifyIntent", {"result.intent": "buy", "raw_distance": "0.1563"}, "buy at 0.15"),

@@ -138,10 +138,23 @@ def decision(step: Step) -> str:
             return ""
 
 
+def _too_far(looked_at: str) -> str:
+    """Why nothing was found. Only the nearest records are looked at, however many the storage has."""
+    match looked_at:
+        case "":
+            return ""
+        case "0":
+            return "there is nothing to find"
+        case "1":
+            return "the nearest is not near enough"
+        case _:
+            return f"the nearest {looked_at} are not near enough"
+
+
 def _nearest(data: Mapping[str, str]) -> str:
     count = data.get("result_count", "0")
     first = data.get("result[000].text")
     if first is None:
-        return f"none of {data.get('raw_result_count', '0')} is near enough" if data.get("raw_result_count") else ""
+        return _too_far(data.get("raw_result_count", ""))
     distance = data.get("result[000].distance", "")[:4]
     return f"{count} at {distance}: {first}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Callable
 from typing import Generic, TypeVar
 
 from trunkline.agents.graph.dialog import Dialog, Window
@@ -16,6 +17,7 @@ from trunkline.agents.graph.engines import (
     resolve_sampling,
 )
 from trunkline.agents.graph.host import Host
+from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.params import exits_of, rules_of
 from trunkline.agents.graph.turn import Turn, TurnEvent
 from trunkline.core.faults import Fault
@@ -26,6 +28,7 @@ from trunkline.wires.tryll.messages import NodeDescription, NodeParams
 MAX_SHOWN = 32 * 1024
 
 P = TypeVar("P", bound=NodeParams)
+T = TypeVar("T")
 
 
 class Node(Generic[P]):
@@ -34,14 +37,26 @@ class Node(Generic[P]):
     heavy = False
     """Whether it may take milliseconds at once. Turns that begin with such a node wait for each other."""
 
+    template_field = ""
+    """The parameter that is a template, if one is."""
+
     def __init__(self, description: NodeDescription, params: P) -> None:
         self.name = description.name
         self.params = params
         self.type = rules_of(params).type
         self.exits = exits_of(params)
 
+    @classmethod
+    def template_size(cls, params: NodeParams) -> int:
+        """Characters of the template in such parameters."""
+        return len(getattr(params, cls.template_field) or "") if cls.template_field else 0
+
+    async def with_template(self, params: P, work: Callable[[], T]) -> T:
+        """Do something that reads the template of these parameters, in a thread if that takes long."""
+        return await asyncio.to_thread(work) if self.template_size(params) > QUICK_TEMPLATES else work()
+
     def check(self) -> None:
-        """Look at what needs no host.
+        """Look at what needs no host. For any thread.
 
         Raises:
             TryllError: 3003 or 3007.

@@ -29,6 +29,8 @@ _ASK = "Which of these does the user's last message express? Answer with one let
 class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
     """`found` if the likeliest label is likely enough, and likelier enough than the second."""
 
+    template_field = "system_prompt"
+
     def __init__(self, description: NodeDescription, params: ClassifyIntentLLMParams) -> None:
         super().__init__(description, params)
         self.ids = _split(params.intents_ids)
@@ -47,7 +49,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
         self._system = self._render(self.params, 3003)
 
     async def change(self, params: ClassifyIntentLLMParams, host: Host) -> None:
-        rendered = self._render(params, 3007)
+        rendered = await self.with_template(params, lambda: self._render(params, 3007))
         self.params, self._system = params, rendered
 
     def _render(self, params: ClassifyIntentLLMParams, code: int) -> str:

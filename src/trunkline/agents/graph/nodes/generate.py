@@ -28,13 +28,14 @@ _BEFORE = (Placement.BEFORE_USER_AS_USER, Placement.BEFORE_USER_AS_SYSTEM)
 class Answering(ModelNode[A]):
     """A node that lets a model answer, whatever becomes of it then."""
 
+    template_field = "template"
     _template: Template | None = None
 
     def check(self) -> None:
         self._take(self._read(self.params, 3003))
 
     async def change(self, params: A, host: Host) -> None:
-        template = self._read(params, 3007)
+        template = await self.with_template(params, lambda: self._read(params, 3007))
         self.params = params
         self._take(template)
 

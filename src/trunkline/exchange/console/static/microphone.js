@@ -23,7 +23,7 @@ export async function openMicrophone(context, heard, lost) {
   };
 }
 
-// What to tell somebody whose microphone cannot be used.
+// What to tell somebody whose microphone cannot be used. Nothing is lost by it: one can type.
 export function whyNot(error) {
   switch (error.name) {
     case "NotAllowedError":
@@ -31,10 +31,10 @@ export function whyNot(error) {
       return "The browser does not let this page use the microphone. Allow it in the address bar, or type below.";
     case "NotFoundError":
     case "OverconstrainedError":
-      return "No microphone was found. Plug one in and start again, or type below.";
+      return "No microphone was found. Plug one in and try again, or type below.";
     case "NotReadableError":
     case "AbortError":
-      return "The microphone is in use by another program. Close that and start again, or type below.";
+      return "The microphone is in use by another program. Close that and try again, or type below.";
     default:
       return `The microphone cannot be used (${error.message || error.name}). You can type below.`;
   }

@@ -10,7 +10,7 @@ const words = new Words($("#words"), $("#empty"));
 
 const STATES = {
   connecting: ["Connecting…", ""],
-  off: ["Ready when you are", "Your browser asks for the microphone when you start."],
+  off: ["Ready when you are", "Talk, and your browser asks for the microphone; or just type."],
   opening: ["Getting ready…", "The models are being loaded."],
   listening: ["Listening", "Speak: the agent hears you."],
   waiting: ["Waiting for you", "Hold the button and speak."],
@@ -25,6 +25,10 @@ let socket = null;
 let context = null;
 let player = null;
 let closeMicrophone = null;
+// The browser asks somebody, who may take a while.
+let asking = false;
+// What was typed before the conversation could take it.
+let unsent = "";
 // "connecting", "off", "opening", "on", "over"
 let phase = "connecting";
 let hearing = false;
@@ -64,12 +68,14 @@ function show() {
   $("#start").hidden = on;
   $("#start").disabled = phase !== "off" && phase !== "over";
   $("#start").textContent = phase === "over" ? "Start again" : "Start talking";
+  $("#microphone").hidden = !on || Boolean(closeMicrophone);
+  $("#microphone").disabled = asking;
   $("#press").hidden = $("#press-help").hidden = !on || !closeMicrophone || handsFree();
   $("#press").classList.toggle("down", pressed);
   $("#press").textContent = pressed ? "Listening: let go when done" : "Hold to talk";
   $("#hush").hidden = !on || !(answering || player?.active);
   $("#end").hidden = !on && phase !== "opening";
-  $("#typed").disabled = $("#send").disabled = !on;
+  $("#typed").readOnly = $("#send").disabled = Boolean(unsent);
   for (const each of document.querySelectorAll("#models select, #barge-in")) each.disabled = on || phase === "opening";
   html.dataset.played = player ? player.seconds.toFixed(2) : "0";
 }
@@ -77,6 +83,12 @@ function show() {
 function problem(text) {
   $("#problem").textContent = text;
   $("#problem").hidden = !text;
+}
+
+// What people may want to know while all is well. They can put it away.
+function note(text) {
+  $("#note-text").textContent = text;
+  $("#note").hidden = !text;
 }
 
 // The socket.
@@ -102,6 +114,7 @@ function heed(message) {
     case "models":
       offer(message);
       if (phase === "connecting") phase = "off";
+      if (phase === "off" && unsent) start(false);
       break;
     case "progress":
       detail = `Fetching ${message.model}: ${message.percent} %`;
@@ -114,6 +127,7 @@ function heed(message) {
       phase = "on";
       detail = "";
       if (closeMicrophone && handsFree()) tell("listen");
+      if (unsent) say(unsent);
       break;
     case "heard":
       hearing = message.kind !== "over";
@@ -165,8 +179,9 @@ function offer(message) {
 
 // The conversation.
 
-async function start() {
+async function start(aloud) {
   problem("");
+  note("");
   if (phase === "over") {
     connect();
     await new Promise((done) => {
@@ -180,15 +195,48 @@ async function start() {
   context ??= new AudioContext();
   await context.resume();
   player ??= new Player(context, show);
-  try {
-    closeMicrophone ??= await openMicrophone(context, heard, unplugged);
-  } catch (error) {
-    problem(whyNot(error));
-  }
+  if (aloud && !asking) await listen();
   // It may have ended meanwhile.
   if (phase !== "opening") return;
   tell("start", { model: $("#model").value, stt: $("#stt").value, tts: $("#tts").value, barge_in: bargeIn() });
   show();
+}
+
+async function listen() {
+  asking = true;
+  show();
+  try {
+    closeMicrophone ??= await openMicrophone(context, heard, unplugged);
+    note("");
+  } catch (error) {
+    note(whyNot(error));
+  }
+  asking = false;
+  // It may have ended while somebody was asked.
+  if (phase !== "opening" && phase !== "on") closeIt();
+  if (phase === "on" && closeMicrophone && handsFree()) tell("listen");
+  show();
+}
+
+function closeIt() {
+  closeMicrophone?.();
+  closeMicrophone = null;
+  $("#level").style.transform = "scaleX(0)";
+}
+
+// The first words begin the conversation; nobody is asked for a microphone to type.
+function say(text) {
+  if (phase !== "on") {
+    unsent = text;
+    if (phase === "off" || phase === "over") start(false);
+    show();
+    return;
+  }
+  unsent = "";
+  $("#typed").value = "";
+  muted = true;
+  player?.stop();
+  tell("say", { text });
 }
 
 function heard(pcm, level) {
@@ -199,21 +247,19 @@ function heard(pcm, level) {
 }
 
 function unplugged() {
-  closeMicrophone?.();
-  closeMicrophone = null;
+  closeIt();
   pressed = false;
   if (phase === "on") tell("deafen");
-  problem("The microphone is gone. Plug it in and start again, or type below.");
+  note("The microphone is gone. Plug it in and try again, or type below.");
   show();
 }
 
 function over() {
   phase = "over";
   hearing = answering = pressed = muted = false;
+  unsent = "";
   player?.stop();
-  closeMicrophone?.();
-  closeMicrophone = null;
-  $("#level").style.transform = "scaleX(0)";
+  closeIt();
   words.heard("over", "");
   show();
 }
@@ -242,7 +288,12 @@ function release() {
 
 // What people press.
 
-$("#start").addEventListener("click", start);
+$("#start").addEventListener("click", () => start(true));
+$("#microphone").addEventListener("click", listen);
+$("#note-away").addEventListener("click", () => {
+  note("");
+  $("#typed").focus();
+});
 $("#end").addEventListener("click", () => {
   const left = socket;
   socket = null;
@@ -281,11 +332,7 @@ for (const each of document.querySelectorAll("[name=mode]")) {
 $("#typing").addEventListener("submit", (event) => {
   event.preventDefault();
   const text = $("#typed").value.trim();
-  if (!text || phase !== "on") return;
-  muted = true;
-  player?.stop();
-  tell("say", { text });
-  $("#typed").value = "";
+  if (text && !unsent) say(text);
 });
 
 addEventListener("pagehide", () => socket?.close());

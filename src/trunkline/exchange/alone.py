@@ -1,0 +1,47 @@
+"""There is one `trunkline up` for one home: its parts share a database and the ports that people know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trunkline.base import paths
+from trunkline.core.faults import ConfigError
+from trunkline.store import locks
+
+
+def up_home() -> str:
+    """What the parts keep from one run to the next."""
+    return os.path.join(paths.state_dir(), "up")
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Be the only one as long as the block lasts; however the process ends, the next one can be.
+
+    Raises:
+        ConfigError: another one runs, or the home cannot be used.
+    """
+    home = up_home()
+    path = os.path.join(home, "up-lock")
+    try:
+        paths.ensure_dir(home)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, locks.PRIVATE_FILE)
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be opened: {error.strerror or error}.") from error
+    try:
+        if not locks.lock(lock):
+            raise _runs_already(locks.holder(lock))
+        yield
+    finally:
+        os.close(lock)
+
+
+def _runs_already(pid: int | None) -> ConfigError:
+    where = f", as process {pid}" if pid else ""
+    stop = f"Ctrl-C in its terminal or `kill {pid}`" if pid else "Ctrl-C in its terminal"
+    return ConfigError(
+        f"It runs already{where}: its first lines say where its pages are, and {stop} stops it.",
+        hint="With another TRUNKLINE_HOME a second one can run beside it.",
+    )

@@ -1,0 +1,51 @@
+"""The character that comes along: she stays who she is, whatever the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.agents.graph.test_minilm import onnx_path
+from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
+from trunkline.cli.app import app
+
+
+def turn(message: str, *options: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["graph", "run", "npc", "--json", "-m", message, *options])
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("message", "last", "answer"),
+    [
+        ("Who are you?", "herself", "I am Berta. I keep the gate of Millbrook."),
+        ("Hello!", "greet", "Good day, traveller. I am Berta. What brings you to Millbrook?"),
+        ("quantum chromodynamics", "unsure", "That I do not know, traveller. I only keep the gate."),
+        ("Who is the mayor of Millbrook?", "answer", "You said: Who is the mayor of Millbrook?"),
+    ],
+)
+def test_her_own_lines_need_no_model_and_facts_do(message: str, last: str, answer: str) -> None:
+    said = turn(message)
+    assert (said["nodes"][-1]["name"], said["answer"]) == (last, answer)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+def test_with_real_models_she_is_berta_and_tells_what_she_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    model_path()
+    onnx_path()
+    monkeypatch.setenv("TRUNKLINE_CACHE", SHARED_CACHE)
+    for message, word in (
+        ("What is your name?", "Berta"),
+        ("Hello there", "Berta"),
+        ("Who is the mayor of Millbrook?", "Anselm"),
+        ("Is the bridge open?", "closed"),
+        ("What is the capital of France?", "I only keep the gate"),
+        ("Open the gate.", "As you wish"),
+    ):
+        assert word in turn(message, "--engine", "local")["answer"], message
