@@ -25,6 +25,8 @@ REAL = ECHO.replace(inference_engine=m.InferenceEngine.LLAMA_CPP)
 TEXT = "The northern gate is closed at night. Nobody comes in, and nobody goes out. Come back in the morning."
 #: Some minutes aloud.
 LONG = " ".join(f"This is sentence number {number} of a very long speech." for number in range(1, 121))
+#: The longest that one of them takes.
+SENTENCE_SECONDS = 4.0
 #: Within which a turn is over once it is cancelled, on a busy machine. 200 ms are promised on a quiet one.
 STOP_SECONDS = 2.0
 
@@ -131,8 +133,11 @@ async def test_speech_interrupts_speech_and_is_answered(server: TryllProcess) ->
         started: list[float] = []
         ear.on_update(lambda update: started.append(time.monotonic()) if not update.text and not started else None)
         async with agent.stream(LONG) as reply:
-            while not isinstance(await reply.next_event(), Sound):
-                pass
+            heard = 0.0
+            while heard < 2 * SENTENCE_SECONDS:
+                event = await reply.next_event()
+                if isinstance(event, Sound):
+                    heard += len(event.pcm) / 2 / event.sample_rate
             await ear.begin(agent=agent)
             await ear.send(question.pcm)
             turn = await reply.result()

@@ -15,6 +15,7 @@ import asyncio
 import socket
 import ssl
 
+from trunkline.base import memory
 from trunkline.base.values import Value
 from trunkline.wires.tryll.host import GraphHost
 from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
@@ -29,6 +30,8 @@ _BACKLOG = 1024
 _LOOK_SECONDS = 0.5
 #: The state of a connection whose peer has ended and we have not, as Linux counts them.
 _CLOSE_WAIT = 8
+#: How long after a client has gone its memory is given back, with that of all others who went meanwhile.
+_GIVE_BACK_SECONDS = 0.5
 #: Bytes that are read at once.
 _READ = 256 * 1024
 
@@ -75,6 +78,7 @@ class TryllServer:
         self._unread: set[Connection] = set()
         self._look: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
+        self._giving_back: asyncio.TimerHandle | None = None
         self._changed: asyncio.Future[None] | None = None
 
     async def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> tuple[str, int]:
@@ -107,7 +111,7 @@ class TryllServer:
         await self._until_quiet(END_SECONDS)
         for connection in list(self.connections):
             connection.cut()
-        for timer in (self._sweep, self._look):
+        for timer in (self._sweep, self._look, self._giving_back):
             if timer is not None:
                 timer.cancel()
         # Of clients that are gone: what they use is let go of before whoever has it is closed.
@@ -163,10 +167,16 @@ class TryllServer:
     def left(self, connection: Connection) -> None:
         """There is one less."""
         self.connections.discard(connection)
+        if self._giving_back is None and not self.stopping:
+            self._giving_back = self.loop.call_later(_GIVE_BACK_SECONDS, self._give_back)
         self._unfinished.pop(connection, None)
         self._unread.discard(connection)
         if self._changed is not None and not self._changed.done():
             self._changed.set_result(None)
+
+    def _give_back(self) -> None:
+        self._giving_back = None
+        memory.give_back()
 
     def flush_soon(self, connection: Connection) -> None:
         """Flush it at the end of this round of the event loop, with all others that have something to say."""

@@ -110,7 +110,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             found = self._framer.feed(data)
         except FrameTooLarge as error:
-            found, self._too_large = error.frames, error
+            # Without its traceback, which has all that was read, and us.
+            found, self._too_large = error.frames, error.with_traceback(None)
         self.server.unfinished(self, self._framer.held > 0, bool(found))
         if self._backlog is not None:
             self._backlog += found
@@ -158,7 +159,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._ending = self._closed = True
         self.behind = False
-        self._backlog = None
+        # Things that know each other go late, and so would what is large.
+        self._backlog = self._framer = self._too_large = None
         self._out.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -296,6 +298,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def finish(self) -> None:
         """Everything has been said. Close when it is sent."""
+        self.session = None
         if self._closed:
             return
         self.flush()
