@@ -62,12 +62,7 @@ class World:
 def made(tryll: SyncTryll) -> SyncAgent:
     """The agent of the graph, with all that it brings along."""
     found = yaml_graph.load(str(GRAPH))
-    for storage in found.storages:
-        tryll.create_storage(storage.name, storage.strings, kind=storage.kind, keys=storage.keys)
-    for knowledge in found.knowledge:
-        tryll.create_embedded_storage(
-            knowledge.name, knowledge.strings, embedding_model=knowledge.embedding_model, progress=show_progress
-        )
+    tryll.bring(*found.storages, *found.knowledge, progress=show_progress)
     return tryll.create_agent(found.graph, default_model=found.default_model, progress=show_progress)
 
 

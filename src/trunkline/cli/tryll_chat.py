@@ -126,16 +126,7 @@ def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str, *,
     for name in dict.fromkeys([chosen, *(each.embedding_model for each in graph.knowledge)]):
         if fetch and name in models and is_missing(models[name]):
             tryll.ensure_model(name, _Lines(), load=False)
-    for storage in graph.storages:
-        tryll.create_storage(storage.name, storage.strings, kind=storage.kind, keys=storage.keys)
-    for knowledge in graph.knowledge:
-        tryll.create_embedded_storage(
-            knowledge.name,
-            knowledge.strings,
-            embedding_model=knowledge.embedding_model,
-            records_json=knowledge.records_json,
-            progress=_Lines(),
-        )
+    tryll.bring(*graph.storages, *graph.knowledge, progress=_Lines())
     agent = tryll.create_agent(
         graph.graph,
         default_model=chosen,

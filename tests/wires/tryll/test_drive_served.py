@@ -219,3 +219,26 @@ async def _vouched_for(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
     return context, ssl.create_default_context(cafile=certificate)
+
+
+async def test_what_a_file_describes_is_brought_along_and_found(tmp_path: Path) -> None:
+    storages = (
+        m.CreateStringStorageRequest(0, "list", ("a",)),
+        m.CreateStringStorageRequest(0, "map", ("b",), "", m.StringStorageKind.MAP, ("k",)),
+        m.CreateStringStorageRequest(0, "file", (), "more.txt"),
+        m.CreateEmbeddedStringStorageRequest(0, "lore", "", ("the mill burned",), "any"),
+    )
+    told: list[str] = []
+    async with served(tmp_path) as server, Tryll(port=server.port) as tryll:
+        (tmp_path / "root" / "more.txt").write_text("c\n")
+        await tryll.bring(*storages, progress=lambda progress: told.append(progress.model_name))
+        for name in ("list", "file"):
+            canned = m.NodeDescription("say", m.CannedResponseParams(string_storage=name))
+            agent = await tryll.create_agent(m.GraphDescription((canned,), "say"))
+            assert (await agent.ask("x")).text == {"list": "a", "file": "c"}[name]
+        with pytest.raises(TryllError, match="map"):
+            await tryll.bring(storages[1])
+        found = m.NodeDescription("look", m.RetrieveParams(embedded_string_storage="lore"))
+        agent = await tryll.create_agent(m.GraphDescription((found,), "look"), diagnostics=True)
+        assert "the mill burned" in str((await agent.ask("the mill")).debug)
+    assert set(told) <= {"lore"}

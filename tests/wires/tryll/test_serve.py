@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.loop import until
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph import agent as graph_agent
+from trunkline.base import memory
 from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll import serve
 from trunkline.wires.tryll.host import Ending
 
 SLOW = "mock-slow"
@@ -329,3 +332,20 @@ async def test_a_thousand_agents_live_in_one_session(peer: Peer) -> None:
             if isinstance(heard := await peer.hear(), m.TurnComplete):
                 done.add(heard.agent_id)
     assert done == set(ids)
+
+
+async def test_when_clients_have_gone_their_sessions_have_too_and_memory_is_given_back_once(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(memory, "give_back", lambda: given.append(1))
+    monkeypatch.setattr(serve, "_GIVE_BACK_SECONDS", 0.2)
+    async with server.peer() as one, server.peer() as other:
+        for peer in (one, other):
+            await peer.ask(m.HealthRequest(1), m.HealthResponse)
+        connections = list(server.server.connections)
+        assert all(each.session is not None for each in connections)
+        assert not given
+    await until(lambda: bool(given) and not server.server.connections)
+    assert [each.session for each in connections] == [None, None]
+    assert given == [1]

@@ -123,16 +123,7 @@ async def _character(
     tryll: Tryll, file: GraphFile, language: str, voice: str, progress: Progress | None
 ) -> RemoteAgent:
     """The agent of a graph, with all that its file brings along."""
-    for storage in file.storages:
-        await tryll.create_storage(storage.name, storage.strings, kind=storage.kind, keys=storage.keys)
-    for each in file.knowledge:
-        await tryll.create_embedded_storage(
-            each.name,
-            each.strings,
-            embedding_model=each.embedding_model,
-            records_json=each.records_json,
-            progress=progress,
-        )
+    await tryll.bring(*file.storages, *file.knowledge, progress=progress)
     return await tryll.create_agent(
         spoken(file.graph, voice),
         default_model=language,

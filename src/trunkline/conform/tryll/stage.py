@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
 from trunkline.base.process_errors import SpawnError
+from trunkline.base.refusal import refusal
 from trunkline.base.values import Value
 from trunkline.conform.kit import Broken
 from trunkline.conform.record import Record, Roles
@@ -91,9 +91,7 @@ class Stage:
         except TimeoutError:
             raise self._unreachable(f"no connection within {target.timeout:g} s") from None
         except OSError as error:
-            # What asyncio says of a refused connection is not for people; a name that is not known has no number.
-            known = error.errno is not None and error.errno > 0
-            raise self._unreachable(os.strerror(error.errno or 0) if known else error.strerror or str(error)) from None
+            raise self._unreachable(refusal(error)) from None
         name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
         record = Record(name, (target.address,), ROLES)
         self.records.append(record)

@@ -246,6 +246,31 @@ class Tryll:
         self._ledger.stored(CreateEmbeddedStringStorageResponse, name, request)
         return made
 
+    async def bring(
+        self,
+        *storages: CreateStringStorageRequest | CreateEmbeddedStringStorageRequest,
+        progress: Progress | None = None,
+    ) -> None:
+        """Make the storages that a graph's file brings along, one after the other.
+
+        Raises:
+            TryllError: as `create_storage` and `create_embedded_storage`.
+        """
+        for each in storages:
+            if isinstance(each, CreateStringStorageRequest):
+                await self.create_storage(
+                    each.name, each.strings, file_path=each.file_path, kind=each.kind, keys=each.keys
+                )
+            else:
+                await self.create_embedded_storage(
+                    each.name,
+                    each.strings,
+                    embedding_model=each.embedding_model,
+                    config_path=each.config_path,
+                    records_json=each.records_json,
+                    progress=progress,
+                )
+
     async def destroy_embedded_storage(self, name: str, *, timeout: float = REQUEST_SECONDS) -> None:
         """Forget them."""
         request = DestroyEmbeddedStringStorageRequest(name=name)

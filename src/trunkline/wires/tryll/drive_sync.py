@@ -37,7 +37,9 @@ from trunkline.wires.tryll.drive_voice import TRANSCRIPT_SECONDS
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
+    CreateEmbeddedStringStorageRequest,
     CreateEmbeddedStringStorageResponse,
+    CreateStringStorageRequest,
     GraphDescription,
     HealthResponse,
     HistoryEntry,
@@ -295,6 +297,14 @@ class SyncTryll:
     ) -> CreateEmbeddedStringStorageResponse:
         """Name some strings that are found by their meaning. The options are those of the asynchronous client."""
         return self._thread.run(self._tryll.create_embedded_storage(name, strings, **options))
+
+    def bring(
+        self,
+        *storages: CreateStringStorageRequest | CreateEmbeddedStringStorageRequest,
+        progress: Progress | None = None,
+    ) -> None:
+        """Make the storages that a graph's file brings along."""
+        self._thread.run(self._tryll.bring(*storages, progress=progress))
 
     def destroy_embedded_storage(self, name: str, *, timeout: float = REQUEST_SECONDS) -> None:
         """Forget them."""
