@@ -2,7 +2,7 @@
 # Another Python: make PYTHON=python3.12 test. Fewer test processes: make WORKERS=1 test.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check fmt bench fuzz clean run-environment test-environment lint
+.PHONY: help up test test-long check fmt bench fuzz clean run-environment test-environment lint
 
 BIN := .venv/bin
 WORKERS ?= auto
@@ -11,20 +11,26 @@ WORKERS ?= auto
 # A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 CODE := $(wildcard src tests bench scripts examples)
+# What takes ten seconds and more a test, or needs an installation of its own. `make test` and `make test-long` share all
+# tests between them.
+LONG := long or wheel or fuzz
 # Quick enough to run before every commit: no building, no fuzzing, no browser, no processes whose lives are watched, and
 # nothing that takes long to import.
-QUICK := -m "not slow and not process and not wheel and not fuzz and not browser" \
+QUICK := -m "not ($(LONG) or slow or process or browser)" \
   --ignore tests/e2e --ignore tests/interop --hypothesis-profile quick
 BOOTSTRAP = python=$$(sh scripts/find-python) && "$$python" scripts/bootstrap.py
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: run-environment ## run everything there is, on embedded defaults; Ctrl-C stops it
 	@exec $(BIN)/trunkline up
 
-test: lint ## set up what the tests need, and run every check and test, with coverage
-	@$(PYTEST) --cov --cov-report=term:skip-covered
+test: lint ## set up what the tests need, and run all checks and tests but the long ones, with coverage
+	@$(PYTEST) -m "not ($(LONG))" --cov --cov-report=term:skip-covered
+
+test-long: test-environment ## the long tests: whole conformance runs, real models and peers, fuzzing, installations
+	@$(PYTEST) -m "$(LONG)"
 
 check: lint ## the quick part of `make test`, in less than 90 s
 	@$(PYTEST) $(QUICK)

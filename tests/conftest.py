@@ -64,7 +64,7 @@ _LEFTOVER_GRACE_SECONDS = 2.0
 _LEFTOVER_POLL_SECONDS = 0.05
 
 # The marks of tests that may take long; how long, their time limits tell.
-_LONG_MARKS = ("slow", "fuzz", "wheel", "browser")
+_LONG_MARKS = ("long", "slow", "fuzz", "wheel", "browser")
 # What a test with processes takes that is none of these.
 _PROCESS_SECONDS = 1.0
 

@@ -16,7 +16,7 @@ PROMISED = [
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(PATIENCE_SECONDS)
 def test_every_row_is_measured_against_its_control(tmp_path: Path) -> None:
     measured("network", tmp_path, PROMISED)

@@ -37,7 +37,7 @@ PROMISED = [
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 def test_every_row_is_measured_against_its_control(tmp_path: Path) -> None:
     model_path()

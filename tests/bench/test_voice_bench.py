@@ -21,7 +21,7 @@ PROMISED = [
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 def test_every_stage_is_measured_against_its_engine(tmp_path: Path) -> None:
     model_path()

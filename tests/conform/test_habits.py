@@ -54,7 +54,7 @@ def group(habit: Habit) -> str:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", sorted({group(habit) for habit in HABITS.values()}))
 async def test_a_bad_habit_fails_its_own_checks_and_no_others(kind: str) -> None:
@@ -74,7 +74,7 @@ def test_habits_name_checks_that_exist() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_an_agent_that_follows_the_protocol_passes_every_check() -> None:
     results = await results_of("GoodAgent", jobs=4)

@@ -29,7 +29,7 @@ NOT_EXERCISED = ["js.start.no-key"]
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_the_scripted_agent_passes_every_check() -> None:
     target = Target(COMMAND, {}, timeout=20.0)

@@ -30,7 +30,7 @@ async def judged(target: Target, ids: Sequence[str] = ()) -> list[Result]:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_the_coding_agent_passes_every_check(provider: str) -> None:

@@ -312,18 +312,18 @@ def explore(make: Callable[[Policy], Turns], messages: int, depth: int | None = 
     return len(seen)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_interleaving_of_one_message_breaks_a_promise_however_long() -> None:
     assert explore(Turns, messages=1) > 1_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_no_interleaving_of_two_messages_breaks_a_promise_however_long() -> None:
     assert explore(Turns, messages=2) > 10_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_no_interleaving_of_three_messages_breaks_a_promise_within_eight_moves() -> None:
     assert explore(Turns, messages=3, depth=8) > 10_000

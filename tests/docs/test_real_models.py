@@ -17,7 +17,7 @@ from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from tests.support.speech import pulled, words
 from tests.support.tryll_process import tryll_process
 
-pytestmark = [pytest.mark.docs, pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.docs, pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 _REAL = os.environ | {"TRUNKLINE_CACHE": SHARED_CACHE}
 

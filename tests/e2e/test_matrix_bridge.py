@@ -21,7 +21,7 @@ from trunkline.base.config import user_file
 from trunkline.base.process import Child, spawn
 
 # The first run makes the environment.
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
 
 STOP_SECONDS = 15.0
 

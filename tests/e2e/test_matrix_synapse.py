@@ -20,7 +20,7 @@ from trunkline.chat.platform import Button, Inbound, NotNow, Pressed, SendFailed
 from trunkline.core.faults import ConfigError
 
 # The first run makes the environment.
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
 
 TEXT = "**Done.** See:\n\n```py\nprint(1 < 2)\n```"
 

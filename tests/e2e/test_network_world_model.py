@@ -10,7 +10,7 @@ import pytest
 from tests.support.local_model import THREADS, TIMEOUT_SECONDS, model_path
 from tests.support.world_place import HANDLE, place
 
-pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 
 @pytest.fixture

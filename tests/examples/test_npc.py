@@ -83,7 +83,7 @@ def test_what_is_no_address_is_said() -> None:
     assert (done.returncode, "`nonsense` is no address" in done.stderr) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 def test_it_plays_with_the_real_models() -> None:

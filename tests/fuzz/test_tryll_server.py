@@ -8,7 +8,7 @@ import pytest
 
 from tests.fuzz import tryll_planted, tryll_server
 
-pytestmark = [pytest.mark.process, pytest.mark.fuzz, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.fuzz, pytest.mark.long]
 
 #: Long enough that each way to attack has its turn.
 SECONDS = 4

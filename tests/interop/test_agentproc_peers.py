@@ -21,7 +21,7 @@ from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResp
 from trunkline.wires.agentproc.profile import Profile
 
 # The first run makes the environments.
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
 
 PATIENCE_SECONDS = 30
 

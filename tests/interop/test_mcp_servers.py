@@ -22,7 +22,7 @@ from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp import server
 
 # The first run makes the environments.
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
 
 both = pytest.mark.parametrize("transport", ["sse", "streamable-http"])
 

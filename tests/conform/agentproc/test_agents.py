@@ -43,7 +43,7 @@ async def unnoticed(name: str, prefix: str, fails: list[str], slots: asyncio.Sem
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("prefix", DIALECTS)
 async def test_a_bad_habit_fails_its_checks(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_habits_name_checks_that_exist() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", SUITES)
 async def test_an_agent_that_follows_the_protocol_passes_every_check(dialect: Dialect) -> None:
     results = await results_of("GoodAgent", dialect, jobs=8, patience=10.0)

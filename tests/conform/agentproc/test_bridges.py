@@ -50,7 +50,7 @@ def group(check: str) -> str:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("slow", [False, True], ids=["at once", "in time"])
 async def test_a_bad_habit_fails_its_checks(slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_habits_name_checks_that_exist() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(60)
 async def test_a_bridge_that_follows_the_protocol_passes_every_check() -> None:
     made = target("GoodBridge", 5.0)

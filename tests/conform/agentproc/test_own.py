@@ -23,7 +23,7 @@ PATIENCE = 6.0
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(120)
 async def test_the_bridge_passes_every_check() -> None:
     target = Target((*RUN, "--json"), {}, timeout=2 * PATIENCE, patience=PATIENCE)
@@ -43,7 +43,7 @@ async def test_the_bridge_shows_people_what_comes_as_it_comes() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("dialect", SUITES)
 async def test_an_agent_that_is_served_passes_every_check(dialect: Dialect) -> None:

@@ -21,7 +21,7 @@ from trunkline.conform.record import Record
 from trunkline.conform.tryll.catalogue import SUITE
 from trunkline.conform.tryll.stage import Stage, Target
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 #: Those that registered their habits by being imported.
 MODULES = (broken_nodes, broken_turns, broken_wire)

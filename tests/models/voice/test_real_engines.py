@@ -26,7 +26,7 @@ from trunkline.models.voice.moonshine import Moonshine
 from trunkline.models.voice.silero import SileroDetector
 from trunkline.models.voice.whisper import Whisper
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 #: A name that nobody who has not heard of it can write.
 NAME = "Vaxildorth"

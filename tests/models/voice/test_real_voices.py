@@ -19,7 +19,7 @@ from tests.support.speech import SENTENCES, collected, pulled
 from trunkline.models.voice import espeak, piper
 from trunkline.models.voice.process_voice import ProcessVoice
 
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 #: A process may live on for so long when the one that started it was killed.
 GONE_SECONDS = 4.0

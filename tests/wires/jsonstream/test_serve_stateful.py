@@ -317,4 +317,4 @@ assert CANCEL_SECONDS + UNWIND_SECONDS < STOP_SECONDS
 
 Conversation.TestCase.settings = settings(max_examples=250, stateful_step_count=40)
 # Thousands of steps: more than other tests take, and much more on a busy machine.
-test_no_host_and_no_agent_can_break_a_promise = pytest.mark.slow(pytest.mark.timeout(150)(Conversation.TestCase))
+test_no_host_and_no_agent_can_break_a_promise = pytest.mark.long(pytest.mark.timeout(150)(Conversation.TestCase))

@@ -27,7 +27,7 @@ from trunkline.wires.tryll.messages import (
     TurnStatus,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 SCHEMA = Path(schema.__file__).parent / "messages.fbs"
 SOURCE = Path(__file__).parent / "reader.cpp"

@@ -22,7 +22,7 @@ from trunkline.wires.tryll.drive import IntentClassified, RemoteAgent, ToolCall,
 from trunkline.wires.tryll.drive_sync import SyncTryll
 from trunkline.wires.tryll.errors import TryllError
 
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 EMBEDDING = "minilm-l6"
 REAL: dict[str, Any] = {

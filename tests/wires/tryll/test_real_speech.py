@@ -17,7 +17,7 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Sound, Tryll
 from trunkline.wires.tryll.errors import TryllError
 
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 #: The model says back what it hears: what is tested is the voice.
 ECHO = m.ConfigureSessionRequest(tts_engine=m.InferenceEngine.SHERPA_ONNX)

@@ -18,7 +18,7 @@ from trunkline.models.voice import piper
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 REAL = m.InferenceEngine.SHERPA_ONNX
 LONG = " ".join(["word"] * 2000)
