@@ -188,7 +188,6 @@ async def test_a_long_diff_stays_within_the_limit(box: Box) -> None:
 
 
 async def test_it_says_what_it_does(box: Box) -> None:
-    assert box.toolbox.describe("Edit", {"file_path": "x"}) == "Edit x"
-    assert box.toolbox.category("Edit") == "edit"
-    assert box.toolbox.outside("Edit", {"path": "../x"})
-    assert not box.toolbox.concurrent("Edit")
+    reading = box.toolbox.read("Edit", {"path": "../x", "old_string": "a", "new_string": "b"})
+    assert (reading.description, reading.outside) == ("Edit ../x", True)
+    assert (reading.tool.category, reading.tool.concurrent) == ("edit", False)

@@ -274,8 +274,8 @@ def test_output_in_any_pieces_gives_the_same_lines() -> None:
 
 async def test_it_says_what_it_does(tmp_path: Path) -> None:
     toolbox = Toolbox([Grep(Workspace(tmp_path))])
-    assert toolbox.describe("Grep", {"pattern": "x y", "path": "src"}) == "Grep 'x y' in src"
-    assert toolbox.describe("Grep", {"pattern": "x"}) == "Grep 'x' in ."
-    assert toolbox.outside("Grep", {"pattern": "x", "path": "/etc"})
-    assert not toolbox.outside("Grep", {"pattern": "x"})
-    assert toolbox.concurrent("Grep")
+    assert toolbox.read("Grep", {"pattern": "x y", "path": "src"}).description == "Grep 'x y' in src"
+    assert toolbox.read("Grep", {"pattern": "x"}).description == "Grep 'x' in ."
+    assert toolbox.read("Grep", {"pattern": "x", "path": "/etc"}).outside
+    assert not toolbox.read("Grep", {"pattern": "x"}).outside
+    assert toolbox.read("Grep", {"pattern": "x"}).tool.concurrent

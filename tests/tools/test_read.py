@@ -335,7 +335,6 @@ async def test_a_pdf_that_keeps_the_program_busy_is_given_up(
 
 
 async def test_it_says_what_it_does(box: Box) -> None:
-    assert box.toolbox.describe("Read", {"file_path": "/x/y"}) == "Read /x/y"
-    assert box.toolbox.describe("Read", {"path": "a\nb"}) == "Read a\\nb"
-    assert box.toolbox.outside("Read", {"path": "/x/y"})
-    assert box.toolbox.concurrent("Read")
+    reading = box.toolbox.read("Read", {"path": "/x/y"})
+    assert (reading.description, reading.outside, reading.tool.concurrent) == ("Read /x/y", True, True)
+    assert box.toolbox.read("Read", {"path": "a\nb"}).description == "Read a\\nb"

@@ -120,36 +120,29 @@ def test_two_tools_cannot_have_one_name_and_one_that_is_gone_leaves_it_free() ->
 def test_what_is_said_about_a_call() -> None:
     box = Toolbox([Fake()])
     assert box.specs() == (("Fake", "Does nothing.", Fake.parameters),)
-    assert box.describe("Fake", {"w": "hello"}) == "Say hello"
-    assert (box.outside("Fake", {"w": "away"}), box.outside("Fake", {"word": "here"})) == (True, False)
-    assert (box.category("Fake"), box.concurrent("Fake")) == ("mcp", False)
-
-
-def test_an_unknown_tool_counts_as_dangerous_and_has_no_description() -> None:
-    box = Toolbox()
-    assert (box.category("X"), box.describe("X", {}), box.outside("X", {}), box.concurrent("X")) == (
-        "exec", "", False, False,
-    )  # fmt: skip
+    reading = box.read("Fake", {"w": "hello", "extra": 1})
+    assert (reading.args, reading.description, reading.outside) == ({"word": "hello"}, "Say hello", False)
+    assert box.read("Fake", {"word": "away"}).outside
+    assert reading.tool is box.find("Fake")
 
 
 def test_where_a_tool_cannot_tell_somebody_must_decide() -> None:
-    box = Toolbox([Fake()])
-    assert box.describe("Fake", None) == "Fake"
-    assert box.outside("Fake", None) is True
+    class Vague(Fake):
+        parameters: Mapping[str, Any] = {}
+
+    reading = Toolbox([Vague()]).read("Fake", {})
+    assert (reading.description, reading.outside) == ("Fake", True)
 
 
-def test_every_standard_tool_takes_any_arguments_for_its_description(tmp_path: Path) -> None:
+def test_every_standard_tool_has_one_line_about_strange_arguments(tmp_path: Path) -> None:
     box = Toolbox(standard_tools(Workspace(tmp_path), FileMemory()))
-    strange: list[Any] = [
-        None,
-        {},
-        {"file_path": 1, "pattern": None},
-        {"file_path": "a\0b\ud800", "pattern": "[", "path": []},
-    ]
+    strange = "a\0b\ud800\n["
     for name in box.names:
-        for args in strange:
-            assert "\n" not in box.describe(name, args)
-            assert box.outside(name, args) is False
+        tool = box.find(name)
+        assert tool is not None
+        reading = box.read(name, dict.fromkeys(tool.parameters["required"], strange))
+        assert "\n" not in reading.description
+        assert reading.outside is False
 
 
 @pytest.mark.process

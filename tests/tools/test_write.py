@@ -97,7 +97,6 @@ def test_lines_are_counted_as_an_editor_shows_them(text: str, lines: int) -> Non
 
 
 async def test_it_says_where_it_leads(box: Box) -> None:
-    assert box.toolbox.describe("Write", {"file_path": "/x/y"}) == "Write to /x/y"
-    assert box.toolbox.outside("Write", {"file_path": "/x/y"})
-    assert not box.toolbox.outside("Write", {"file_path": "x"})
-    assert box.toolbox.category("Write") == "edit"
+    away = box.toolbox.read("Write", {"file_path": "/x/y", "content": ""})
+    assert (away.description, away.outside, away.tool.category) == ("Write to /x/y", True, "edit")
+    assert not box.toolbox.read("Write", {"file_path": "x", "content": ""}).outside

@@ -1,7 +1,8 @@
 """A model's arguments checked against a tool's schema, and put right where no doubt is possible.
 
-Models write `"5"` for 5, `"true"` for true and `null` for what they leave out; refusing that costs a whole round.
-Only the outermost members are looked at: what is inside of them is the tool's own business.
+Models write `"5"` for 5, `"true"` for true and `null` for what they leave out; refusing that costs a whole round. A
+number is never taken for a text: as a path it would be another one than was written. Only the outermost members are
+looked at: what is inside of them is the tool's own business.
 """
 
 from __future__ import annotations
@@ -105,8 +106,6 @@ def _converted(value: Any, types: tuple[str, ...]) -> Any:
                 return number
         if kind == "boolean" and isinstance(value, str) and value.strip().lower() in ("true", "false"):
             return value.strip().lower() == "true"
-        if kind == "string" and isinstance(value, int | float) and not isinstance(value, bool):
-            return str(value)
     return None
 
 

@@ -85,7 +85,7 @@ class BashTool:
         }
 
     def describe(self, args: Mapping[str, Any]) -> str:
-        line = " ".join(_command(args).splitlines())
+        line = " ".join(args["command"].splitlines())
         beginning = line.encode("utf-8", "replace")[:_DESCRIBED_BYTES]
         return f"Execute: {beginning.decode('utf-8', 'ignore')}"
 
@@ -94,7 +94,7 @@ class BashTool:
         return False
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
-        text = _command(args)
+        text = args["command"]
         if not text.strip():
             return ToolOutput("Missing required parameter: command", "error")
         await self._forget_ended()
@@ -183,14 +183,6 @@ def _text(headline: str, command: Command, notes: list[str]) -> str:
             notes = [*notes, f"[{name} had {kept.size} bytes; its middle was not kept]"]
     parts = [headline, "STDOUT:", command.stdout.text(), "STDERR:", command.stderr.text(), *notes]
     return "\n".join(parts)
-
-
-def _command(args: Mapping[str, Any]) -> str:
-    for name in ("command", *BashTool.aliases):
-        value = args.get(name)
-        if isinstance(value, str):
-            return value
-    return ""
 
 
 def _timeout_ms(args: Mapping[str, Any]) -> int:

@@ -22,7 +22,6 @@ from trunkline.tools.files import (
     is_binary,
     read_whole,
     state_of,
-    text_argument,
 )
 from trunkline.tools.replacing import NoReplacement, Replacement, find_replacements, replaced
 from trunkline.tools.threads import Stop, in_thread
@@ -81,10 +80,10 @@ class Edit:
         self._memory = memory
 
     def describe(self, args: Mapping[str, Any]) -> str:
-        return one_line(f"Edit {text_argument(args, 'file_path')}")
+        return one_line(f"Edit {args['file_path']}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(text_argument(args, "file_path"))
+        return self._workspace.outside(args["file_path"])
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         path, old, new = args["file_path"], args["old_string"], args["new_string"]

@@ -10,8 +10,6 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Mapping
-from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.tools.threads import Stop
@@ -207,9 +205,3 @@ def reason(error: OSError | ValueError) -> str:
 def failure(verb: str, path: str, error: OSError | ValueError) -> ToolOutput:
     """The result of a call that could not do its work on a file."""
     return ToolOutput(f"Failed to {verb} file {path}: {reason(error)}", status="error")
-
-
-def text_argument(args: Mapping[str, Any], name: str, default: str = "") -> str:
-    """An argument of a call whose arguments nobody has checked."""
-    value = args.get(name)
-    return value if isinstance(value, str) else default

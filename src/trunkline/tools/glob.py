@@ -15,7 +15,7 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.core.events import Category
-from trunkline.tools.files import FileProblem, reason, text_argument
+from trunkline.tools.files import FileProblem, reason
 from trunkline.tools.gitignore import REPOSITORY, Ignore
 from trunkline.tools.patterns import BadPattern, Segment, expand_braces, segments
 from trunkline.tools.threads import Stop, in_thread, reporting
@@ -58,11 +58,11 @@ class Glob:
         self._workspace = workspace
 
     def describe(self, args: Mapping[str, Any]) -> str:
-        return one_line(f"Search for {text_argument(args, 'pattern')}")
+        return one_line(f"Search for {args['pattern']}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
         try:
-            searches = self._searches(text_argument(args, "pattern"), text_argument(args, "path"))
+            searches = self._searches(args["pattern"], args.get("path", ""))
         except BadPattern:
             return False
         return any(self._workspace.outside(search.directory) for search in searches)

@@ -15,7 +15,7 @@ from typing import Any
 from trunkline.base.process_errors import SpawnError
 from trunkline.base.values import Value
 from trunkline.core.events import Category
-from trunkline.tools.files import reason, text_argument
+from trunkline.tools.files import reason
 from trunkline.tools.helper import Ended, collect, module_command
 from trunkline.tools.threads import in_thread, reporting
 from trunkline.tools.tool import Report, ToolOutput
@@ -81,11 +81,11 @@ class Grep:
         self._ripgrep = ripgrep
 
     def describe(self, args: Mapping[str, Any]) -> str:
-        path = text_argument(args, "path") or "."
-        return one_line(f"Grep '{text_argument(args, 'pattern')}' in {path}")
+        path = args.get("path") or "."
+        return one_line(f"Grep '{args['pattern']}' in {path}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(text_argument(args, "path"))
+        return self._workspace.outside(args.get("path", ""))
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         path = args.get("path") or "."

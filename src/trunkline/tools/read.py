@@ -24,7 +24,6 @@ from trunkline.tools.files import (
     open_regular,
     read_bytes,
     state_of,
-    text_argument,
 )
 from trunkline.tools.pdf import is_pdf, pdf_text
 from trunkline.tools.threads import Stop, in_thread, reporting
@@ -77,10 +76,10 @@ class Read:
         self._memory = memory
 
     def describe(self, args: Mapping[str, Any]) -> str:
-        return one_line(f"Read {text_argument(args, 'file_path')}")
+        return one_line(f"Read {args['file_path']}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(text_argument(args, "file_path"))
+        return self._workspace.outside(args["file_path"])
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         shown_path = args["file_path"]

@@ -107,7 +107,10 @@ def _tasks(args: Mapping[str, Any]) -> list[Task]:
         prompt = entry.get("prompt") if isinstance(entry, dict) else None
         if not isinstance(prompt, str) or not prompt.strip():
             raise ValueError(f"Task {number} has no `prompt`.")
-        tasks.append(Task(str(entry.get("name") or f"task {number}"), prompt))
+        name = entry.get("name") or f"task {number}"
+        if not isinstance(name, str):
+            raise ValueError(f"The `name` of task {number} must be a string.")
+        tasks.append(Task(name, prompt))
     return tasks
 
 

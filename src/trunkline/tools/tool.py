@@ -28,7 +28,7 @@ class ToolOutput(Value):
 
 
 class Tool(Protocol):
-    """One tool. `run` gets arguments that have what `parameters` requires, of the types it names."""
+    """One tool. Its methods get arguments that have what `parameters` requires, of the types it names."""
 
     @property
     def name(self) -> str:
@@ -55,10 +55,10 @@ class Tool(Protocol):
         """Whether it may run beside other tools of the same round: it changes nothing."""
 
     def describe(self, args: Mapping[str, Any]) -> str:
-        """One line for people about what a call would do. Must take any arguments."""
+        """One line for people about what a call would do."""
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        """Whether a call would reach files outside the workspace. Must take any arguments."""
+        """Whether a call would reach files outside the workspace."""
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         """Do it. Cancelling ends it at once and leaves nothing running. A failure is an output, not an exception."""

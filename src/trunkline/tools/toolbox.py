@@ -1,7 +1,8 @@
 """The tools that an agent has: found by name, called safely.
 
-Whatever a model asks for, `run` answers with an output: unknown tools, bad arguments and tools that raise are errors
-for the model to read. Only being cancelled passes through.
+A call is read once, before anybody judges it: its arguments are checked against the tool's schema, and what is then
+judged, shown to people and run is one and the same object. Whatever a model asks for comes to an output: unknown tools,
+bad arguments and tools that raise are errors for the model to read. Only being cancelled passes through.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trunkline.base.redact import Redactor
-from trunkline.core.events import Category
 from trunkline.tools.arguments import BadArguments, checked, renamed
 from trunkline.tools.edit import Edit
 from trunkline.tools.files import FileMemory
@@ -84,58 +84,67 @@ class Toolbox:
         """What a model is told of each: name, description, schema of the arguments."""
         return tuple((tool.name, tool.description, tool.parameters) for tool in self._tools.values())
 
-    def category(self, name: str) -> Category:
-        """What kind of approval a call needs; a tool that there is not counts as the most dangerous kind."""
-        tool = self.find(name)
-        return tool.category if tool else "exec"
+    def read(self, name: str, args: Mapping[str, Any] | None) -> Reading:
+        """Understand a call, once: what is judged, shown and run is what this gives.
 
-    def concurrent(self, name: str) -> bool:
-        """Whether a call may run beside others."""
-        tool = self.find(name)
-        return tool is not None and tool.concurrent
-
-    def describe(self, name: str, args: Mapping[str, Any] | None) -> str:
-        """One line for people about what a call would do; empty for a tool that there is not."""
+        Raises:
+            BadArguments: there is no such tool, or it cannot be called with that; the text is for the model.
+        """
         tool = self.find(name)
         if tool is None:
-            return ""
-        try:
-            return tool.describe(_named(tool, args))
-        except Exception:  # a description must not keep anybody from deciding about the call
-            _log.exception("Tool `%s` cannot describe a call", name)
-            return name
-
-    def outside(self, name: str, args: Mapping[str, Any] | None) -> bool:
-        """Whether a call would reach files outside the workspace."""
-        tool = self.find(name)
-        if tool is None:
-            return False
-        try:
-            return tool.outside(_named(tool, args))
-        except Exception:  # where nobody can tell, somebody must decide
-            _log.exception("Tool `%s` cannot tell where a call leads", name)
-            return True
+            raise BadArguments(unknown_tool(name))
+        if args is None:
+            raise BadArguments(NOT_AN_OBJECT)
+        return Reading(tool, checked(_named(tool, args), tool.parameters), self._redactor)
 
     async def run(self, name: str, args: Mapping[str, Any] | None, report: Report) -> ToolOutput:
-        """Call a tool. Always gives an output, without secrets, and nothing longer than the tool's limit and a mark."""
-        tool = self.find(name)
-        if tool is None:
-            return ToolOutput(unknown_tool(name), status="error")
-        if args is None:
-            return ToolOutput(NOT_AN_OBJECT, status="error")
+        """Call a tool about which nobody has to be asked. Always gives an output; see `Reading.run`."""
         try:
-            output = await tool.run(checked(_named(tool, args), tool.parameters), report)
+            return await self.read(name, args).run(report)
         except BadArguments as error:
             return ToolOutput(str(error), status="error")
+
+
+class Reading:
+    """A call as it was understood: the tool that was found, and the very arguments that it will get."""
+
+    def __init__(self, tool: Tool, args: Mapping[str, Any], redactor: Redactor) -> None:
+        self.tool = tool
+        self.args = args
+        self._redactor = redactor
+
+    @property
+    def description(self) -> str:
+        """One line for people about what the call would do."""
+        try:
+            return self.tool.describe(self.args)
+        except Exception:  # a description must not keep anybody from deciding about the call
+            _log.exception("Tool `%s` cannot describe a call", self.tool.name)
+            return self.tool.name
+
+    @property
+    def outside(self) -> bool:
+        """Whether the call would reach files outside the workspace."""
+        try:
+            return self.tool.outside(self.args)
+        except Exception:  # where nobody can tell, somebody must decide
+            _log.exception("Tool `%s` cannot tell where a call leads", self.tool.name)
+            return True
+
+    async def run(self, report: Report) -> ToolOutput:
+        """Do it. Always gives an output, without secrets, and nothing longer than the tool's limit and a mark."""
+        name = self.tool.name
+        try:
+            output = await self.tool.run(self.args, report)
         except Exception as error:  # a tool's defect is the call's failure, and not the agent's
             _log.exception("Tool `%s` raised", name)
             return ToolOutput(f"{name} failed with {type(error).__name__}: {error}", status="error")
-        return _limited(self._redactor.data(output), tool.limit)
+        return _limited(self._redactor.data(output), self.tool.limit)
 
 
-def _named(tool: Tool, args: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _named(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
     aliases: Mapping[str, str] | None = getattr(tool, "aliases", None)
-    return renamed(args or {}, aliases) if aliases else args or {}
+    return renamed(args, aliases) if aliases else args
 
 
 def _limited(output: ToolOutput, limit: int) -> ToolOutput:

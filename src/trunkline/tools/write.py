@@ -8,7 +8,7 @@ from typing import Any
 
 from trunkline.core.events import Category
 from trunkline.tools.atomic import replace_file, writing
-from trunkline.tools.files import FileMemory, FileProblem, failure, state_of, text_argument
+from trunkline.tools.files import FileMemory, FileProblem, failure, state_of
 from trunkline.tools.threads import Stop, in_thread
 from trunkline.tools.tool import Report, ToolOutput
 from trunkline.tools.truncation import one_line
@@ -41,10 +41,10 @@ class Write:
         self._memory = memory
 
     def describe(self, args: Mapping[str, Any]) -> str:
-        return one_line(f"Write to {text_argument(args, 'file_path')}")
+        return one_line(f"Write to {args['file_path']}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(text_argument(args, "file_path"))
+        return self._workspace.outside(args["file_path"])
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         path, content = args["file_path"], args["content"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from trunkline.agents.coder.words import UNSEEN
 from trunkline.agents.telling import Telling
@@ -16,8 +17,16 @@ from trunkline.core.events import Progress, ToolCancelled, ToolFinished, ToolReq
 from trunkline.core.turns import DENIED
 from trunkline.models.messages import Image, ToolResult, ToolUse
 from trunkline.models.model import ToolSpec
-from trunkline.tools.tool import Tool
-from trunkline.tools.toolbox import Toolbox
+from trunkline.tools.arguments import BadArguments
+from trunkline.tools.tool import Tool, ToolOutput
+from trunkline.tools.toolbox import Reading, Toolbox
+
+
+class _Asked(NamedTuple):
+    """A call that somebody decides about, as it was read."""
+
+    reading: Reading
+    decision: asyncio.Future[Decision]
 
 
 class Calls:
@@ -61,42 +70,52 @@ class Calls:
         for call in calls:
             announced.append((call, await self._announce(call, tell)))
         async with asyncio.TaskGroup() as group:
-            for call, decision in announced:
-                group.create_task(self._see_through(call, decision, tell), name=f"tool call {call.id}")
+            for call, asked in announced:
+                group.create_task(self._see_through(call, asked, tell), name=f"tool call {call.id}")
         return [self.done[call.id] for call in calls]
 
-    async def _announce(self, call: ToolUse, tell: Telling) -> asyncio.Future[Decision] | None:
-        """Ask for a decision; not on a call that cannot work, which nobody needs to think about."""
-        if call.input is None or self.toolbox.find(call.name) is None:
-            return None
+    async def _announce(self, call: ToolUse, tell: Telling) -> _Asked | ToolOutput:
+        """Read a call and ask for a decision; not on one that cannot work, which nobody needs to think about."""
+        try:
+            reading = self.toolbox.read(call.name, call.input)
+        except BadArguments as error:
+            return ToolOutput(str(error), status="error")
         call_id = self._prefix + call.id
         decision = self._decisions.ask(call_id)
-        box = self.toolbox
-        outside = box.outside(call.name, call.input)
-        described = box.describe(call.name, call.input) + (" (outside the workspace)" if outside else "")
+        outside = reading.outside
+        described = reading.description + (" (outside the workspace)" if outside else "")
         description = f"{self._who}: {described}" if self._who else described
-        await tell.say(ToolRequested(call_id, call.name, box.category(call.name), call.input, description, outside))
-        return decision
+        category = reading.tool.category
+        await tell.say(ToolRequested(call_id, call.name, category, reading.args, description, outside))
+        return _Asked(reading, decision)
 
-    async def _see_through(self, call: ToolUse, decision: asyncio.Future[Decision] | None, tell: Telling) -> None:
-        if decision is not None:
-            verdict = await decision
-            if not isinstance(verdict, Approve):
-                reason = (verdict.reason if isinstance(verdict, Deny) else "") or DENIED
-                self._finish(ToolResult(call.id, f"Tool denied: {reason}", is_error=True))
-                await tell.say(ToolCancelled(self._prefix + call.id, reason))
-                return
-        if self.toolbox.concurrent(call.name):
-            await self._use(call, tell)
+    async def _see_through(self, call: ToolUse, asked: _Asked | ToolOutput, tell: Telling) -> None:
+        if isinstance(asked, ToolOutput):
+            await self._begin(call, tell)
+            await self._end(call, asked, tell)
+            return
+        verdict = await asked.decision
+        if not isinstance(verdict, Approve):
+            reason = (verdict.reason if isinstance(verdict, Deny) else "") or DENIED
+            self._finish(ToolResult(call.id, f"Tool denied: {reason}", is_error=True))
+            await tell.say(ToolCancelled(self._prefix + call.id, reason))
+        elif asked.reading.tool.concurrent:
+            await self._use(call, asked.reading, tell)
         else:
             async with self._one_at_a_time:
-                await self._use(call, tell)
+                await self._use(call, asked.reading, tell)
 
-    async def _use(self, call: ToolUse, tell: Telling) -> None:
+    async def _use(self, call: ToolUse, reading: Reading, tell: Telling) -> None:
+        await self._begin(call, tell)
         call_id = self._prefix + call.id
+        await self._end(call, await reading.run(lambda text: tell.say_now(Progress(text, call_id))), tell)
+
+    async def _begin(self, call: ToolUse, tell: Telling) -> None:
         self._on_early(ToolResult(call.id, UNSEEN, is_error=True))
-        await tell.say(ToolStarted(call_id, call.name))
-        output = await self.toolbox.run(call.name, call.input, lambda text: tell.say_now(Progress(text, call_id)))
+        await tell.say(ToolStarted(self._prefix + call.id, call.name))
+
+    async def _end(self, call: ToolUse, output: ToolOutput, tell: Telling) -> None:
+        call_id = self._prefix + call.id
         pictures = tuple(Image(media_type, data) for media_type, data in output.images)
         self._finish(ToolResult(call.id, output.text, output.status == "error", pictures))
         shown = output.text if output.shown is None else output.shown
