@@ -102,6 +102,13 @@ class NeverListens(GoodBridge):
         """Nothing."""
 
 
+@habit("br.session.scripts")
+class KnowsOneScript(GoodBridge):
+    def on_session(self, session: str) -> None:
+        if session.isascii():
+            super().on_session(session)
+
+
 @habit("br.session.last", "br.session.failed")
 class KeepsTheFirst(GoodBridge):
     def on_session(self, session: str) -> None:

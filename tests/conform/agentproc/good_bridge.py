@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PLACEHOLDER = re.compile(r"\{\{(MESSAGE|SESSION_ID|SESSION_NAME)\}\}")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-SESSION_ID = re.compile(r"[!-.0-9;-~]+")
+SESSION_ID = re.compile(r"[^\s:/\\]+")
 #: How long a pipe is read after the agent's end.
 DRAIN_SECONDS = 0.2
 DEFAULTS: dict[str, Any] = {

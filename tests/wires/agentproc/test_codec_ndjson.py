@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.session_ids import NO_SESSION_IDS, SESSION_IDS
 from trunkline.core.faults import RemoteProtocolError
-from trunkline.wires.agentproc.codec import MAX_LINE
+from trunkline.wires.agentproc.codec import MAX_LINE, SESSION_ID_RULE
 from trunkline.wires.agentproc.codec_auto import MAX_HELD, AutoReader
 from trunkline.wires.agentproc.codec_ndjson import (
     EventReader,
@@ -68,9 +69,22 @@ def test_the_first_session_id_counts_and_another_one_is_left_out_with_a_warning(
     assert said[4] == Result("c")
 
 
-@pytest.mark.parametrize("value", ["a/b", "a\\b", "tab\t", ".", "..", "x" * 1025, 7, None, ""])
-def test_a_session_id_that_cannot_be_one_does_not_count(value: Any) -> None:
-    assert not any(isinstance(said, Session) for said in read({"type": "result", "text": "x", "session_id": value}))
+@pytest.mark.parametrize("value", SESSION_IDS)
+def test_a_session_id_in_any_script_counts(value: str) -> None:
+    assert read({"type": "result", "text": "x", "session_id": value}) == [Session(value), Result("x")]
+
+
+@pytest.mark.parametrize("value", NO_SESSION_IDS)
+def test_a_session_id_that_cannot_be_one_is_left_out_with_the_rule(value: str) -> None:
+    said = read({"type": "result", "text": "x", "session_id": value})
+    assert isinstance(said[0], Ignored)
+    assert said[0].why.endswith(SESSION_ID_RULE)
+    assert said[1:] == [Result("x")]
+
+
+@pytest.mark.parametrize("value", [7, None, "", ["s"]])
+def test_what_is_no_session_id_at_all_does_not_count(value: Any) -> None:
+    assert read({"type": "result", "text": "x", "session_id": value}) == [Result("x")]
 
 
 @pytest.mark.parametrize("member", [7, None, ["x"], {"a": 1}])

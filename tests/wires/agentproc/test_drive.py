@@ -26,7 +26,7 @@ from trunkline.wires.agentproc.messages import (
     Session,
     Turn,
 )
-from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile import Profile, Protocol
 
 pytestmark = pytest.mark.process
 
@@ -93,6 +93,22 @@ def test_the_agent_gets_the_turn(sh: Script) -> None:
     assert outcome.reply == "hello  world|s0|work|ann|1"
     assert outcome.session_id == "s0"
     assert run(profile.replace(streaming=False), turn).reply.endswith("|0")
+
+
+@pytest.mark.parametrize("session", ["séance", "会话-7"])
+@pytest.mark.parametrize("protocol", ["0.1", "0.4", "auto"])
+def test_an_id_in_any_script_comes_back_to_the_agent_as_it_gave_it(
+    sh: Script, session: str, protocol: Protocol
+) -> None:
+    lines = {
+        "0.1": f'echo "AGENT_SESSION:{session}"; echo "was $AGENT_SESSION_ID"',
+        "0.4": f"""read -r turn; case $turn in *'"session_id":"{session}"'*) was={session};; esac
+            echo '{{"type":"result","text":"was '$was'","session_id":"{session}"}}'""",
+    }
+    profile = sh(lines.get(protocol, lines["0.4"]), protocol=protocol)
+    first = run(profile, Turn("hi"))
+    assert (first.reply.strip(), first.session_id) == ("was", session)
+    assert run(profile, Turn("hi", first.session_id)).reply == f"was {session}"
 
 
 def test_without_stdin_the_agent_sees_its_end_at_once(sh: Script) -> None:

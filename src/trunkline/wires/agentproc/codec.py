@@ -47,15 +47,20 @@ PREFIXES = (SESSION, PARTIAL, ERROR)
 
 #: The longest line that is read, in bytes. A longer one is skipped, and no more than this is ever held of it.
 MAX_LINE = 16 * 1024 * 1024
-#: The longest session id: it travels in an environment variable and in file names.
+#: The longest session id, in characters: it travels in an environment variable.
 MAX_SESSION_ID = 1024
 
 #: How much of a line is repeated in a warning.
 SHOWN_CHARS = 80
 
-#: In words, and as a pattern.
-SESSION_ID_RULE = f"an id is at most {MAX_SESSION_ID} printable ASCII characters without space, `:` or `/`"
-_SESSION_ID = re.compile(r"[!-.0-9;-~]+")
+#: In words, and as a pattern. An id is the agent's own, in any script; but what a model can be talked into printing
+#: must not become a path, nor a second line, whoever makes what of it.
+SESSION_ID_RULE = (
+    f"an id is at most {MAX_SESSION_ID} characters without white space, control characters, `:`, `/` and `\\`, and "
+    "neither `.` nor `..`"
+)
+SESSION_ID_PATTERN = r"(?!\.{1,2}$)[^\s:/\\\u0000-\u001f\u007f-\u009f\ud800-\udfff]+"
+_SESSION_ID = re.compile(SESSION_ID_PATTERN)
 #: What stands for itself in an id of ours; everything else, `=` included, becomes `=` and two hexadecimal digits.
 _PORTABLE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~-")
 
@@ -107,7 +112,7 @@ class LineReader:
         if line.endswith(b"\r"):
             line = line[:-1]
         if line.startswith(self._session_prefix):
-            return _session(_text(line[len(self._session_prefix) :]).strip())
+            return _session(line[len(self._session_prefix) :])
         if line.startswith(b"AGENT_PARTIAL:"):
             return Partial(payload(_text(line[14:])))
         if line.startswith(b"AGENT_ERROR:"):
@@ -153,12 +158,20 @@ def is_session_id(text: str) -> bool:
     return len(text) <= MAX_SESSION_ID and _SESSION_ID.fullmatch(text) is not None
 
 
-def _session(value: str) -> Said:
+def refused_session_id(text: str) -> str:
+    """Why an id was left out."""
+    return f"the session id {whole(text)[:SHOWN_CHARS]!r} was left out: {SESSION_ID_RULE}"
+
+
+def _session(data: bytes) -> Said:
+    try:
+        value = data.decode().strip()
+    except UnicodeDecodeError:
+        # With what replaces a byte it would be another id.
+        return Ignored(f"the session id {_text(data).strip()[:SHOWN_CHARS]!r} was left out: it is not UTF-8")
     if is_session_id(value):
         return Session(value)
-    if not value:
-        return Ignored("a session line without an id was left out")
-    return Ignored(f"the session id `{value[:SHOWN_CHARS]}` was left out: {SESSION_ID_RULE}")
+    return Ignored(refused_session_id(value) if value else "a session line without an id was left out")
 
 
 def _text(data: bytes) -> str:
@@ -242,8 +255,8 @@ def encode_session(session_id: str) -> bytes:
         LocalProtocolError: it cannot be one; `portable_id` makes one of any text.
     """
     if not is_session_id(session_id):
-        raise LocalProtocolError(f"`{session_id[:SHOWN_CHARS]}` cannot be the id of a session")
-    return f"{SESSION}{session_id}\n".encode("ascii")
+        raise LocalProtocolError(f"{session_id[:SHOWN_CHARS]!r} cannot be the id of a session: {SESSION_ID_RULE}")
+    return f"{SESSION}{session_id}\n".encode()
 
 
 def encode_body(text: str) -> bytes:

@@ -13,7 +13,14 @@ from typing import Any, Literal
 from trunkline.base import jsontext
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.core.faults import RemoteProtocolError
-from trunkline.wires.agentproc.codec import MAX_LINE, SHOWN_CHARS, too_long, whole
+from trunkline.wires.agentproc.codec import (
+    MAX_LINE,
+    SHOWN_CHARS,
+    is_session_id,
+    refused_session_id,
+    too_long,
+    whole,
+)
 from trunkline.wires.agentproc.messages import (
     DEFAULT_SESSION_NAME,
     Attachment,
@@ -34,7 +41,7 @@ EVENT_TYPES = frozenset(("partial", "result", "error", "permission_request"))
 
 #: The most members and items of one line: far beyond any event, and parsed in a few milliseconds.
 MAX_VALUES = 100_000
-#: The longest session id and request id.
+#: The longest request id.
 MAX_ID = 1024
 #: Lines that are looked at a second time, and digits of numbers that are read there.
 _ODD_BYTES = 4 * 1024 * 1024
@@ -92,7 +99,7 @@ class EventReader:
         if self._session:
             return Ignored(f"another session id was left out: the first one, `{self._session}`, counts")
         if not is_session_id(value):
-            return Ignored(f"the session id {value[:SHOWN_CHARS]!r} was left out: it cannot be one")
+            return Ignored(refused_session_id(value))
         self._session = value
         return Session(value)
 
@@ -123,13 +130,6 @@ def _odd_numbers(line: bytes) -> Any:
         return JSONDecoder(parse_constant=lambda name: None, parse_int=number, parse_float=number).decode(line.decode())
     except (ValueError, RecursionError):
         return None
-
-
-def is_session_id(text: str) -> bool:
-    """Whether it can be the id of a session."""
-    if not 0 < len(text) <= MAX_ID or text in (".", ".."):
-        return False
-    return not any(character in "/\\" or not character.isprintable() for character in text)
 
 
 def _said(event: dict[str, Any]) -> Said:

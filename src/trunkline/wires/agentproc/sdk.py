@@ -98,16 +98,16 @@ class Turn:
         The bridge learns it when the turn ends, however it ends; by `keep_session`, at once.
 
         Raises:
-            LocalProtocolError: it was set to what no bridge takes. `portable_id` makes an id of any text, and `own_id`
-                gives that text back.
+            LocalProtocolError: it was set to what no bridge takes (`SESSION_ID_RULE`). `portable_id` makes an id of any
+                text, and `own_id` gives that text back.
         """
         return self._session_id
 
     @session_id.setter
     def session_id(self, session_id: str) -> None:
-        if session_id and not _is_session_id(session_id):
+        if session_id and not codec.is_session_id(session_id):
             raise LocalProtocolError(
-                f"`{session_id[: codec.SHOWN_CHARS]}` cannot be the id of a session.",
+                f"{session_id[: codec.SHOWN_CHARS]!r} cannot be the id of a session: {codec.SESSION_ID_RULE}.",
                 hint="`portable_id` makes one of any text.",
             )
         self._session_id = session_id
@@ -146,11 +146,6 @@ class Turn:
     def _fail(self, message: str) -> None:
         self._tell_session()
         self._bridge.say(self._bridge.voice.error(message))
-
-
-def _is_session_id(text: str) -> bool:
-    """Whether both dialects take it."""
-    return codec.is_session_id(text) and "\\" not in text and bool(text.strip("."))
 
 
 def agent(handler: Handler) -> AgentProcess:

@@ -126,7 +126,7 @@ def test_a_session_id_that_would_be_an_option_is_left_out() -> None:
     line = json.dumps({"type": "thread.started", "thread_id": "--dangerously-bypass"}).encode()
     said = read("codex", line)
     assert not of(Session, said)
-    assert "cannot be one" in str(said)
+    assert "would be an option" in str(said)
 
 
 def test_an_answer_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,12 @@ from trunkline.conform.agentproc.agent.lines import lines_of
 from trunkline.conform.agentproc.agent.suite import NEW
 from trunkline.conform.kit import Judgement
 from trunkline.conform.record import Record
-from trunkline.wires.agentproc.codec_ndjson import EVENT_TYPES, event_of, is_session_id
+from trunkline.wires.agentproc.codec_ndjson import EVENT_TYPES, event_of
 
 Event = dict[str, Any]
 
+#: What the protocol allows as an id. A bridge may take fewer: ours refuses white space and colons as well.
+_SESSION_ID = re.compile(r"(?!\.{1,2}$)[^/\\\x00-\x1f\x7f]+")
 #: The member of each event that carries its text.
 _TEXTS = {"partial": "text", "result": "text", "error": "message"}
 
@@ -67,7 +70,7 @@ def ids_are_ids(record: Record) -> Judgement:
 
     def problem(event: Event) -> str | None:
         value = event.get("session_id", "")
-        fine = isinstance(value, str) and (value == "" or is_session_id(value))
+        fine = isinstance(value, str) and (value == "" or _SESSION_ID.fullmatch(value) is not None)
         return None if fine else f"`session_id` is {value!a}"
 
     return _each(record, problem)

@@ -40,7 +40,17 @@ async def the_last_one_wins(stage: Stage) -> None:
 @SUITE.check("br.session.opaque", "MUST", "Principles")
 async def ids_are_opaque(stage: Stage) -> None:
     """An id is passed on as it is."""
-    session = "Cli~sess-9f3a.2C1e_4b8d=="
+    await _passed_on(stage, "Cli~sess-9f3a.2C1e_4b8d==")
+
+
+@SUITE.check("br.session.scripts", "SHOULD", "Principles")
+async def ids_have_any_script(stage: Stage) -> None:
+    """An id in another script than ASCII's is passed on as it is, too."""
+    for session in ("séance-7", "会话-7"):
+        await _passed_on(stage, session)
+
+
+async def _passed_on(stage: Stage, session: str) -> None:
     await _told(stage, session, said(f"AGENT_SESSION:{session}"))
     needs(stage, "{session}")
     await stage.play(ask=Ask(session=session))

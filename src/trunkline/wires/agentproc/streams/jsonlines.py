@@ -13,7 +13,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.lines import LineSplitter, TooLong
-from trunkline.wires.agentproc.codec import MAX_LINE, SHOWN_CHARS, is_session_id, too_long, whole
+from trunkline.wires.agentproc.codec import MAX_LINE, SHOWN_CHARS, is_session_id, refused_session_id, too_long, whole
 from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said, Session
 
 #: The most members and items of one line: far beyond any event, and parsed in a few milliseconds.
@@ -145,9 +145,11 @@ class JsonLines:
         """The program's id of the conversation."""
         if not isinstance(value, str) or not value or value == self._session_id:
             return
-        # It comes back as an argument, where one with a dash would be an option.
-        if not is_session_id(value) or value.startswith("-"):
-            self.note(f"the session id `{whole(value)[:SHOWN_CHARS]!r}` was left out: it cannot be one")
+        if not is_session_id(value):
+            self.note(refused_session_id(value))
+            return
+        if value.startswith("-"):
+            self.note(f"the session id {value[:SHOWN_CHARS]!r} was left out: as an argument it would be an option")
             return
         self._session_id = value
         self._said.append(Session(value))
