@@ -53,8 +53,14 @@ def test_the_environment_is_understood_or_refused(tmp_path: Path) -> None:
     switch = "TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION"
     assert network.settings_from({switch: "1", **home}).fixed_message_moderation
     assert not network.settings_from({switch: "0", **home}).fixed_message_moderation
+    names = {"TRUNKLINE_NETWORK_HOSTS": "Net.Example, other.example", "TRUNKLINE_NETWORK_PROXIES": "10.1.2.3/8,::1"}
+    named = network.settings_from(home | names)
+    assert (named.hosts, named.proxies) == (("net.example", "other.example"), ("10.0.0.0/8", "::1/128"))
     for variable, value in (
         (switch, "perhaps"),
+        ("TRUNKLINE_NETWORK_HOSTS", "*"),
+        ("TRUNKLINE_NETWORK_HOSTS", "net.example:443"),
+        ("TRUNKLINE_NETWORK_PROXIES", "proxy"),
         ("SNS_APP_ORIGIN", "*"),
         ("SNS_APP_ORIGIN", "app.example"),
         ("SNS_APP_ORIGIN", "https://app.example/path"),

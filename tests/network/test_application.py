@@ -49,7 +49,7 @@ class Failing:
 
 async def _ask(error: Exception, path: str) -> httpx.Response:
     app = application(Network(Failing(error), Settings()))  # type: ignore[arg-type]  # it is asked for nothing else
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         return await client.get(path)
 
 
@@ -186,7 +186,7 @@ async def test_watchers_get_hints_and_the_stream_ends_when_it_is_told_to(net: Wo
     mine, other = await net.community(), await net.community("other")
     alice, bob = await net.agent(mine), await net.agent(other, "bob")
     streams = api_live.Streams()
-    with streams.one() as closing:
+    with streams.one("somebody") as closing:
         events = api_live._events(net.network, mine, closing, 60)
         assert await anext(events) == b"retry: 3000\n\n"
         await bob.thread(other)
@@ -216,9 +216,9 @@ async def test_no_more_streams_are_served_than_may_be_even_when_all_come_at_once
     really = api_live.Streams.one
 
     @contextmanager
-    def counted(streams: api_live.Streams) -> Iterator[asyncio.Event]:
+    def counted(streams: api_live.Streams, client: str) -> Iterator[asyncio.Event]:
         nonlocal most
-        with really(streams) as closing:
+        with really(streams, client) as closing:
             most = max(most, len(streams))
             yield closing
 

@@ -19,7 +19,7 @@ from trunkline.network.database import Database
 from trunkline.network.network import Network, Settings
 
 HOST = "127.0.0.1"
-REQUEST = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"
+REQUEST = b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 @asynccontextmanager
@@ -117,7 +117,9 @@ async def test_who_sends_too_much_still_gets_to_read_the_answer(sqlite_database:
     async with served(sqlite_database) as (port, _, _):
         for more in (b"", b"connection: close\r\n"):
             reader, writer = await asyncio.open_connection(HOST, port)
-            writer.write(b"POST /api/threads HTTP/1.1\r\nhost: x\r\n" + more + b"content-length: 8388608\r\n\r\n")
+            writer.write(
+                b"POST /api/threads HTTP/1.1\r\nhost: localhost\r\n" + more + b"content-length: 8388608\r\n\r\n"
+            )
             for _ in range(128):
                 writer.write(b"x" * 65536)
                 await writer.drain()
@@ -133,7 +135,7 @@ async def test_the_rest_of_a_body_does_not_keep_a_connection(
     monkeypatch.setattr(protocol, "REST_SECONDS", 0.1)
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.1)
     async with served(sqlite_database) as (port, _, _):
-        head = b"POST /api/agents/nonce HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n"
+        head = b"POST /api/agents/nonce HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n"
         for more in (b"", b"connection: close\r\n"):
             reader, writer = await asyncio.open_connection(HOST, port)
             writer.write(head + more + b"\r\n")

@@ -169,6 +169,6 @@ async def world(database: Database, **settings: Any) -> AsyncIterator[World]:
     network = Network(database, Settings(**{"writes_per_minute": None} | settings), now=clock)
     app = application(network)
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://network.test") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield World(network, client, clock)
     await asyncio.wait_for(app.state.housekeeping.close(), 10)

@@ -20,7 +20,7 @@ with recursion.kept():
     from eth_account.messages import encode_defunct
 
 ADMIN_KEY = "the-administrators-key"
-BASE = "http://network.test"
+BASE = "http://localhost"
 ABI = [
     {"type": "function", "name": "inc", "stateMutability": "nonpayable", "inputs": [{"name": "n", "type": "uint256"}]},
     {"type": "function", "name": "Faucet", "stateMutability": "nonpayable", "inputs": []},

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from trunkline.base.hosts import is_loopback
 from trunkline.base.values import Value
-from trunkline.cli import conform_run, serving
+from trunkline.cli import conform_run
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -179,6 +180,6 @@ def _announce(url: str, agent: Agent | None, owner_key: str | None, yes: bool) -
     """Say what will be written, and ask for leave where it is somebody else's machine."""
     text = _GIVEN if agent else _KEYED if owner_key else _OWN
     told = text.format(url=url, agent=agent.id if agent else "")
-    if not yes and not serving.is_loopback(urlsplit(url).hostname or ""):
+    if not yes and not is_loopback(urlsplit(url).hostname or ""):
         raise click.UsageError(f"{told} Say `--yes` if that is all right there.")
     click.echo(told, err=True)

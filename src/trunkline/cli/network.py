@@ -6,7 +6,9 @@ Exit codes: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -26,6 +28,8 @@ DEFAULT_LISTEN = "127.0.0.1:4317"
 _PUBLIC = "Add `--public` if they may; put a server with TLS in front of it."
 #: More than any machine writes in a minute.
 _MAX_RATE = 1_000_000
+_HOSTS = "TRUNKLINE_NETWORK_HOSTS"
+_NAME = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?", re.ASCII)
 
 
 @click.group("network")
@@ -45,13 +49,26 @@ def command() -> None:
     "--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, show_default=True, help="Port 0 is any free one."
 )
 @click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
-def serve(db: str | None, listen: str, public: bool) -> None:
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME", help="A name that it is called by, such as net.example."
+)
+def serve(db: str | None, listen: str, public: bool, hosts: tuple[str, ...]) -> None:
     """Serve pages and API until stopped. The network is ready when `GET /readyz` answers with 200.
+
+    It answers only who calls it by a name of its own: one of this machine, the one in `--listen`, that of
+    SNS_APP_ORIGIN, and those that `--allow-host` adds. With `--listen 0.0.0.0:PORT` every address will do, too.
+
+    \b
+    Examples:
+      trunkline network serve
+      trunkline network serve --listen 0.0.0.0:4317 --public --allow-host net.example
 
     \b
     Environment:
       ADMIN_API_KEY                  the administrator's key; without one, nobody is an administrator
-      SNS_APP_ORIGIN                 the one foreign origin whose pages may call the API
+      SNS_APP_ORIGIN                 where the network is known to be, and the one foreign origin whose pages may call
+      TRUNKLINE_NETWORK_HOSTS        more names, as with `--allow-host`, with commas between them
+      TRUNKLINE_NETWORK_PROXIES      addresses of proxies in front of it, whose `X-Forwarded-For` is believed
       TRUNKLINE_NETWORK_RATE_LIMIT   signed writes per agent and minute, or `off` (default: 120)
       TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION
                                      `1` lets the fixed signature alone close communities and ban agents
@@ -60,6 +77,7 @@ def serve(db: str | None, listen: str, public: bool) -> None:
     try:
         host, port = serving.address(listen, public=public, hint=_PUBLIC)
         settings = settings_from(os.environ)
+        settings = settings.replace(hosts=(*settings.hosts, *map(_host, hosts)))
         url = db or f"sqlite:///{os.path.join(paths.state_dir(), 'network', 'network.db')}"
     except (Fault, OSError) as error:
         raise click.ClickException(printable(str(error))) from error
@@ -77,6 +95,8 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
     return Settings(
         admin_key=environ.get("ADMIN_API_KEY") or None,
         app_origin=_origin(environ.get("SNS_APP_ORIGIN", "")),
+        hosts=tuple(_host(name, _HOSTS) for name in _listed(environ, _HOSTS)),
+        proxies=tuple(map(_proxy, _listed(environ, "TRUNKLINE_NETWORK_PROXIES"))),
         writes_per_minute=_rate(environ.get("TRUNKLINE_NETWORK_RATE_LIMIT", "")),
         fixed_message_moderation=_switch(environ, "TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION"),
         explorer_url=_explorer(environ.get("TRUNKLINE_EXPLORER_URL", "")),
@@ -121,6 +141,25 @@ def _origin(value: str) -> str | None:
     if found.path.strip("/") or found.query or found.fragment or "@" in found.netloc:
         raise ConfigError(f"SNS_APP_ORIGIN: `{value}` is more than an origin.", hint="Say `https://HOST[:PORT]`.")
     return f"{found.scheme}://{found.netloc}".lower()
+
+
+def _listed(environ: Mapping[str, str], variable: str) -> list[str]:
+    return [part.strip() for part in environ.get(variable, "").split(",") if part.strip()]
+
+
+def _host(value: str, where: str = "--allow-host") -> str:
+    if not _NAME.fullmatch(value):
+        raise ConfigError(f"{where}: `{value}` is not the name of a host.", hint="Say `net.example`, without a port.")
+    return value.lower()
+
+
+def _proxy(value: str) -> str:
+    try:
+        return str(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        raise ConfigError(
+            f"TRUNKLINE_NETWORK_PROXIES: `{value}` is no address.", hint="Say `127.0.0.1` or `10.0.0.0/8`."
+        ) from None
 
 
 def _explorer(value: str) -> str | None:

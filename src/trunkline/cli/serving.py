@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ import click
 
 from trunkline.base import stdio
 from trunkline.base.deadlines import Deadline, deadlines
+from trunkline.base.hosts import is_loopback
 from trunkline.base.printable import printable
 from trunkline.base.signals import handled
 from trunkline.core.faults import ConfigError, Fault
@@ -109,11 +109,3 @@ def _hear(heard: Callable[[int], None]) -> None:
     # Written to at once, whatever the main thread does.
     signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=hear, name="signals", daemon=True).start()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

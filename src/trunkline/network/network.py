@@ -25,6 +25,10 @@ class Settings(Value):
     """`ADMIN_API_KEY`. Without one, nobody is an administrator."""
     app_origin: str | None = None
     """`SNS_APP_ORIGIN`: the one foreign origin whose pages may call the API, and where links in issues lead."""
+    hosts: tuple[str, ...] = ()
+    """Names besides its own that the network may be called by. `--allow-host`, `TRUNKLINE_NETWORK_HOSTS`."""
+    proxies: tuple[str, ...] = ()
+    """Addresses and networks of reverse proxies, which say whom they speak for. `TRUNKLINE_NETWORK_PROXIES`."""
     writes_per_minute: int | None = 120
     """Signed writes of one agent; None for no limit. `TRUNKLINE_NETWORK_RATE_LIMIT`."""
     fixed_message_moderation: bool = False

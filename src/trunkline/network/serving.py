@@ -28,7 +28,7 @@ async def serve(
     try:
         from trunkline.network.http.app import application
 
-        app = application(network)
+        app = application(network, host)
         await asgi.serve(app, host, port, stop, reachable, stopping=app.state.streams.close)
     except ModuleNotFoundError as error:
         raise lacks_package("The network", error, "network") from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -17,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from trunkline.base import jsontext
+from trunkline.base import hosts, jsontext
 from trunkline.core.faults import Fault, UnknownCall
 from trunkline.runner import watching
 from trunkline.runner.cycle import CycleReport
@@ -57,7 +56,7 @@ class LauncherApp:
         self._fleet = fleet
         self._secret = secret.encode("utf-8", "surrogateescape")
         self._origin = origin.rstrip("/")
-        self._host = host
+        self._hosts = hosts.Hosts((host,))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -79,8 +78,8 @@ class LauncherApp:
     async def _answer(self, request: Request) -> Response:
         """Before anything is done, whether it may be."""
         origin, path = request.headers.get("origin"), request.scope["path"]
-        if not self._is_own_host(request.headers.get("host", "")):
-            return _json(403, {"error": "Host not allowed"})
+        if not self._hosts.allow_scope(request.scope):
+            return _json(403, {"error": hosts.REFUSED})
         if origin is not None and origin.rstrip("/") != self._origin:
             return _json(403, {"error": "Origin not allowed"})
         if request.method == "OPTIONS":
@@ -110,17 +109,6 @@ class LauncherApp:
         except OSError as error:
             logger.error("a request could not be answered: %s", error)
             return _json(503, {"error": f"The state could not be kept: {error.strerror or type(error).__name__}"})
-
-    def _is_own_host(self, host: str) -> bool:
-        """Whether it was sent to this machine by one of its own names: a foreign name may lead here, too."""
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-        name = name.removeprefix("[").removesuffix("]").lower()
-        if name in ("localhost", self._host):
-            return True
-        try:
-            return ipaddress.ip_address(name).is_loopback
-        except ValueError:
-            return False
 
     def _preflight(self) -> Response:
         return Response(

@@ -73,7 +73,7 @@ class Asked:
         return self.headers["x-agent-nonce"], self.headers["x-agent-timestamp"], hashed, self.headers["x-agent-id"]
 
     async def _send(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Reply:
-        url = httpx.URL("http://network.test").copy_with(path=path, query=self.query.encode())
+        url = httpx.URL("http://localhost").copy_with(path=path, query=self.query.encode())
         request = httpx.Request(method, url, headers=dict(headers), content=content)
         response = await self._inner.handle_async_request(request)
         body = await response.aread()

@@ -15,7 +15,7 @@ from trunkline.conform.sns.catalogue import SUITE
 from trunkline.conform.sns.exchange import Target
 from trunkline.conform.sns.stage import Stage
 
-BASE = "http://network.test"
+BASE = "http://localhost"
 EXPIRED = "sns.nonce.expired"
 PATIENCE: frozenset[Need] = frozenset(("patience",))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import httpx
 import pytest
@@ -19,7 +20,13 @@ async def test_it_serves_until_it_is_told_to_stop_and_goes_on_where_it_was() -> 
         async with httpx.AsyncClient(trust_env=False) as client:
             asked = {"jsonrpc": "2.0", "id": 1, "method": "eth_getCode", "params": [address, "latest"]}
             assert len((await client.post(chain.url, json=asked)).json()["result"]) > 100
-            assert (await client.post(chain.url, content=b"x" * (MOST_BODY_BYTES + 1))).status_code == 413
+            typed = {"content-type": "application/json; charset=utf-8"}
+            large = b"x" * (MOST_BODY_BYTES + 1)
+            assert (await client.post(chain.url, content=large, headers=typed)).status_code == 413
+            # A page from elsewhere can send these, without being asked first, and by a name of its own.
+            for foreign in ({"content-type": "text/plain"}, {}, typed | {"host": "evil.example"}):
+                refused = await client.post(chain.url, content=json.dumps(asked), headers=foreign)
+                assert refused.status_code in (403, 415)
             assert (await client.get(chain.url)).status_code == 405
         taken = EmbeddedChain(int(chain.url.rpartition(":")[2]))
         with pytest.raises(ConfigError, match="cannot listen"):

@@ -217,3 +217,52 @@ def test_a_block_is_meant_by_its_number_its_hash_or_a_word(evm: Evm) -> None:
 
 def test_the_library_does_not_lift_pythons_guard_against_deep_recursion() -> None:
     assert sys.getrecursionlimit() < 5000
+
+
+def test_a_batch_has_the_gas_of_one_block_however_many_calls_are_in_it(
+    evm: Evm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trunkline.exchange.chain.evm.BLOCK_GAS", 300_000)
+    endless = {"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [{"data": "0x5b600056"}]}
+    estimate = endless | {"id": 2, "method": "eth_estimateGas"}
+    sent = {"jsonrpc": "2.0", "id": 3, "method": "eth_sendRawTransaction", "params": [signed(evm, 0)]}
+    cheap = {"jsonrpc": "2.0", "id": 4, "method": "eth_chainId"}
+    first, *spent, last = json.loads(reply(evm, json.dumps([endless, *[endless] * 50, estimate, sent, cheap]).encode()))
+    assert first["error"]["message"].startswith("OutOfGas")
+    assert {each["error"]["code"] for each in spent} == {-32005}
+    assert "ask for less at once" in spent[0]["error"]["message"]
+    assert last["result"] == hex(evm.chain_id)
+    # The next one has a block of its own again.
+    assert ask(evm, "eth_sendRawTransaction", signed(evm, 0)).startswith("0x")
+
+
+def test_calls_of_a_batch_share_what_there_is(evm: Evm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline.exchange.chain.evm.BLOCK_GAS", 300_000)
+    some = {"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [{"to": ADDRESS}]}
+    endless = some | {"params": [{"data": "0x5b600056"}]}
+    answers = json.loads(reply(evm, json.dumps([some, some, endless, some]).encode()))
+    assert [each.get("result", each.get("error", {}).get("code")) for each in answers] == ["0x", "0x", -32005, -32005]
+
+
+def test_an_estimate_is_enough_for_a_contract_that_looks_at_what_it_has_left(evm: Evm) -> None:
+    # It burns nothing, and reverts with less than 500,000 gas: GAS, PUSH3 500000, GT, PUSH1 11, JUMPI, STOP.
+    picky = "0x5a6207a12011600b57005b60006000fd"
+    found = int(ask(evm, "eth_estimateGas", {"data": picky}), 16)
+    assert 500_000 < found < 600_000
+    assert ask(evm, "eth_call", {"data": picky, "gas": hex(found)}) == "0x"
+
+
+def test_answers_to_a_batch_and_the_parts_of_one_answer_are_bounded(evm: Evm, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask(evm, "eth_feeHistory", "0x400", "latest", [50] * 101)["message"] == "more than 100 reward percentiles"
+    monkeypatch.setattr("trunkline.exchange.chain.methods.MOST_REPLY_BYTES", 100)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "web3_clientVersion"}
+    answers = json.loads(reply(evm, json.dumps([asked] * 10).encode()))
+    assert "result" in answers[0]
+    assert answers[-1] == {"jsonrpc": "2.0", "id": 1, "error": answers[-1]["error"]}
+    assert "too long" in answers[-1]["error"]["message"]
+
+
+def test_what_waits_for_an_earlier_transaction_is_bounded_in_gas(evm: Evm) -> None:
+    for nonce in range(1, 6):
+        assert ask(evm, "eth_sendRawTransaction", signed(evm, nonce, gas=10_000_000)).startswith("0x")
+    assert ask(evm, "eth_sendRawTransaction", signed(evm, 6, gas=30_000))["message"] == "txpool is full"

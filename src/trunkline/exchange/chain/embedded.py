@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trunkline.base import asgi
 from trunkline.base.extras import install_hint
+from trunkline.base.hosts import REFUSED, Hosts
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
 
 #: The largest transaction has an eighth of that.
 MOST_BODY_BYTES = 1024 * 1024
+#: How long it may take to arrive, over the loopback.
+BODY_SECONDS = 20.0
 
 #: What Sepolia's id is: contracts that say "Sepolia" are at home here.
 CHAIN_ID = 11155111
 
 _T = TypeVar("_T")
+_JSON = "application/json"
+_OWN = Hosts()
 
 
 class EmbeddedChain:
@@ -118,13 +123,22 @@ class EmbeddedChain:
 
         from trunkline.exchange.chain.methods import reply
 
+        if not _OWN.allow_scope(request.scope):
+            return PlainTextResponse(REFUSED, 403)
+        # Else any page in a browser of this machine could ask: for this type a browser first asks whether it may.
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+            return PlainTextResponse(f"The content type must be {_JSON}.", 415)
         body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > MOST_BODY_BYTES:
-                return PlainTextResponse("The request is too large.", 413)
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for piece in request.stream():
+                    body += piece
+                    if len(body) > MOST_BODY_BYTES:
+                        return PlainTextResponse("The request is too large.", 413)
+        except TimeoutError:
+            return PlainTextResponse(f"The request took longer than {BODY_SECONDS:g} seconds.", 408)
         data = await self._work(lambda evm: reply(evm, bytes(body)))
-        return Response(data, media_type="application/json")
+        return Response(data, media_type=_JSON)
 
 
 def _new(chain_id: int) -> Evm:

@@ -21,7 +21,6 @@ with recursion.kept():
     from eth.abc import BlockHeaderAPI, ComputationAPI, SignedTransactionAPI, StateAPI
     from eth.chains.base import MiningChain
     from eth.db.atomic import AtomicDB
-    from eth.estimators.gas import binary_gas_search_1000_tolerance
     from eth.exceptions import HeaderNotFound, PyEVMError, Revert
     from eth.vm.forks.shanghai import ShanghaiVM
     from eth.vm.spoof import SpoofTransaction
@@ -30,16 +29,24 @@ with recursion.kept():
     from eth_utils.exceptions import ValidationError
     from rlp.exceptions import RLPException  # type: ignore[import-untyped]  # it has no annotations
 
-#: Large enough for any contract; small enough that an endless one ends within seconds.
+#: Large enough for any contract; small enough that an endless one ends within seconds. All that is asked for at once,
+#: in a batch, has as much together: one thread works for everybody.
 BLOCK_GAS = 10_000_000
 
 #: What goes to whoever makes the block, where nobody says otherwise.
 TIP_WEI = 10**9
 
+#: An estimate is at most so much more than what is needed.
+ESTIMATE_GAS = 1000
+
 #: Transactions that wait for an earlier one of their sender. Whoever sends more of them has made a mistake.
 MOST_QUEUED = 256
+MOST_QUEUED_GAS = 5 * BLOCK_GAS
 
 SEPOLIA = 11155111
+
+#: The code of nodes for limits of theirs.
+LIMIT = -32005
 
 
 class EvmError(Exception):
@@ -51,7 +58,13 @@ class EvmError(Exception):
         self.data = data
 
 
-_TOO_DEEP = EvmError(-32000, "the contracts call each other too deep for this chain")
+def _too_deep() -> EvmError:
+    return EvmError(-32000, "the contracts call each other too deep for this chain")
+
+
+def _spent() -> EvmError:
+    asked = f"what is asked at once may use {BLOCK_GAS} gas in all"
+    return EvmError(LIMIT, f"limit exceeded: {asked}; ask for less at once")
 
 
 class Evm:
@@ -70,6 +83,11 @@ class Evm:
         self._mined: dict[bytes, Mined] = {}
         self._blocks: dict[int, bytes] = {}
         self._queued: dict[tuple[bytes, int], SignedTransactionAPI] = {}
+        self._left = BLOCK_GAS
+
+    def begin(self) -> None:
+        """Something new is asked for: it has the gas of a block."""
+        self._left = BLOCK_GAS
 
     @property
     def head(self) -> BlockHeaderAPI:
@@ -133,10 +151,17 @@ class Evm:
             used = int(spoofed.gas - tried.get_gas_remaining())
             if not self._run(state, self._spoofed(state, message | {"gas": used})).is_error:
                 return used
-            try:
-                return int(binary_gas_search_1000_tolerance(state, spoofed))
-            except ValidationError as error:
-                raise EvmError(-32000, str(error)) from None
+            return self._searched(state, message, used, int(spoofed.gas))
+
+    def _searched(self, state: StateAPI, message: dict[str, Any], fails: int, works: int) -> int:
+        """Gas that is enough, between what is not and what is, for a contract that looks at what it has left."""
+        while works - fails > ESTIMATE_GAS:
+            tried = (fails + works) // 2
+            if self._run(state, self._spoofed(state, message | {"gas": tried})).is_error:
+                fails = tried
+            else:
+                works = tried
+        return works
 
     def send(self, raw: bytes) -> bytes:
         """Take a signed transaction and put it into a block, or into the queue if an earlier one is missing.
@@ -152,6 +177,8 @@ class Evm:
         if transaction.nonce < expected:
             raise EvmError(-32000, f"nonce too low: next nonce {expected}, tx nonce {transaction.nonce}")
         self._check(transaction)
+        if transaction.gas > self._left:
+            raise _spent()
         if transaction.nonce > expected:
             self._queue(transaction)
             return hash
@@ -211,7 +238,9 @@ class Evm:
         place = (transaction.sender, transaction.nonce)
         if place in self._queued:
             raise EvmError(-32000, "replacement transaction underpriced")
-        if len(self._queued) >= MOST_QUEUED:
+        # When the missing one comes, all of them are run at once.
+        waiting = sum(one.gas for one in self._queued.values())
+        if len(self._queued) >= MOST_QUEUED or waiting + transaction.gas > MOST_QUEUED_GAS:
             raise EvmError(-32000, "txpool is full")
         self._queued[place] = transaction
 
@@ -227,7 +256,8 @@ class Evm:
             raise EvmError(-32000, str(error)) from None
         except RecursionError:
             chain.header = before
-            raise _TOO_DEEP from None
+            raise _too_deep() from None
+        self._left -= int(transaction.gas - computation.get_gas_remaining())
         block = chain.mine_block()
         contract = None if transaction.to else bytes(computation.msg.storage_address)
         mined = Mined(transaction, receipt, block.header, price, not computation.is_error, contract)
@@ -235,11 +265,13 @@ class Evm:
         self._blocks[block.header.block_number] = transaction.hash
 
     def _spoofed(self, state: StateAPI, message: dict[str, Any]) -> SignedTransactionAPI:
+        if self._left <= 0:
+            raise _spent()
         sender = message["from"]
         unsigned = self._chain.create_unsigned_transaction(
             nonce=state.get_nonce(sender),
             gas_price=0,
-            gas=min(message["gas"] or BLOCK_GAS, BLOCK_GAS),
+            gas=min(message["gas"] or BLOCK_GAS, self._left),
             to=message["to"],
             value=message["value"],
             data=message["data"],
@@ -250,21 +282,29 @@ class Evm:
     def _run(self, state: StateAPI, message: SignedTransactionAPI) -> ComputationAPI:
         snapshot = state.snapshot()
         try:
-            return state.costless_execute_transaction(message)
+            computation = state.costless_execute_transaction(message)
+            self._left -= int(message.gas - computation.get_gas_remaining())
+            if self._left <= 0 and computation.is_error:
+                # With all that is left it did not come to an end.
+                raise _spent() if message.gas < BLOCK_GAS else _failure(computation)
+            return computation
         except ValidationError as error:
             text = str(error)
             funds = "insufficient funds for gas * price + value"
             raise EvmError(-32000, funds if "funds" in text or "balance" in text else text) from None
         except RecursionError:
-            raise _TOO_DEEP from None
+            raise _too_deep() from None
         finally:
             state.revert(snapshot)
 
 
 def _raise_failed(computation: ComputationAPI) -> None:
-    if not computation.is_error:
-        return
+    if computation.is_error:
+        raise _failure(computation)
+
+
+def _failure(computation: ComputationAPI) -> EvmError:
     if isinstance(computation.error, Revert):
         output = bytes(computation.output)
-        raise EvmError(3, shapes.revert_text(output), f"0x{output.hex()}")
-    raise EvmError(-32000, f"{type(computation.error).__name__}: {computation.error}"[:200])
+        return EvmError(3, shapes.revert_text(output), f"0x{output.hex()}")
+    return EvmError(-32000, f"{type(computation.error).__name__}: {computation.error}"[:200])

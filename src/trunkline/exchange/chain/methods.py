@@ -16,23 +16,29 @@ from eth_typing import Address
 import trunkline
 from trunkline.base import jsontext
 from trunkline.exchange.chain import shapes
-from trunkline.exchange.chain.evm import TIP_WEI, Evm, EvmError
+from trunkline.exchange.chain.evm import LIMIT, TIP_WEI, Evm, EvmError
 
 #: Requests in one batch.
 MOST_IN_BATCH = 100
 
-#: Blocks in one fee history, as other nodes have it.
+#: Bytes of all answers to a batch. The largest one that is worth asking for has a tenth of that.
+MOST_REPLY_BYTES = 4 * 1024 * 1024
+
+#: Blocks and percentiles in one fee history, as other nodes have it.
 MOST_HISTORY = 1024
+MOST_PERCENTILES = 100
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}")
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 _INVALID = -32602
+_TOO_LONG = EvmError(LIMIT, "limit exceeded: the answers to this batch are too long; ask for less at once")
 
 
 def reply(evm: Evm, body: bytes) -> bytes:
-    """The answer to the body of a request, which may be a batch."""
+    """The answer to the body of a request, which may be a batch. All of it has the gas of one block."""
+    evm.begin()
     try:
         asked = jsontext.loads(body, max_values=100_000)
     except ValueError as error:
@@ -41,14 +47,23 @@ def reply(evm: Evm, body: bytes) -> bytes:
         return jsontext.dumps(answer(evm, asked))
     if not 0 < len(asked) <= MOST_IN_BATCH:
         return jsontext.dumps(_failed(None, EvmError(-32600, f"a batch has 1 to {MOST_IN_BATCH} requests")))
-    return jsontext.dumps([answer(evm, one) for one in asked])
+    answers = []
+    room = MOST_REPLY_BYTES
+    for one in asked:
+        answers.append(jsontext.dumps(answer(evm, one) if room > 0 else _failed(_number_of(one), _TOO_LONG)))
+        room -= len(answers[-1])
+    return b"[" + b",".join(answers) + b"]"
+
+
+def _number_of(asked: Any) -> Any:
+    return asked.get("id") if isinstance(asked, dict) else None
 
 
 def answer(evm: Evm, asked: Any) -> dict[str, Any]:
     """The answer to one request."""
     if not isinstance(asked, dict) or not isinstance(asked.get("method"), str):
         return _failed(None, EvmError(-32600, "invalid request"))
-    number, parameters = asked.get("id"), asked.get("params", [])
+    number, parameters = _number_of(asked), asked.get("params", [])
     try:
         method = METHODS.get(asked["method"])
         if method is None:
@@ -134,6 +149,8 @@ def _fee_history(evm: Evm, blocks: Any, newest: Any, percentiles: Any) -> dict[s
     headers: list[Any] = [evm.header(number) for number in range(first, last + 1)]
     following: Any = evm.header(last + 1)
     wanted = percentiles if isinstance(percentiles, list) else []
+    if len(wanted) > MOST_PERCENTILES:
+        raise EvmError(_INVALID, f"more than {MOST_PERCENTILES} reward percentiles")
     fees = [header.base_fee_per_gas for header in headers]
     fees.append(evm.next_base_fee if following is None else following.base_fee_per_gas)
     return {

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Names of this machine, as browsers write them.
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+from trunkline.base.hosts import Hosts
+
+_OWN = Hosts()
 
 _HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
@@ -31,7 +32,7 @@ class Gate:
         host = _only(scope, b"host")
         is_socket = scope["type"] == "websocket"
         origin = _only(scope, b"origin")
-        if not is_local(host) or (is_socket and origin != f"http://{host}"):
+        if not _OWN.allow(host) or (is_socket and origin != f"http://{host}"):
             await (_refuse_socket if is_socket else _refuse)(receive, send)
             return
         if is_socket:
@@ -48,14 +49,6 @@ class Gate:
             await send(message)
 
         await self._app(scope, receive, sending)
-
-
-def is_local(host: str) -> bool:
-    """Whether a `Host` is a name of this machine, with or without a port."""
-    if host in LOOPBACK:
-        return True
-    name, _, port = host.rpartition(":")
-    return name in LOOPBACK and port.isascii() and port.isdecimal()
 
 
 def policy(host: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from trunkline.base import jsontext
 from trunkline.network import feeds
+from trunkline.network.http.clients import Clients
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.live import Hint, Watcher
 from trunkline.network.network import Network
@@ -23,7 +25,9 @@ HEARTBEAT_SECONDS = 15
 #: How long one stream lasts. A browser connects again by itself.
 MAX_SECONDS = 3600
 #: Streams at once. Each holds a connection.
-MAX_STREAMS = 200
+MAX_STREAMS = 500
+#: Of one client: many tabs of several people behind one address, and a small part of all.
+MAX_PER_CLIENT = 20
 #: What a browser waits before it connects again, in milliseconds.
 _RETRY_MS = 3000
 #: When to try again while too many watch, in seconds.
@@ -36,21 +40,39 @@ _HEADERS = {"X-Accel-Buffering": "no"}
 class Streams:
     """The streams that are open, and how they are told to end: they would never end by themselves."""
 
-    def __init__(self) -> None:
+    def __init__(self, clients: Clients | None = None) -> None:
+        self.clients = clients or Clients()
         self._open: set[asyncio.Event] = set()
+        self._of: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._open)
 
+    def room_for(self, client: str) -> None:
+        """See that a client may have one more.
+
+        Raises:
+            Refused: 429, it has too many; 503, all together have.
+        """
+        if self._of[client] >= MAX_PER_CLIENT:
+            told = f"You watch {MAX_PER_CLIENT} times already. Close some of your pages."
+            raise Refused(429, told, {"Retry-After": _RETRY_SECONDS})
+        if len(self) >= MAX_STREAMS:
+            raise Refused(503, "Too many watch already. Try again later.", {"Retry-After": _RETRY_SECONDS})
+
     @contextmanager
-    def one(self) -> Iterator[asyncio.Event]:
+    def one(self, client: str) -> Iterator[asyncio.Event]:
         """Count as open until the block is left. What it gives is set when it is time to leave."""
         closing = asyncio.Event()
         self._open.add(closing)
+        self._of[client] += 1
         try:
             yield closing
         finally:
             self._open.discard(closing)
+            self._of[client] -= 1
+            if not self._of[client]:
+                del self._of[client]
 
     def close(self) -> None:
         """End all of them."""
@@ -74,21 +96,21 @@ def _stream(network: Network, request: Request, community_id: str | None) -> Res
     if request.method == "HEAD":
         return Response(media_type=_MEDIA_TYPE, headers=_HEADERS)
     streams: Streams = request.app.state.streams
-    if len(streams) >= MAX_STREAMS:
-        raise Refused(503, "Too many watch already. Try again later.", {"Retry-After": _RETRY_SECONDS})
+    client = streams.clients.name(request)
+    streams.room_for(client)
     seconds = count(request.query_params.get("seconds"), MAX_SECONDS, MAX_SECONDS)
-    return _Stream(streams, lambda closing: _events(network, community_id, closing, seconds))
+    return _Stream(streams, client, lambda closing: _events(network, community_id, closing, seconds))
 
 
 class _Stream(StreamingResponse):
     """Counts as open from its first moment: before it has sent anything, and before another one is asked for."""
 
-    def __init__(self, streams: Streams, events: Callable[[asyncio.Event], AsyncIterator[bytes]]) -> None:
-        self._streams, self._events = streams, events
+    def __init__(self, streams: Streams, client: str, events: Callable[[asyncio.Event], AsyncIterator[bytes]]) -> None:
+        self._streams, self._client, self._events = streams, client, events
         super().__init__((), media_type=_MEDIA_TYPE, headers=_HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._streams.one() as closing:
+        with self._streams.one(self._client) as closing:
             self.body_iterator = self._events(closing)
             await super().__call__(scope, receive, send)
 
@@ -126,17 +148,11 @@ _ANSWER = {"type": "string", "contentMediaType": _MEDIA_TYPE}
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/events", all_events, "none", "Watch all communities", "readers", query=_QUERY, answer=_ANSWER
+        "GET", "/api/events", all_events, "none", "Watch all communities", "readers",
+        query=_QUERY, answer=_ANSWER, statuses=(429,),
     ),
     Endpoint(
-        "GET",
-        "/api/communities/{slug}/events",
-        community_events,
-        "none",
-        "Watch a community",
-        "readers",
-        query=_QUERY,
-        answer=_ANSWER,
-        statuses=(404,),
+        "GET", "/api/communities/{slug}/events", community_events, "none", "Watch a community", "readers",
+        query=_QUERY, answer=_ANSWER, statuses=(404, 429),
     ),
-)
+)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from trunkline.base.hosts import Hosts
 from trunkline.network.database import Transaction
 from trunkline.network.http import (
     answers,
@@ -25,6 +27,7 @@ from trunkline.network.http import (
     api_threads,
 )
 from trunkline.network.http.api_live import Streams
+from trunkline.network.http.clients import Clients, OwnNames
 from trunkline.network.http.cors import Headers
 from trunkline.network.http.endpoint import Endpoint
 from trunkline.network.http.failures import HANDLERS, LastResort, WithoutNul
@@ -54,18 +57,26 @@ _MODULES = (
 Answering = Callable[[Request], Awaitable[Response]]
 
 
-def application(network: Network) -> Starlette:
-    """The network over HTTP. Its `state` has the `streams` and the `housekeeping` that are to be closed at the end."""
+def application(network: Network, listen: str = "127.0.0.1") -> Starlette:
+    """The network over HTTP. Its `state` has the `streams` and the `housekeeping` that are to be closed at the end.
+
+    Args:
+        listen: the address that requests come in on.
+    """
+    settings = network.settings
+    # The origin that it is known by is its own, too.
+    known = [*settings.hosts, *([urlsplit(settings.app_origin).hostname or ""] if settings.app_origin else [])]
     housekeeping = Housekeeping(network)
     routes = [*_api_routes(network, all_endpoints(), housekeeping), *_probes(network), *views.routes(network)]
     middleware = [
-        Middleware(Headers, origin=network.settings.app_origin, page_policy=CONTENT_SECURITY_POLICY),
+        Middleware(OwnNames, hosts=Hosts.of(listen, known)),
+        Middleware(Headers, origin=settings.app_origin, page_policy=CONTENT_SECURITY_POLICY),
         Middleware(LastResort),
         Middleware(WithoutNul),
     ]
     app = Starlette(routes=routes, middleware=middleware, exception_handlers=HANDLERS)
     app.router.redirect_slashes = False
-    app.state.streams, app.state.housekeeping = Streams(), housekeeping
+    app.state.streams, app.state.housekeeping = Streams(Clients(settings.proxies)), housekeeping
     return app
 
 
