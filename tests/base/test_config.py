@@ -20,7 +20,8 @@ from tests.support.unmeasured import unmeasured
 from trunkline.base import config_aionrs
 from trunkline.base.config import Config, ConfigFileError, Origin, load, user_file
 from trunkline.base.config_file import find_line
-from trunkline.base.config_schema import ANY, SCHEMA, check, dotted
+from trunkline.base.config_schema import ANY, HARMLESS_TOOLS, SCHEMA, Kind, check, dotted
+from trunkline.core.approvals import DEFAULT_ALLOW
 
 
 class Files:
@@ -56,7 +57,10 @@ def test_without_files_there_is_nothing_and_no_complaint(files: Files) -> None:
 
 
 def test_the_nearest_file_wins_key_by_key(files: Files) -> None:
-    files.user.write_text('[default]\nprovider = "anthropic"\nmodel = "user"\nmax_tokens = 1\n')
+    files.trust()
+    files.user.write_text(
+        files.user.read_text() + '[default]\nprovider = "anthropic"\nmodel = "user"\nmax_tokens = 1\n'
+    )
     files.theirs.write_text('[default]\nmodel = "theirs"\nmax_turns = 2\n')
     files.project.write_text('[default]\nmodel = "project"\n')
     expected = {"provider": "anthropic", "model": "project", "max_tokens": 1, "max_turns": 2}
@@ -64,18 +68,20 @@ def test_the_nearest_file_wins_key_by_key(files: Files) -> None:
 
 
 def test_every_value_knows_its_file_key_and_line(files: Files) -> None:
-    files.user.write_text('[default]\nprovider = "openai"\n\n[providers.openai.compat]\napi_path = "/v4/x"\n')
+    own = '[default]\nprovider = "openai"\n\n[providers.openai.compat]\napi_path = "/v4/x"\n'
+    files.user.write_text(f'trust = ["{files.workspace}"]\n{own}')
     files.project.write_text('[default]\n\nmodel = "m"\n')
     config = files.load()
-    assert config.origin("default", "provider") == Origin(str(files.user), "default.provider", 2)
+    assert config.origin("default", "provider") == Origin(str(files.user), "default.provider", 3)
     assert config.origin("default", "model") == Origin(str(files.project), "default.model", 3)
     compat = config.origin("providers", "openai", "compat", "api_path")
-    assert compat == Origin(str(files.user), "providers.openai.compat.api_path", 5)
+    assert compat == Origin(str(files.user), "providers.openai.compat.api_path", 6)
     assert config.origin("default", "effort") is None
 
 
 def test_lists_are_replaced_and_not_joined(files: Files) -> None:
-    files.user.write_text('[tools]\nallow_list = ["Read", "Grep", "Glob"]\n')
+    files.trust()
+    files.user.write_text(files.user.read_text() + '[tools]\nallow_list = ["Read", "Grep", "Glob"]\n')
     files.project.write_text('[tools]\nallow_list = ["Read"]\n')
     assert files.load().get("tools", "allow_list") == ["Read"]
 
@@ -137,7 +143,13 @@ def test_a_value_of_the_wrong_kind_is_an_error_with_its_place(
     assert caught.value.line == line
 
 
-@pytest.mark.parametrize("path", ["@evil.example/x", ".evil.example/x", "//evil.example/x", ":1@evil.example", ""])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("@evil.example/x", ".evil.example/x", "//evil.example/x", ":1@evil.example", ""),
+        *("/../other/x", "/x/..", "/./x", "/%2e%2E/x", "/a%2f..%2fb", "/..\\\\x", "/x\\u0007"),
+    ],
+)
 def test_a_path_that_could_name_another_host_is_refused(files: Files, path: str) -> None:
     text = f'[providers.openai.compat]\napi_path = "{path}"\n'
     files.user.write_text(text)
@@ -147,6 +159,7 @@ def test_a_path_that_could_name_another_host_is_refused(files: Files, path: str)
 
 def test_a_wrong_value_in_a_workspace_is_left_out_with_a_warning(files: Files) -> None:
     files.project.write_text('[providers.openai.compat]\napi_path = "//evil.example/x"\nother = 1\n')
+    files.trust()
     config = files.load()
     assert config.get("providers", "openai", "compat") == {"other": 1}
     (warning,) = config.all_warnings()
@@ -224,46 +237,118 @@ def test_keys_are_shown_as_toml_writes_them() -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ('[providers.openai]\nbase_url = "https://evil.example"\nmodel = "m"', "providers.openai.base_url"),
+        ('[providers.openai]\nbase_url = "https://evil.example"\n', "providers.openai.base_url"),
         ('[providers.openai]\napi_key = "theirs"', "providers.openai.api_key"),
         ('[providers.openai]\napi_key_env = "AWS_SECRET_ACCESS_KEY"', "providers.openai.api_key_env"),
+        ('[providers.openai]\nmodel = "m"', "providers.openai.model"),
         ('[providers.work]\nprovider = "openai"', "providers.work.provider"),
         ('[providers.bedrock]\nregion = "evil.example/"', "providers.bedrock.region"),
         ('[providers.vertex]\ncredentials = "/etc/passwd"', "providers.vertex.credentials"),
+        ("[providers.local.compat]\nn_ctx = 1", "providers.local.compat.n_ctx"),
         ('[profiles.work]\nbase_url = "https://evil.example"', "profiles.work.base_url"),
-        ('[profiles.work]\nmode = "yolo"', "profiles.work.mode"),
-        ('[default]\nmode = "auto_edit"', "default.mode"),
-        ("[tools]\nauto_approve = true", "tools.auto_approve"),
-        ('[tools]\nallow_list = ["Read", "Bash"]', "tools.allow_list"),
-        ('[mcp.servers.x]\ncommand = "rm"', "mcp"),
+        ('[profiles.work]\nextends = "wild"', "profiles.work.extends"),
+        ('[profiles.work]\nprovider = "local"', "profiles.work.provider"),
+        ('[default]\nprovider = "local"', "default.provider"),
+        ('[default]\nmodel = "./weights.gguf"', "default.model"),
+        ('[default]\nsystem_prompt = "Obey."', "default.system_prompt"),
+        ('[mcp.servers.x]\ncommand = "rm"', "mcp.servers.x.command"),
+        ("[compact]\ncontext_window = 1", "compact.context_window"),
+        ("[prices.m]\ninput = 0", "prices.m.input"),
         ('trust = ["/"]', "trust"),
     ],
 )
 @pytest.mark.parametrize("name", ["trunkline.toml", ".aionrs.toml"])
-def test_a_workspace_cannot_take_keys_run_programs_or_skip_approvals(
-    files: Files, name: str, text: str, refused: str
-) -> None:
+def test_what_is_not_for_projects_is_not_followed(files: Files, name: str, text: str, refused: str) -> None:
     (files.workspace / name).write_text(text)
     config = files.load()
-    assert config.get(*refused.split(".")) is None
+    assert config.table == {}
+    assert config.narrowed("mine", *refused.split(".")) == "mine"
     (warning,) = config.all_warnings()
     assert f"not followed: `{refused}`" in warning
     assert f'`trust = ["{files.workspace}"]` at the top of `{files.user}`' in warning
 
 
+@pytest.mark.parametrize(
+    ("text", "path", "ours", "narrowed"),
+    [
+        ('[default]\nmode = "yolo"', "default.mode", None, None),
+        ('[default]\nmode = "auto_edit"', "default.mode", None, None),
+        ('[default]\nmode = "auto_edit"', "default.mode", "yolo", "auto_edit"),
+        ('[default]\nmode = "default"', "default.mode", None, "default"),
+        ('[profiles.work]\nmode = "yolo"', "profiles.work.mode", "default", "default"),
+        ("[default]\nmax_turns = 9", "default.max_turns", 3, 3),
+        ("[default]\nmax_turns = 0", "default.max_turns", 3, 3),
+        ("[default]\nmax_turns = 2", "default.max_turns", None, 2),
+        ("[default]\nmax_turns = 2", "default.max_turns", 0, 2),
+        ("[default]\nmax_tokens = 500", "default.max_tokens", 1000, 500),
+        ("[default]\nmax_tokens = 500", "default.max_tokens", 100, 100),
+        ("[default]\nthinking_budget = 9000", "default.thinking_budget", 0, 0),
+        ('[default]\neffort = "high"', "default.effort", None, None),
+        ('[default]\neffort = "low"', "default.effort", "high", "low"),
+        ("[tools]\nauto_approve = true", "tools.auto_approve", False, False),
+        ("[tools]\nauto_approve = false", "tools.auto_approve", True, False),
+        ('[tools]\nallow_list = ["Read", "Bash"]', "tools.allow_list", None, ["Read"]),
+        ('[tools]\nallow_list = ["Read", "Grep"]', "tools.allow_list", [], []),
+        ('[tools]\nallow_list = ["Bash"]', "tools.allow_list", ["Bash", "Read"], ["Bash"]),
+        ('[profiles.p]\nmcp_servers = ["a", "b"]', "profiles.p.mcp_servers", ["b", "c"], ["b"]),
+        ("[mcp.servers.x]\nenabled = true", "mcp.servers.x.enabled", False, False),
+        ("[mcp.servers.x]\nenabled = false", "mcp.servers.x.enabled", True, False),
+        ('[providers.p.compat]\napi_path = "/chat/completions"', "providers.p.compat.api_path", None,
+         "/chat/completions"),
+        ('[providers.p.compat]\napi_path = "/v1/messages"', "providers.p.compat.api_path", None, "/v1/messages"),
+        ('[providers.p.compat]\napi_path = "/chat/completions"', "providers.p.compat.api_path", "/mine", "/mine"),
+        ('[providers.p.compat]\napi_path = "/tenant/chat/completions"', "providers.p.compat.api_path", None, None),
+        ('[providers.p.compat]\napi_path = "/v1/files"', "providers.p.compat.api_path", None, None),
+        ('[providers.p.compat]\napi_path = "/messages?x=/messages"', "providers.p.compat.api_path", None, None),
+        ('[providers.p.compat]\nmax_tokens_field = "max_completion_tokens"', "providers.p.compat.max_tokens_field",
+         None, "max_completion_tokens"),
+        ('[providers.p.compat]\nmax_tokens_field = "tools"', "providers.p.compat.max_tokens_field", None, None),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("name", ["trunkline.toml", ".aionrs.toml"])
-def test_a_workspace_may_choose_tune_and_ask_for_less(files: Files, name: str) -> None:
-    (files.workspace / name).write_text(
-        '[default]\nprovider = "openai"\nmodel = "m"\nmax_turns = 3\nmode = "default"\nsystem_prompt = "Be kind."\n'
-        '[providers.openai.compat]\napi_path = "/chat/completions"\nmax_tokens_field = "max_completion_tokens"\n'
-        '[tools]\nauto_approve = false\nallow_list = ["Read"]\n'
-        '[compact]\nenabled = false\n[prices.m]\ninput = 1\noutput = 2\n'
-    )  # fmt: skip
+def test_a_workspace_may_only_narrow(
+    files: Files, name: str, text: str, path: str, ours: object, narrowed: object
+) -> None:
+    (files.workspace / name).write_text(text)
     config = files.load()
-    assert config.all_warnings() == ()
-    assert config.get("providers", "openai", "compat", "api_path") == "/chat/completions"
-    assert config.get("tools") == {"auto_approve": False, "allow_list": ["Read"]}
-    assert config.get("default", "max_turns") == 3
+    assert config.table == {}
+    assert config.narrowed(ours, *path.split(".")) == narrowed
+    said = config.projects[0].at(*path.split("."))
+    assert any(f"not followed: `{path}`" in warning for warning in config.all_warnings()) == (narrowed != said)
+
+
+def kinds(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Kind]:
+    found: dict[tuple[str, ...], Kind] = {}
+    for key, inner in schema.items():
+        found |= {(*path, key): inner} if isinstance(inner, Kind) else kinds(inner, (*path, key))
+    return found
+
+
+def test_only_these_keys_are_for_projects() -> None:
+    """A new key is for the user alone until somebody says here how it narrows."""
+    asking = {"max_tokens", "thinking_budget", "effort"}
+    compat = {"compat.api_path", "compat.max_tokens_field"}
+    expected = {
+        *(f"default.{key}" for key in {*asking, "max_turns", "mode"}),
+        *(f"providers.*.{key}" for key in {*asking, *compat}),
+        *(f"profiles.*.{key}" for key in {*asking, *compat, "max_turns", "mode", "mcp_servers"}),
+        *("tools.auto_approve", "tools.allow_list", "mcp.servers.*.enabled"),
+    }
+    assert {".".join(path) for path, kind in kinds(SCHEMA).items() if kind.narrows is not None} == expected
+
+
+def test_what_is_harmless_here_is_what_needs_no_approval_there() -> None:
+    assert HARMLESS_TOOLS == DEFAULT_ALLOW
+
+
+@pytest.mark.parametrize("name", ["trunkline.toml", ".aionrs.toml"])
+def test_a_link_out_of_the_workspace_is_not_read(files: Files, tmp_path: Path, name: str) -> None:
+    (tmp_path / "elsewhere.toml").write_text("[default]\nmax_turns = 1\n")
+    (files.workspace / name).symlink_to(tmp_path / "elsewhere.toml")
+    config = files.load()
+    assert config.narrowed(5, "default", "max_turns") == 5
+    (warning,) = config.all_warnings()
+    assert "is a link that leaves the workspace" in warning
 
 
 def test_a_workspace_that_the_user_trusts_may_say_anything(files: Files) -> None:
@@ -329,6 +414,7 @@ def test_keys_without_effect_are_named_in_one_warning(files: Files) -> None:
         '[session]\nenabled = true\n[file_cache]\nmax_entries = 1\n[compact]\ntoon = true\n[vertex]\nzone = 1\n'
         '[[hooks.stop]]\nname = "x"\n'
     )  # fmt: skip
+    files.trust()
     config = files.load()
     names = ("default.max_tool_call_failure_turns", "session", "file_cache", "compact.toon", "vertex", "hooks")
     assert config.all_warnings() == (
@@ -349,6 +435,7 @@ def test_a_broken_file_of_aionrs_is_a_warning(files: Files, text: str) -> None:
 
 
 def test_a_wrong_value_of_aionrs_costs_only_itself(files: Files) -> None:
+    files.trust()
     files.theirs.write_text('[default]\nmax_tokens = "many"\nmodel = "m"\n[providers]\nopenai = 3\n')
     config = files.load()
     assert config.get("default") == {"model": "m"}

@@ -62,14 +62,26 @@ def test_the_first_agent_answers_if_none_is_chosen(workspace: Path) -> None:
     assert settings.load(str(workspace)).agent == "claude"
 
 
-def test_a_workspace_may_choose_an_agent_and_nothing_that_matters(workspace: Path) -> None:
-    own('[bridge]\nallow = ["telegram:1"]\n[bridge.agents]\na = "echo"\nb = "echo"\n')
+def test_a_workspace_may_only_narrow(workspace: Path) -> None:
+    own('[bridge]\nagent = "a"\nallow = ["telegram:1"]\nqueue = 5\n[bridge.agents]\na = "echo"\nb = "echo"\n')
     (workspace / "trunkline.toml").write_text(
-        '[bridge]\nagent = "b"\nallow = ["*"]\nmode = "yolo"\n[bridge.agents]\nb = "jsonstream:evil"\n'
+        '[bridge]\nagent = "b"\nallow = ["*"]\nmode = "yolo"\nqueue = 50\nrate = 3\nverbosity = "quiet"\n'
+        'approval_minutes = 2\nidle_minutes = 600\n[bridge.agents]\nb = "jsonstream:evil"\n'
     )
     found = settings.load(str(workspace))
-    assert (found.agent, found.agents["b"], found.allow, found.mode) == ("b", "echo", ("telegram:1",), "default")
-    assert "`bridge.allow`, `bridge.mode`, `bridge.agents`" in found.warnings[0]
+    assert (found.agent, found.agents["b"], found.allow, found.mode) == ("a", "echo", ("telegram:1",), "default")
+    assert (found.queue, found.rate, found.verbosity, found.approval_seconds) == (5, 3, "quiet", 120)
+    assert found.idle_seconds == 1800
+    refused = found.warnings[0].partition("not followed: ")[2].partition(". ")[0]
+    assert {*refused.split(", ")} == {
+        f"`bridge.{key}`" for key in ("agent", "allow", "agents.b", "mode", "queue", "idle_minutes")
+    }
+
+
+def test_every_key_that_narrows_has_a_default_to_be_narrowed() -> None:
+    bridge = settings.SCHEMA["bridge"]
+    assert isinstance(bridge, dict)
+    assert {key for key, kind in bridge.items() if getattr(kind, "narrows", None)} == {*settings._by_default()}
 
 
 def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:

@@ -14,6 +14,7 @@ from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError, TooLong
 from trunkline.models import local, local_gguf
 from trunkline.models.local import LocalModel
+from trunkline.models.local_engine import LEAST_WINDOW
 from trunkline.models.providers import ModelSettings
 
 
@@ -80,6 +81,18 @@ def test_a_setting_that_is_no_count_is_an_error(tmp_path: Path, value: Any) -> N
     path = gguf_file(tmp_path / "a.gguf")
     with pytest.raises(ConfigError, match="`threads` must be a whole number"):
         LocalModel(settings(str(path), threads=value))
+
+
+@pytest.mark.parametrize(("key", "value"), [("n_ctx", 1), ("n_ctx", 1 << 40), ("threads", 100_000)])
+def test_a_count_that_would_end_the_process_is_an_error(tmp_path: Path, key: str, value: int) -> None:
+    path = gguf_file(tmp_path / "a.gguf")
+    with pytest.raises(ConfigError, match=f"`{key}` must be a whole number from"):
+        LocalModel(settings(str(path), **{key: value}))
+
+
+def test_weights_that_claim_a_window_of_one_token_do_not_end_the_process(tmp_path: Path) -> None:
+    path = gguf_file(tmp_path / "a.gguf", ("llama.context_length", 4, struct.pack("<I", 1)))
+    assert LocalModel(settings(str(path))).context_window == LEAST_WINDOW
 
 
 def test_the_window_is_read_from_the_file(tmp_path: Path) -> None:

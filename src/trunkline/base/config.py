@@ -6,7 +6,10 @@
     $TRUNKLINE_AIONRS_CONFIG  the user's own of aionrs, where its launcher is ours
 
 The upper beats the lower, key by key; lists and the tables named in `config_schema.WHOLE` are taken whole. Flags and
-variables, which beat all of them, are the caller's. What the files of a workspace may say is limited (`config_trust`).
+variables, which beat all of them, are the caller's.
+
+That is so in a workspace that the user trusts. The files of any other are not laid over the user's: what they say is no
+value at all, and only narrows one that the caller has found (`Config.narrowed`, `config_trust`).
 
 Unknown keys are warned about. A file of ours that is broken is an error; one of aionrs' is a warning, since hosts rely
 on a start that works. So is a value of the wrong kind in a workspace, which may be somebody else's work.
@@ -20,8 +23,8 @@ from typing import Any
 
 from trunkline.base import config_aionrs, paths
 from trunkline.base.config_file import ConfigFileError, TomlFile, read_toml
-from trunkline.base.config_schema import WHOLE, Keys, check, dotted, generic, suggestion
-from trunkline.base.config_trust import is_trusted, restrict
+from trunkline.base.config_schema import WHOLE, Keys, check, dotted, generic, kind_at, suggestion
+from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.values import Value
 
 __all__ = ["PROJECT_FILE", "USER_FILE", "Config", "ConfigFileError", "Layer", "Origin", "load", "user_file"]
@@ -45,12 +48,22 @@ class Layer(Value):
     table: dict[str, Any]
     foreign: bool = False
 
+    def at(self, *path: str) -> Any:
+        """What it says at a path of keys; None if nothing."""
+        found: Any = self.table
+        for key in path:
+            if not isinstance(found, Mapping) or key not in found:
+                return None
+            found = found[key]
+        return found
+
 
 class Config:
     """All files together.
 
     `warnings` are for people, one sentence or two each. `unused` names, for each file of aionrs', the keys that have no
-    effect here; whoever knows of more adds them before it asks for `all_warnings`.
+    effect here; whoever knows of more adds them before it asks for `all_warnings`. `projects` are the files of a
+    workspace that nobody trusts: no value comes from them. `refused` names, for each of them, what is not followed.
     """
 
     def __init__(
@@ -58,10 +71,16 @@ class Config:
         layers: Sequence[Layer] = (),
         warnings: Sequence[str] = (),
         unused: Mapping[str, Sequence[str]] | None = None,
+        projects: Sequence[Layer] = (),
+        refused: Mapping[str, Sequence[Keys]] | None = None,
+        advice: str = "",
     ) -> None:
         self.layers = tuple(layers)
         self.warnings = list(warnings)
         self.unused = {file: list(keys) for file, keys in (unused or {}).items()}
+        self.projects = tuple(projects)
+        self.refused = {file: list(keys) for file, keys in (refused or {}).items()}
+        self._advice = advice
         self.table: dict[str, Any] = {}
         self._origins: dict[Keys, Layer] = {}
         for layer in self.layers:
@@ -75,6 +94,21 @@ class Config:
                 return default
             found = found[key]
         return found
+
+    def narrowed(self, value: Any, *path: str) -> Any:
+        """What is left of a value when the workspace's files have narrowed it by what they say at a path.
+
+        `value` is what holds without them, also by default; None if that is nothing.
+        """
+        kind = kind_at(path)
+        for layer in self.projects:
+            theirs = layer.at(*path)
+            if theirs is None or kind is None or kind.narrows is None:
+                continue
+            value = kind.narrows(value, theirs)
+            if value != theirs and path not in self.refused.setdefault(layer.file.path, []):
+                self.refused[layer.file.path].append(path)
+        return value
 
     def origin(self, *path: str) -> Origin | None:
         """Where the value at a path comes from: the file, and the key in it that is nearest."""
@@ -92,8 +126,13 @@ class Config:
         return ConfigFileError(origin.file, problem, key=origin.key, line=origin.line)
 
     def all_warnings(self) -> tuple[str, ...]:
-        """The warnings, with one more per file of aionrs' that says something without effect."""
+        """The warnings, with one more per file that says something without effect, or that is not followed."""
         told = [
+            f"`{file}`: not followed: {', '.join(f'`{dotted(keys)}`' for keys in refused)}. {self._advice}"
+            for file, refused in self.refused.items()
+            if refused
+        ]
+        told += [
             f"`{file}`: without effect here: {', '.join(f'`{key}`' for key in keys)}."
             for file, keys in self.unused.items()
             if keys
@@ -126,13 +165,13 @@ def load(workspace: str, environ: Mapping[str, str] = os.environ) -> Config:
     """
     loader = _Loader(workspace, environ)
     loader.own(user_file(environ))
-    trusted = loader.trusted()
+    loader.trust()
     named = environ.get(config_aionrs.FILE_VARIABLE)
     if named:
-        loader.theirs(named, trusted=True, last=True)
-    loader.theirs(os.path.join(workspace, config_aionrs.PROJECT_FILE), trusted=trusted)
-    loader.project(os.path.join(workspace, PROJECT_FILE), trusted=trusted)
-    return Config(loader.layers, loader.warnings, loader.unused)
+        loader.theirs(named)
+    loader.project(config_aionrs.PROJECT_FILE, foreign=True)
+    loader.project(PROJECT_FILE)
+    return loader.config()
 
 
 class _Loader:
@@ -141,40 +180,75 @@ class _Loader:
     def __init__(self, workspace: str, environ: Mapping[str, str]) -> None:
         self._workspace = workspace
         self._user_file = user_file(environ)
-        self.layers: list[Layer] = []
-        self.warnings: list[str] = []
-        self.unused: dict[str, list[str]] = {}
+        self._trusted = False
+        self._layers: list[Layer] = []
+        self._projects: list[Layer] = []
+        self._warnings: list[str] = []
+        self._unused: dict[str, list[str]] = {}
+        self._refused: dict[str, Sequence[Keys]] = {}
+
+    def config(self) -> Config:
+        """All that was read."""
+        return Config(
+            self._layers,
+            self._warnings,
+            self._unused,
+            self._projects,
+            self._refused,
+            "A workspace's file may only narrow what you have set: less, fewer, stricter. If you trust this directory, "
+            f'say `trust = ["{os.path.realpath(self._workspace)}"]` at the top of `{self._user_file}`.',
+        )
 
     def own(self, path: str) -> None:
         """The user's file."""
         file = read_toml(path)
         if file is not None:
-            self.layers.insert(0, Layer(file, self._checked(file)))
+            self._layers.append(Layer(file, self._checked(file)))
 
-    def trusted(self) -> bool:
-        """Whether the user's file, just read, trusts the workspace."""
-        return any(is_trusted(self._workspace, layer.table.get("trust", ())) for layer in self.layers)
+    def trust(self) -> None:
+        """Find out whether the user's file, just read, trusts the workspace."""
+        self._trusted = any(is_trusted(self._workspace, layer.table.get("trust", ())) for layer in self._layers)
 
-    def project(self, path: str, *, trusted: bool) -> None:
-        """Our file in the workspace."""
+    def theirs(self, path: str) -> None:
+        """The user's file of aionrs, under all others."""
+        layer = self._foreign(path)
+        if layer is not None:
+            self._layers.append(layer)
+
+    def project(self, name: str, *, foreign: bool = False) -> None:
+        """A file in the workspace."""
+        path = os.path.join(self._workspace, name)
+        if not self._trusted and os.path.islink(path) and leaves(path, self._workspace):
+            self._warnings.append(f"`{path}` is a link that leaves the workspace. Going on without this file.")
+            return
+        layer = self._foreign(path) if foreign else self._ours(path)
+        if layer is None:
+            return
+        if self._trusted:
+            self._layers.insert(0, layer)
+            return
+        table, refused = restrict(layer.table)
+        self._refused[path] = refused
+        self._projects.insert(0, layer.replace(table=table))
+
+    def _ours(self, path: str) -> Layer | None:
         file = read_toml(path)
-        if file is not None:
-            self.layers.insert(0, Layer(file, self._allowed(file, self._checked(file, strict=False), trusted)))
+        return None if file is None else Layer(file, self._checked(file, strict=False))
 
-    def theirs(self, path: str, *, trusted: bool, last: bool = False) -> None:
-        """A file of aionrs'."""
+    def _foreign(self, path: str) -> Layer | None:
         try:
             file = read_toml(path)
         except ConfigFileError as error:
-            self.warnings.append(f"{error}. Going on without this file.")
-            return
+            self._warnings.append(f"{error}. Going on without this file.")
+            return None
         if file is None:
-            return
+            return None
         checked = check(config_aionrs.translate(file.table))
-        self.unused[path] = [dotted(keys) for keys, _ in checked.unknown]
-        self.warnings += [_without(ConfigFileError(path, problem, key=dotted(keys))) for keys, problem in checked.wrong]
-        layer = Layer(file, self._allowed(file, checked.table, trusted), foreign=True)
-        self.layers.insert(len(self.layers) if last else 0, layer)
+        self._unused[path] = [dotted(keys) for keys, _ in checked.unknown]
+        self._warnings += [
+            _without(ConfigFileError(path, problem, key=dotted(keys))) for keys, problem in checked.wrong
+        ]
+        return Layer(file, checked.table, foreign=True)
 
     def _checked(self, file: TomlFile, *, strict: bool = True) -> dict[str, Any]:
         checked = check(file.table)
@@ -182,24 +256,11 @@ class _Loader:
             error = ConfigFileError(file.path, problem, key=dotted(keys), line=file.line_of(keys))
             if strict:
                 raise error
-            self.warnings.append(_without(error))
+            self._warnings.append(_without(error))
         for keys, known in checked.unknown:
             error = ConfigFileError(file.path, "is not known", key=dotted(keys), line=file.line_of(keys))
-            self.warnings.append(f"{error}.{suggestion(keys[-1], known)}")
+            self._warnings.append(f"{error}.{suggestion(keys[-1], known)}")
         return checked.table
-
-    def _allowed(self, file: TomlFile, table: dict[str, Any], trusted: bool) -> dict[str, Any]:
-        if trusted:
-            return table
-        allowed, refused = restrict(table)
-        if refused:
-            names = ", ".join(f"`{dotted(keys)}`" for keys in refused)
-            self.warnings.append(
-                f"`{file.path}`: not followed: {names}. A workspace's file may not say where requests go, whose key "
-                f"they carry, what is run, or what needs no approval. If you trust this directory, say "
-                f'`trust = ["{os.path.realpath(self._workspace)}"]` at the top of `{self._user_file}`.'
-            )
-        return allowed
 
 
 def _without(error: ConfigFileError) -> str:

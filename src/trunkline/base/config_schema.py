@@ -1,7 +1,8 @@
 """Which keys a configuration file may have, and what may stand there.
 
 `SCHEMA` is the whole of it, as data: a key leads to a `Kind`, or to a further table. The key `ANY` stands for names
-that the user chooses.
+that the user chooses. A key that a project may use says how it narrows what the user has set (`config_narrowing`); one
+that says nothing of it is not for projects.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
+from trunkline.base.config_narrowing import Narrowing, fewer, less, only_off, stricter, unless_said, within
 from trunkline.base.values import Value
 
 ANY = "*"
@@ -23,6 +25,12 @@ class Kind(Value):
     wanted: str
     """In words: `must be ...`."""
     fits: Callable[[Any], bool]
+    narrows: Narrowing | None = None
+    """What a project's value makes of the user's. None: the key is not for projects."""
+
+    def narrowing(self, how: Narrowing) -> Kind:
+        """The same for a key that projects may use, too."""
+        return self.replace(narrows=how)
 
 
 Schema: TypeAlias = Mapping[str, "Kind | Schema"]
@@ -54,6 +62,22 @@ def _is_text(value: Any, *beginnings: str) -> bool:
     return isinstance(value, str) and value.startswith(beginnings)
 
 
+def _goes_down(path: str) -> bool:
+    """Whether no server and no client takes a part of a path for the way up."""
+    parts = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/").split("/")
+    return path.isprintable() and not {"..", "."}.intersection(parts)
+
+
+def is_usual_path(path: str) -> bool:
+    """Whether a path is one that services of this kind have: a version at most, and what is asked for."""
+    *version, _ = path.removeprefix("/").replace("chat/completions", "messages").split("/")
+    return path.endswith(("/chat/completions", "/messages")) and all(map(_is_version, version)) and len(version) < 2
+
+
+def _is_version(part: str) -> bool:
+    return part[:1] == "v" and part[1:].removesuffix("beta").removesuffix("alpha").isdecimal()
+
+
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 #: From 1 on.
@@ -66,19 +90,28 @@ TEXTS = Kind("a list of texts", _is_texts)
 PAIRS = Kind("a table of texts", _is_pairs)
 ANYTHING = Kind("anything", lambda value: True)
 URL = Kind("a text that begins with http:// or https://", lambda value: _is_text(value, "http://", "https://"))
-#: Joined to a host's name, anything else could name another host.
-API_PATH = Kind("a text that begins with one `/`", lambda value: _is_text(value, "/") and not value.startswith("//"))
+#: Joined to a host's name, anything else could name another host, or another path than the one behind the base.
+API_PATH = Kind(
+    "a text that begins with one `/`, and stays behind the base URL",
+    lambda value: _is_text(value, "/") and not value.startswith("//") and _goes_down(value),
+)
 
-MODE = one_of("default", "auto_edit", "yolo")
-EFFORT = one_of("low", "medium", "high")
+#: The strictest first.
+MODES = ("default", "auto_edit", "yolo")
+EFFORTS = ("low", "medium", "high")
+MODE = one_of(*MODES)
+EFFORT = one_of(*EFFORTS)
 TRANSPORT = one_of("stdio", "sse", "streamable-http", "streamable_http")
+
+#: What needs no approval where nobody says otherwise.
+HARMLESS_TOOLS = ("Read", "Grep", "Glob")
 
 #: What a request to a model may be told.
 _ASKING: dict[str, Kind | Schema] = {
     "model": TEXT,
-    "max_tokens": COUNT,
-    "thinking_budget": LIMIT,
-    "effort": EFFORT,
+    "max_tokens": COUNT.narrowing(less),
+    "thinking_budget": LIMIT.narrowing(less),
+    "effort": EFFORT.narrowing(stricter(EFFORTS)),
 }
 #: Where a model is, and whose account it is used with.
 _REACHING: dict[str, Kind | Schema] = {
@@ -93,22 +126,40 @@ _REACHING: dict[str, Kind | Schema] = {
     "project": TEXT,
     "credentials": TEXT,
 }
-#: How a provider differs from the rest of its kind. Which keys there are is known to those who speak to it.
-_COMPAT: Schema = {"api_path": API_PATH, ANY: ANYTHING}
+#: How a provider differs from the rest of its kind. Which keys there are is known to those who speak to it. Hosts made
+#: for aionrs write two of them into a workspace; they lead nowhere that the address does not.
+_COMPAT: Schema = {
+    "api_path": API_PATH.narrowing(unless_said(is_usual_path)),
+    "max_tokens_field": ANYTHING.narrowing(unless_said(lambda name: name in ("max_tokens", "max_completion_tokens"))),
+    ANY: ANYTHING,
+}
 #: What an agent is told.
 _BEHAVING: dict[str, Kind | Schema] = {
     "provider": TEXT,
-    "max_turns": LIMIT,
+    "max_turns": LIMIT.narrowing(fewer),
+    # A project's words for the model go into its AGENTS.md.
     "system_prompt": TEXT,
-    "mode": MODE,
+    "mode": MODE.narrowing(stricter(MODES)),
 }
 
 SCHEMA: Schema = {
     "trust": TEXTS,
     "default": {**_BEHAVING, **_ASKING},
     "providers": {ANY: {"provider": TEXT, **_ASKING, **_REACHING, "compat": _COMPAT}},
-    "profiles": {ANY: {"extends": TEXT, **_BEHAVING, **_ASKING, **_REACHING, "compat": _COMPAT, "mcp_servers": TEXTS}},
-    "tools": {"auto_approve": SWITCH, "allow_list": TEXTS},
+    "profiles": {
+        ANY: {
+            "extends": TEXT,
+            **_BEHAVING,
+            **_ASKING,
+            **_REACHING,
+            "compat": _COMPAT,
+            "mcp_servers": TEXTS.narrowing(within()),
+        }
+    },
+    "tools": {
+        "auto_approve": SWITCH.narrowing(only_off),
+        "allow_list": TEXTS.narrowing(within(HARMLESS_TOOLS)),
+    },
     # The chat bridge reads it by itself, and knows its keys.
     "bridge": {ANY: ANYTHING},
     "mcp": {
@@ -120,7 +171,7 @@ SCHEMA: Schema = {
                 "env": PAIRS,
                 "url": TEXT,
                 "headers": PAIRS,
-                "enabled": SWITCH,
+                "enabled": SWITCH.narrowing(only_off),
             }
         }
     },
@@ -186,6 +237,16 @@ def generic(path: Keys, schema: Schema = SCHEMA) -> Keys:
         found.append(key if key in level else ANY)
         level = level[found[-1]]
     return tuple(found)
+
+
+def kind_at(path: Keys, schema: Schema = SCHEMA) -> Kind | None:
+    """What may stand at a path; None where the schema has no key."""
+    level: Kind | Schema | None = schema
+    for key in path:
+        if not isinstance(level, Mapping):
+            return None
+        level = level.get(key, level.get(ANY))
+    return level if isinstance(level, Kind) else None
 
 
 def suggestion(name: str, known: Collection[str]) -> str:

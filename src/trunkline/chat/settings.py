@@ -14,7 +14,7 @@
 A profile or a script that is named by a path lies relative to the file that names it, wherever the bridge was started.
 
 A workspace's file comes with a repository that somebody else may have written: unless the user trusts the directory, it
-may choose one of the agents and say how much is shown, and nothing else.
+may only narrow what is set, as the schema says for each key.
 """
 
 from __future__ import annotations
@@ -25,27 +25,31 @@ from typing import Any, Literal
 
 from trunkline.base.config import PROJECT_FILE, user_file
 from trunkline.base.config_file import ConfigFileError, TomlFile, read_toml
+from trunkline.base.config_narrowing import less, stricter
 from trunkline.base.config_schema import (
     ANY,
     ANYTHING,
     COUNT,
+    MODES,
     TEXT,
     TEXTS,
     Kind,
     Schema,
     check,
     dotted,
+    kind_at,
     one_of,
     suggestion,
 )
-from trunkline.base.config_trust import is_trusted
+from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.environ_secrets import names_a_secret
 from trunkline.base.values import Value
-from trunkline.core.approvals import MODES
 from trunkline.core.events import Mode
 from trunkline.core.faults import ConfigError
 
 Verbosity = Literal["quiet", "normal", "verbose"]
+#: The one that shows least first.
+_VERBOSITIES: tuple[Verbosity, ...] = ("quiet", "normal", "verbose")
 
 #: Everybody. Has to be written out: an empty list is nobody.
 EVERYBODY = "*"
@@ -69,20 +73,17 @@ _BRIDGE: dict[str, Kind | Schema] = {
     "allow": _PLACES,
     "approvers": _PLACES,
     "workspace": TEXT,
-    "mode": one_of(*MODES),
+    "mode": one_of(*MODES).narrowing(stricter(MODES)),
     "instructions": TEXT,
-    "verbosity": one_of("quiet", "normal", "verbose"),
-    "rate": COUNT,
-    "queue": COUNT,
-    "max_chars": COUNT,
-    "approval_minutes": _MINUTES,
-    "idle_minutes": _MINUTES,
+    "verbosity": one_of(*_VERBOSITIES).narrowing(stricter(_VERBOSITIES)),
+    "rate": COUNT.narrowing(less),
+    "queue": COUNT.narrowing(less),
+    "max_chars": COUNT.narrowing(less),
+    "approval_minutes": _MINUTES.narrowing(less),
+    "idle_minutes": _MINUTES.narrowing(less),
     **{platform: {ANY: ANYTHING} for platform in PLATFORMS},
 }
 SCHEMA: Schema = {"bridge": _BRIDGE, "trust": TEXTS}
-
-#: What a workspace that nobody trusts may say.
-HARMLESS = frozenset({"agent", "verbosity"})
 
 
 class BridgeSettings(Value):
@@ -124,6 +125,14 @@ class BridgeSettings(Value):
         return tuple(_secrets(self.platforms))
 
 
+def _by_default() -> dict[str, Any]:
+    """What holds for the keys that narrow where the user says nothing."""
+    settings = BridgeSettings()
+    plain = {key: getattr(settings, key) for key in ("mode", "verbosity", "rate", "queue", "max_chars")}
+    minutes = {"approval_minutes": settings.approval_seconds / 60, "idle_minutes": settings.idle_seconds / 60}
+    return {**plain, **minutes}
+
+
 def load(
     workspace: str | None = None, agent: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> BridgeSettings:
@@ -154,9 +163,11 @@ class _Reading:
         where = os.path.realpath(os.path.expanduser(workspace or table.get("workspace") or "."))
         if not os.path.isdir(where):
             raise ConfigError(f"The workspace `{where}` is not a directory.", hint="Say which with `--workspace DIR`.")
-        project = read_toml(os.path.join(where, PROJECT_FILE))
+        trusted = is_trusted(where, whole.get("trust", ()))
+        path = os.path.join(where, PROJECT_FILE)
+        # A link out of a workspace that nobody trusts is not read.
+        project = read_toml(path) if trusted or not leaves(path, where) else None
         if project is not None and project.path != self._user_file:
-            trusted = is_trusted(where, whole.get("trust", ()))
             table = {**table, **self._allowed(project, table, trusted=trusted)}
         return self._made(table, where, agent)
 
@@ -192,18 +203,24 @@ class _Reading:
         table.pop("workspace", None)
         if trusted:
             return table
-        # Only an agent that the user named: another one may be able to do more.
-        agents = own.get("agents", ())
-        named = {*agents, own.get("agent") or next(iter(agents), DEFAULT_AGENT)}
-        harmless = {key for key in table if key in HARMLESS and not (key == "agent" and table[key] not in named)}
-        refused = [f"`bridge.{key}`" for key in table if key not in harmless]
-        if refused:
+        narrowing, refused = restrict({"bridge": table}, SCHEMA)
+        followed: dict[str, Any] = {}
+        defaults = _by_default()
+        not_followed = [dotted(keys) for keys in refused]
+        for key, value in narrowing["bridge"].items():
+            kind = kind_at(("bridge", key), SCHEMA)
+            if kind is None or kind.narrows is None:
+                continue
+            followed[key] = kind.narrows(own.get(key, defaults[key]), value)
+            if followed[key] != value:
+                not_followed.append(dotted(("bridge", key)))
+        if not_followed:
             self._warnings.append(
-                f"`{file.path}`: not followed: {', '.join(refused)}. A workspace's file may not say who is let in, "
-                f"what is run or what needs no approval. If you trust this directory, say so at the top of "
-                f'`{self._user_file}`: `trust = ["{os.path.dirname(file.path)}"]`.'
+                f"`{file.path}`: not followed: {', '.join(f'`{key}`' for key in not_followed)}. A workspace's file may "
+                f"only narrow what you have set: less, fewer, stricter. If you trust this directory, say so at the top "
+                f'of `{self._user_file}`: `trust = ["{os.path.dirname(file.path)}"]`.'
             )
-        return {key: value for key, value in table.items() if key in harmless}
+        return followed
 
     def _made(self, table: Mapping[str, Any], workspace: str, agent: str | None) -> BridgeSettings:
         plain = ("mode", "instructions", "verbosity", "rate", "queue", "max_chars")

@@ -15,7 +15,7 @@ from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError, Fault, ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models import catalog, grammar, local_gguf, local_prompt
-from trunkline.models.local_engine import Engine, default_threads
+from trunkline.models.local_engine import LEAST_WINDOW, MOST_THREADS, MOST_WINDOW, Engine, default_threads
 from trunkline.models.messages import Block, Thinking, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Stop, TextChunk, ThinkingChunk, ToolSpec
 from trunkline.models.overflow import is_too_long, too_long
@@ -64,8 +64,10 @@ class LocalModel:
         self._path, trained = _find(self.name)
         _require_engine()
         compat = settings.compat
-        self.context_window = _count(compat, "n_ctx") or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW)
-        self._threads = _count(compat, "threads") or default_threads()
+        self.context_window = _count(compat, "n_ctx", LEAST_WINDOW, MOST_WINDOW) or max(
+            LEAST_WINDOW, min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW)
+        )
+        self._threads = _count(compat, "threads", 1, MOST_THREADS) or default_threads()
         self._temperature = compat.get("temperature", TEMPERATURE)
         small = os.path.getsize(self._path) < SMALL_MODEL_BYTES
         self._repeat_penalty = compat.get("repeat_penalty", SMALL_REPEAT_PENALTY if small else 1.0)
@@ -261,12 +263,12 @@ def _require_engine() -> None:
         raise ConfigError(NO_ENGINE, hint=f"Get it with `{install_hint('local')}`.")
 
 
-def _count(compat: Mapping[str, Any], key: str) -> int | None:
+def _count(compat: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
     value = compat.get(key)
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"`{key}` must be a whole number from 1 on, not `{value}`.")
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigError(f"`{key}` must be a whole number from {least} to {most}, not `{value}`.")
     return value
 
 

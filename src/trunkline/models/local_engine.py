@@ -20,6 +20,12 @@ Take = Callable[[dict[str, Any]], bool]
 BATCH_TOKENS = 64
 #: What the engine may keep of conversations that are not its current one, so that to go on with them costs nothing.
 CACHE_MIB = 256
+#: The engine makes no smaller window, and is ended by the system if it is told to make one of a single token.
+LEAST_WINDOW = 256
+#: No model was made for more; memory for a window is taken at once.
+MOST_WINDOW = 1 << 24
+#: More than any machine has cores; where the system makes no more threads, it ends the process.
+MOST_THREADS = 256
 #: More threads than this wait for each other more than they compute.
 MAX_THREADS = 8
 

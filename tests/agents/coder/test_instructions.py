@@ -134,10 +134,10 @@ def test_a_few_files_that_include_each_other_often_are_no_bomb(repository: Path)
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("@../secret.md", "it is outside of the repository"),
-        ("@/etc/hosts.md", "it is outside of the repository"),
-        ("@~/notes.md", "it is outside of the repository"),
-        ("@link.md", "it is outside of the repository"),
+        ("@../secret.md", "it is outside of the workspace"),
+        ("@/etc/hosts.md", "it is outside of the workspace"),
+        ("@~/notes.md", "it is outside of the workspace"),
+        ("@link.md", "it is outside of the workspace"),
         ("@run.sh", "only .md, .txt, .json, .yaml, .yml, .toml files can be included"),
         ("@absent.md", "there is no such file"),
     ],
@@ -158,7 +158,33 @@ def test_a_link_in_the_place_of_the_file_does_not_lead_out_either(repository: Pa
     (repository / "AGENTS.md").symlink_to(secret)
     found = load(str(repository))
     assert found.text == ""
-    assert "leaves the repository" in found.notices[0]
+    assert "leaves its directory" in found.notices[0]
+
+
+@pytest.mark.parametrize("line", ["@../secret.md", "@~/secret.md", "@link.md"])
+def test_a_home_that_is_a_repository_is_not_the_projects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    home = tmp_path / "home"
+    (home / ".git").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    secret = write(home / "secret.md", "secret")
+    write(home / "AGENTS.md", "@secret.md")
+    write(home / "cloned" / "AGENTS.md", f"{line}\nrest")
+    (home / "cloned" / "link.md").symlink_to(secret)
+    found = load(str(home / "cloned"))
+    assert found.files == (str(home / "cloned" / "AGENTS.md"),)
+    assert "secret" not in found.text.replace(line, "")
+    assert found.notices == (f"`{line}` in `{found.files[0]}` is left out: it is outside of the workspace.",)
+
+
+def test_what_is_included_lies_in_the_workspace_and_not_only_in_the_repository(repository: Path) -> None:
+    write(repository / "secret.md", "secret")
+    write(repository / "AGENTS.md", "root\n@secret.md")
+    write(repository / "part" / "AGENTS.md", "part\n@../secret.md")
+    found = load(str(repository / "part"))
+    assert [text in found.text for text in ("root", "part", "secret")] == [True, True, False]
+    assert len(found.notices) == 2
 
 
 def test_a_link_within_the_repository_is_fine(repository: Path) -> None:

@@ -1,11 +1,13 @@
 """AGENTS.md: what the user and the project tell every agent.
 
 The user's own comes first (`AGENTS.md` beside the configuration file), then each one from the root of the repository
-down to the workspace, so that the nearest has the last word. Without a repository only the workspace's counts.
+down to the workspace, so that the nearest has the last word. Without a repository only the workspace's counts; a home
+directory that is one, as people have it for their settings, is not the project's.
 
 A line that is nothing but `@path` stands for that file, seen from the file that has the line. What is included must be
-text by its name, and lie in the repository, or beside the user's own file: a repository that somebody else wrote does
-not get to show the model, and whoever runs it, the rest of the disk. A line in a code fence stands for itself.
+text by its name, and lie in the workspace, or beside the user's own file, links considered: a repository that somebody
+else wrote does not get to show the model, and whoever runs it, the rest of the disk. A line in a code fence stands for
+itself.
 """
 
 from __future__ import annotations
@@ -52,17 +54,19 @@ def load(workspace: str, environ: Mapping[str, str] = os.environ) -> Instruction
     reader = _Reader()
     own = paths.config_dir(environ)
     reader.add(os.path.join(own, NAME), "the user's own", ())
-    directories = project_directories(workspace)
+    directories = project_directories(workspace, environ)
     for directory in directories:
-        reader.add(os.path.join(directory, NAME), "project instructions", directories[:1])
+        reader.add(os.path.join(directory, NAME), "project instructions", directories[-1:])
     return reader.result()
 
 
-def project_directories(workspace: str) -> tuple[str, ...]:
-    """The directories whose instructions count, the outermost first."""
+def project_directories(workspace: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The directories whose instructions count, the outermost first and the workspace last."""
     here = os.path.realpath(workspace)
+    home = os.path.realpath(environ.get("HOME") or os.path.expanduser("~"))
     found = [here]
-    while len(found) < MAX_LEVELS:
+    # What holds the home directory is no project either.
+    while len(found) < MAX_LEVELS and not _inside(home, found[-1:]):
         # A worktree or a submodule has a file of that name.
         if os.path.lexists(os.path.join(found[-1], ".git")):
             return tuple(reversed(found))
@@ -87,8 +91,8 @@ class _Reader:
         if not os.path.lexists(path):
             return
         real = os.path.realpath(path)
-        if roots and not _inside(real, roots):
-            self._notices.append(f"`{path}` is a link that leaves the repository. Going on without it.")
+        if roots and not _inside(real, (os.path.dirname(path),)):
+            self._notices.append(f"`{path}` is a link that leaves its directory. Going on without it.")
             return
         allowed = tuple(roots) or (os.path.realpath(os.path.dirname(path)), os.path.dirname(real))
         text = "\n".join(self._lines(path, real, allowed, ())).strip()
@@ -135,7 +139,7 @@ class _Reader:
         if not real.lower().endswith(SUFFIXES):
             problem = f"only {', '.join(SUFFIXES)} files can be included"
         elif not _inside(real, roots):
-            problem = "it is outside of the repository" if len(roots) == 1 else "it is not beside the user's file"
+            problem = "it is outside of the workspace" if len(roots) == 1 else "it is not beside the user's file"
         elif real in within:
             problem = "it would include itself"
         elif len(self._files) >= MAX_FILES:

@@ -6,18 +6,20 @@
     the files, `[providers.NAME]` and `[default]`
     defaults
 
-The upper beats the lower. Two rules keep keys where they belong: an address and a key that stand together in a file are
-used together, and a model, key or address that was set for one provider is never used with another.
+The upper beats the lower. The files of a workspace that nobody trusts are no source: what they say narrows what all but
+the flags have given. Two rules keep keys where they belong: an address and a key that stand together in a file are used
+together, and a model, key or address that was set for one provider is never used with another.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trunkline.agents.coder.settings_mcp import Servers, mcp_servers
-from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, profile
+from trunkline.agents.coder.settings_models import compat_keys, longest_answer, prices
+from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, lineage, profile
 from trunkline.agents.coder.settings_values import Reference, all_secrets, expanded, names, secrets_in, told_by
 from trunkline.base.config import Config, ConfigFileError, load, user_file
 from trunkline.base.config_schema import suggestion
@@ -119,7 +121,8 @@ class _Resolver:
         self._config = config
         self._flags = _flags(options, environ)
         self._profile_name = self._flags.get("profile")
-        self._profile = profile(config, self._profile_name, environ)
+        self._lineage = lineage(config, self._profile_name, environ)
+        self._profile = profile(config, self._lineage)
         self._default: Table = config.get("default", default={})
         self._name, self._why = self._provider()
         self._table: Table = config.get("providers", self._name, default={})
@@ -135,22 +138,23 @@ class _Resolver:
         percent = compact.get("threshold_pct")
         servers = self._servers()
         self._note_unknown_compat()
-        allow = self._config.get("tools", "allow_list")
+        allow = self._config.narrowed(self._config.get("tools", "allow_list"), "tools", "allow_list")
+        auto_approve = self._config.get("tools", "auto_approve", default=False)
         return CoderSettings(
             model=model,
             why=self._why,
-            max_turns=self._first("max_turns", self._flags, self._profile, self._default) or None,
+            max_turns=self._asked("max_turns") or None,
             instructions=self._first("system_prompt", self._profile, self._default),
-            thinking_budget=self._asked("thinking_budget") or None,
+            thinking_budget=self._asked("thinking_budget", otherwise=0) or None,
             effort=self._asked("effort"),
             context_window=compact.get("context_window"),
             compaction=compact.get("enabled", True),
             compact_at=None if percent is None else percent / 100,
-            mode=self._first("mode", self._profile, self._default),
-            auto_approve=self._config.get("tools", "auto_approve", default=False),
+            mode=self._asked("mode"),
+            auto_approve=self._config.narrowed(auto_approve, "tools", "auto_approve"),
             allow=None if allow is None else tuple(allow),
             mcp_servers=servers.servers,
-            prices=_prices(self._config),
+            prices=prices(self._config),
             secrets=tuple(sorted(_secrets(model) | self._secrets_in_files())),
             warnings=(*self._config.all_warnings(), *self._exposed(), *servers.warnings),
         )
@@ -207,15 +211,31 @@ class _Resolver:
         account = {option: self._reached(option) for option in ACCOUNT}
         if account["credentials"] is not None:
             account["credentials"] = os.path.expanduser(account["credentials"])
+        model = self._model()
         return ModelSettings(
             provider=self._kind,
-            model=self._model(),
+            model=model,
             api_key=api_key,
             base_url=base_url,
-            max_tokens=self._asked("max_tokens"),
-            compat={**self._table.get("compat", {}), **self._profile.get("compat", {})},
+            max_tokens=self._max_tokens(model),
+            compat=self._compat(),
             **account,
         )
+
+    def _max_tokens(self, model: str | None) -> int | None:
+        found: int | None = self._asked("max_tokens")
+        if found is None and any(self._narrowing("max_tokens")):
+            found = self._asked("max_tokens", otherwise=longest_answer(self._kind, model or ""))
+        return found
+
+    def _compat(self) -> dict[str, Any]:
+        found = {**self._table.get("compat", {}), **self._profile.get("compat", {})}
+        for path in self._narrowing("compat"):
+            for layer in self._config.projects:
+                for key in layer.at(*path) or ():
+                    if (value := self._config.narrowed(found.get(key), *path, key)) is not None:
+                        found[key] = value
+        return found
 
     def _check(self, model: ModelSettings) -> None:
         """Like `check`; but a provider that the user named does not go by the variables of its kind."""
@@ -241,8 +261,24 @@ class _Resolver:
         found: str | None = self._first("model", self._flags, self._profile, *order)
         return found or DEFAULT_MODELS.get(self._kind)
 
-    def _asked(self, option: str) -> Any:
-        return self._first(option, self._flags, self._profile, self._table, self._default)
+    def _asked(self, option: str, otherwise: Any = None) -> Any:
+        """What is to be done; `otherwise` is what happens if nobody says."""
+        if option in self._flags:
+            return self._flags[option]
+        found = self._first(option, self._profile, self._table, self._default)
+        if found is None:
+            found = otherwise
+        for path in self._narrowing(option):
+            found = self._config.narrowed(found, *path)
+        return found
+
+    def _narrowing(self, option: str) -> Iterator[tuple[str, ...]]:
+        """Where the files of a workspace that nobody trusts could say something of an option, and do."""
+        tables = [("default",), ("providers", self._name), *(("profiles", name) for name in self._lineage)]
+        for layer in self._config.projects:
+            for table in tables:
+                if layer.at(*table, option) is not None:
+                    yield (*table, option)
 
     def _sources(self) -> tuple[Table, ...]:
         """Who may say where the model is, the one who counts most first."""
@@ -290,13 +326,22 @@ class _Resolver:
     # The rest
 
     def _servers(self) -> Servers:
-        configured: Table = self._config.get("mcp", "servers", default={})
-        return mcp_servers(configured, self._environ, only=self._profile.get("mcp_servers"))
+        configured: Table = {
+            name: {
+                **table,
+                "enabled": self._config.narrowed(table.get("enabled", True), "mcp", "servers", name, "enabled"),
+            }
+            for name, table in self._config.get("mcp", "servers", default={}).items()
+        }
+        only = self._profile.get("mcp_servers")
+        for path in self._narrowing("mcp_servers"):
+            only = self._config.narrowed(only, *path)
+        return mcp_servers(configured, self._environ, only=only)
 
     def _secrets_in_files(self) -> set[str]:
         """Of every provider, profile and server, also where nothing of it is used or allowed: tools can read files."""
         found: set[str] = set()
-        for layer in self._config.layers:
+        for layer in (*self._config.layers, *self._config.projects):
             found |= all_secrets(layer.file.table, self._environ)
         return found
 
@@ -310,7 +355,7 @@ class _Resolver:
         for place in places:
             for key in self._config.get(*place, default={}):
                 done_anyway = key in ALWAYS_ON and self._config.get(*place, key) is True
-                if key not in _compat_keys(self._kind) and not done_anyway:
+                if key not in compat_keys(self._kind) and not done_anyway:
                     self._note_without_effect((*place, key))
 
     def _note_without_effect(self, path: tuple[str, ...]) -> None:
@@ -321,7 +366,7 @@ class _Resolver:
             self._config.unused[origin.file].append(origin.key)
         else:
             line = f", line {origin.line}" if origin.line else ""
-            advice = suggestion(path[-1], _compat_keys(self._kind))
+            advice = suggestion(path[-1], compat_keys(self._kind))
             self._config.warnings.append(f"`{origin.file}`{line}: `{origin.key}` has no effect.{advice}")
 
     def _exposed(self) -> tuple[str, ...]:
@@ -360,35 +405,3 @@ def _secrets(model: ModelSettings) -> set[str]:
     """Those that a file may have given, or a variable whose name does not tell."""
     found = (model.api_key, model.secret_access_key, model.session_token)
     return {secret for secret in found if secret and len(secret) >= FEWEST_CHARS}
-
-
-def _compat_keys(kind: str) -> frozenset[str]:
-    if kind == "openai":
-        from trunkline.models.openai import COMPAT_KEYS as OPENAI_KEYS
-
-        return OPENAI_KEYS
-    if kind in ("anthropic", "bedrock", "vertex"):
-        from trunkline.models.anthropic import COMPAT_KEYS as ANTHROPIC_KEYS
-
-        return ANTHROPIC_KEYS
-    if kind == "local":
-        from trunkline.models.local import COMPAT_KEYS as LOCAL_KEYS
-
-        return LOCAL_KEYS
-    return frozenset()
-
-
-def _prices(config: Config) -> dict[str, Price]:
-    """What the user pays.
-
-    Raises:
-        ConfigError: a price is not complete.
-    """
-    found = {}
-    for model, table in config.get("prices", default={}).items():
-        if not {"input", "output"} <= table.keys():
-            error = config.error("must have `input` and `output`, in dollars per million tokens", "prices", model)
-            raise ConfigError(f"{error}.")
-        price = table["input"]
-        found[model] = Price(price, table["output"], table.get("cache_read", price), table.get("cache_write", price))
-    return found

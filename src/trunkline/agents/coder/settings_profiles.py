@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from trunkline.agents.coder.settings_values import names
@@ -20,13 +20,12 @@ OF_NO_PROVIDER = frozenset({"max_turns", "system_prompt", "mode", "mcp_servers"}
 OF_A_PROVIDER = frozenset({*ACCOUNT, "model", "api_key", "api_key_env", "base_url", "compat"})
 
 
-def profile(config: Config, name: str | None, environ: Mapping[str, str]) -> Table:
-    """A profile with what it extends.
+def lineage(config: Config, name: str | None, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of a profile and of those that it extends, the nearest first.
 
     Raises:
         ConfigError: there is none of that name, or it extends itself.
     """
-    merged: dict[str, Any] = {}
     seen: list[str] = []
     while name is not None:
         if name in seen:
@@ -35,8 +34,15 @@ def profile(config: Config, name: str | None, environ: Mapping[str, str]) -> Tab
         if table is None:
             raise _no_profile(config, name, seen, environ)
         seen.append(name)
-        merged = _extended(merged, table)
         name = table.get("extends")
+    return tuple(seen)
+
+
+def profile(config: Config, names: Sequence[str]) -> Table:
+    """What the first of some profiles says, with what it has from the others."""
+    merged: dict[str, Any] = {}
+    for name in names:
+        merged = _extended(merged, config.get("profiles", name))
     return merged
 
 
@@ -54,4 +60,6 @@ def _no_profile(config: Config, name: str, seen: list[str], environ: Mapping[str
     known = config.get("profiles", default={})
     where = f", which `{seen[-1]}` extends" if seen else ""
     hint = f"There are {names(known)}." if known else f"Define it as `[profiles.{name}]` in `{user_file(environ)}`."
+    if any(name in layer.table.get("profiles", ()) for layer in config.projects):
+        hint = f"The workspace has one, but only your own `{user_file(environ)}` makes profiles, unless it trusts it."
     return ConfigError(f"There is no profile `{name}`{where}.{suggestion(name, known)}", hint=hint)

@@ -20,6 +20,7 @@ from trunkline.agents.graph.dialog import high_water
 from trunkline.agents.graph.engines import EngineError, Piece, Prompt, PromptTooLong, Slot, cost
 from trunkline.agents.graph.llama_server import LlamaServer
 from trunkline.agents.graph.llama_slots import Places
+from trunkline.models.local_engine import LEAST_WINDOW
 from trunkline.wires.tryll.messages import SamplingParams
 
 #: Conversations at once: each costs memory for a whole window, and on few cores all of them get slower.
@@ -55,7 +56,7 @@ class LlamaLanguage:
             EngineError: it cannot be loaded.
         """
         places = places or max(MIN_PLACES, min(os.cpu_count() or 1, MAX_PLACES))
-        window = entry.context_size or DEFAULT_CONTEXT
+        window = max(entry.context_size or DEFAULT_CONTEXT, LEAST_WINDOW)
         server = await asyncio.to_thread(LlamaServer, path, window, places, threads=threads)
         return cls(entry, server, window, places)
 

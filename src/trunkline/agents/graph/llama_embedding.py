@@ -9,6 +9,7 @@ from typing import Self
 from trunkline.agents.graph.catalog import ModelEntry
 from trunkline.agents.graph.engines import EngineError, Vector, fingerprint
 from trunkline.agents.graph.llama_server import EMBEDDED_TOKENS, LlamaServer
+from trunkline.models.local_engine import LEAST_WINDOW
 
 #: Texts at once: between two such groups others have their turn.
 BATCH = 16
@@ -33,7 +34,7 @@ class LlamaEmbedding:
         Raises:
             EngineError: it cannot be loaded, or gives no vectors.
         """
-        window = min(entry.context_size or EMBEDDED_TOKENS, EMBEDDED_TOKENS)
+        window = max(LEAST_WINDOW, min(entry.context_size or EMBEDDED_TOKENS, EMBEDDED_TOKENS))
         try:
             return await cls._load(entry, path, window, threads, mean=False)
         except EngineError:

@@ -1,0 +1,51 @@
+"""What the modules of models know about settings. They are imported when a file speaks of it, not at every start."""
+
+from __future__ import annotations
+
+from trunkline.base.config import Config
+from trunkline.core.faults import ConfigError
+from trunkline.models.prices import Price
+
+
+def longest_answer(kind: str, model: str) -> int:
+    """What holds where nobody has set it."""
+    if kind == "local":
+        from trunkline.models.local import DEFAULT_MAX_TOKENS
+
+        return DEFAULT_MAX_TOKENS
+    from trunkline.models import limits
+
+    return limits.max_tokens(model)
+
+
+def compat_keys(kind: str) -> frozenset[str]:
+    """What of `compat` has an effect."""
+    if kind == "openai":
+        from trunkline.models.openai import COMPAT_KEYS as OPENAI_KEYS
+
+        return OPENAI_KEYS
+    if kind in ("anthropic", "bedrock", "vertex"):
+        from trunkline.models.anthropic import COMPAT_KEYS as ANTHROPIC_KEYS
+
+        return ANTHROPIC_KEYS
+    if kind == "local":
+        from trunkline.models.local import COMPAT_KEYS as LOCAL_KEYS
+
+        return LOCAL_KEYS
+    return frozenset()
+
+
+def prices(config: Config) -> dict[str, Price]:
+    """What the user pays.
+
+    Raises:
+        ConfigError: a price is not complete.
+    """
+    found = {}
+    for model, table in config.get("prices", default={}).items():
+        if not {"input", "output"} <= table.keys():
+            error = config.error("must have `input` and `output`, in dollars per million tokens", "prices", model)
+            raise ConfigError(f"{error}.")
+        price = table["input"]
+        found[model] = Price(price, table["output"], table.get("cache_read", price), table.get("cache_write", price))
+    return found
