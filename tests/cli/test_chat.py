@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from trunkline.base.config import user_file
 from trunkline.cli import shelf
 
 pytestmark = pytest.mark.process
@@ -233,6 +234,20 @@ def test_what_keeps_it_from_starting_is_told(arguments: list[str], complaint: st
     assert (done.returncode, done.stdout) == (1, "")
     assert complaint in done.stderr
     assert shelf.sessions() == []
+
+
+def test_what_was_meant_as_a_question_is_told_how_to_ask_it() -> None:
+    done = chat("what is this?")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "There is no agent `what is this?`." in done.stderr
+    assert "`trunkline chat -p 'what is this?'` asks that" in done.stderr
+
+
+def test_what_an_answer_cost_is_told_with_its_tokens() -> None:
+    file = Path(user_file())
+    file.parent.mkdir(parents=True)
+    file.write_text("[prices.mock]\ninput = 1000000.0\noutput = 0.0\n")
+    assert "tokens: 2 in, 2 out; cost: $2.00\n" in chat("--provider", "mock", "-p", "hello you").stderr
 
 
 def test_every_kind_of_agent_can_be_talked_to(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ from trunkline.core import events, faults
 from trunkline.core.agent import Capabilities
 from trunkline.core.faults import TABLE, Fault
 from trunkline.core.turns import TRANSITIONS, State
-from trunkline.models import catalog, discover
-from trunkline.models.providers import DEFAULT_MODELS, VARIABLES
+from trunkline.models import catalog
+from trunkline.models.providers import DEFAULT_MODELS, SERVICES, VARIABLES
 from trunkline.tools.bash import BashTool
 from trunkline.tools.files import FileMemory
 from trunkline.tools.spawn import Outcome, SpawnTool, Task
@@ -308,11 +308,11 @@ def provider_table() -> str:
 def discovery_table() -> str:
     """The keys that `trunkline chat` looks for, in order."""
     rows = [
-        (f"`{key.variable}`", f"`{key.provider}`", f"`{key.model}`", f"`{key.base_url}`" if key.base_url else "")
-        for key in discover.KEYS
-        if key.base_url is not None
+        (f"`{service.variable}`", f"`{name}`", f"`{service.model}`", f"`{service.base_url}`")
+        for name, service in SERVICES.items()
+        if service.variable is not None
     ]
-    return table(("variable", "speaks", "model", "address"), rows)
+    return table(("variable", "provider", "model", "address"), rows)
 
 
 def catalog_table() -> str:

@@ -259,7 +259,7 @@ def test_every_providers_variable_is_in_the_reference() -> None:
 
 def test_every_key_that_chat_looks_for_is_in_the_reference() -> None:
     text = document("reference/environment.md")
-    variables = [key.variable for key in discover.KEYS] + [*discover.AWS_VARIABLES, *vertex.PROJECT_VARIABLES]
+    variables = [*discover.KEYS, *discover.AWS_VARIABLES, *vertex.PROJECT_VARIABLES]
     assert [variable for variable in variables if f"`{variable}`" not in text] == []
 
 

@@ -20,7 +20,7 @@ async def found(**environ: str) -> Found:
     return await discover(NO_SERVERS | environ, llama_server_url=NOBODY)
 
 
-@pytest.mark.parametrize("variable", [key.variable for key in KEYS])
+@pytest.mark.parametrize("variable", list(KEYS))
 async def test_a_key_is_used_with_the_provider_that_it_opens(variable: str) -> None:
     choice = await found(**{variable: "sk-0123"})
     assert choice.why == f"`{variable}` is set"
@@ -30,7 +30,7 @@ async def test_a_key_is_used_with_the_provider_that_it_opens(variable: str) -> N
 
 
 async def test_anthropic_goes_before_openai_and_both_before_the_others() -> None:
-    every = {key.variable: "sk-0123" for key in KEYS}
+    every = dict.fromkeys(KEYS, "sk-0123")
     assert (await found(**every)).settings.provider == "anthropic"
     del every["ANTHROPIC_API_KEY"]
     assert (await found(**every)).why == "`OPENAI_API_KEY` is set"

@@ -156,15 +156,15 @@ async def test_trying_again_has_an_end(form: Format) -> None:
         assert len(stub.requests) == patience.MAX_TRIES
 
 
-async def test_nobody_there_is_a_connection_error_after_some_tries(form: Format) -> None:
+async def test_a_server_of_this_machine_that_is_not_running_is_told_at_once_with_its_port(form: Format) -> None:
     async with asked(form) as (stub, model):
+        place = stub.url.removeprefix("http://")
         await stub.stop()
         shown: list[Chunk] = []
         error = await failure(model, shown)
-        assert error.message.startswith("Connection error: cannot reach `127.0.0.1`")
+        assert error.message == f"Connection error: nothing listens at `{place}`."
         assert error.retryable is True
-        assert len(shown) == patience.MAX_TRIES - 1
-        assert all(isinstance(chunk, Retrying) for chunk in shown)
+        assert shown == []
 
 
 async def test_a_stream_that_breaks_before_anything_was_shown_is_asked_for_again(form: Format) -> None:

@@ -25,9 +25,9 @@ async def made(
     """
     try:
         return make(options), None
-    except NoModel:
+    except NoModel as missing:
         from trunkline.models.discover import discover
 
-        found = await discover(environ)
+        found = await discover(environ, provider=missing.provider)
         options |= {name: options.get(name) or value for name, value in found.options.items()}
         return make(options), found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import stat
 import sys
 import threading
@@ -19,13 +20,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.agents import registry
+from trunkline.base.config_schema import suggestion
 from trunkline.base.printable import printable
 from trunkline.cli.chat_files import mentioned
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.opening import LATEST
 from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.core.events import UserMessage
-from trunkline.core.faults import Fault, SessionNotFound
+from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 
 #: After so long without the end of the input, we say what we are waiting for.
 PATIENCE_SECONDS = 3.0
@@ -103,6 +105,7 @@ def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> No
     _check(options, as_json, as_jsonl)
     try:
         _check_resumed(options)
+        _check_agent(options.agent, asks=text is not None)
         if text is None and sys.stdin.isatty():
             if as_json or as_jsonl or not sys.stdout.isatty():
                 raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
@@ -126,6 +129,19 @@ def _check(options: ChatOptions, as_json: bool, as_jsonl: bool) -> None:
         raise click.UsageError("Cannot use --no-session with --session-id or --resume")
     if as_json and as_jsonl:
         raise click.UsageError("Cannot use --json and --jsonl together")
+
+
+def _check_agent(name: str | None, *, asks: bool) -> None:
+    """Tell `chat "what is this?"` from `chat coder`: what they wanted to ask is no agent's name.
+
+    Raises:
+        ConfigError: it is none, and nothing else is asked.
+    """
+    if asks or name is None or name in registry.names() or ":" in name.partition(" ")[0]:
+        return
+    known = f"{suggestion(name, registry.names())} The agents are {', '.join(registry.names())}."
+    hint = f"`trunkline chat -p {shlex.quote(name)}` asks that; `trunkline chat` alone begins a conversation."
+    raise ConfigError(f"There is no agent `{name}`.{known}", hint=hint)
 
 
 def _check_resumed(options: ChatOptions) -> None:

@@ -16,6 +16,7 @@ from trunkline.base import jsontext, shapes, stdio
 from trunkline.base.printable import printable
 from trunkline.base.signals import handled
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
+from trunkline.cli.terminal import words
 from trunkline.cli.transcript import tokens
 from trunkline.core import events, records
 from trunkline.core.events import Envelope, ToolJudged, UserMessage
@@ -213,7 +214,8 @@ class _Output:
             names = ", ".join(sorted(set(self._denied)))
             self._tell(f"Nobody could be asked about {names}. `--allow`, `--mode` and `--auto-approve` answer ahead.")
         if usage is not None and usage.known and not self._quiet:
-            self._tell(tokens(usage))
+            cost = talk.cost(usage)
+            self._tell(tokens(usage) if cost is None else f"{tokens(usage)}; cost: {words.money(cost)}")
 
     async def written(self) -> None:
         """Wait until all of it has been read, or cannot be."""

@@ -14,7 +14,7 @@ from trunkline.core.approvals import DEFAULT_ALLOW, Policy
 from trunkline.core.faults import ConfigError
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
-from trunkline.models.providers import VARIABLES
+from trunkline.models.providers import NAMES
 from trunkline.store.files import FileStore
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def make_agent(name: str | None, script: str | None, workspace: str, options: Ma
     name = name or (DEFAULT_AGENT if script is None else "scripted")
     provider = options.get("provider")
     # The coding agent knows those of the configuration files, too.
-    if name != DEFAULT_AGENT and provider is not None and provider not in VARIABLES:
+    if name != DEFAULT_AGENT and provider is not None and provider not in NAMES:
         raise ConfigError(f"There is no provider `{provider}`.")
     return registry.make(name, {**options, "script": script, "workspace": workspace})
 

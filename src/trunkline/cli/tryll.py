@@ -219,10 +219,10 @@ def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
     """The agents. If nobody told one of a model, it gets the one that is found here, as in `trunkline chat`."""
     try:
         return offered(names, folder)
-    except NoModel:
+    except NoModel as missing:
         from trunkline.models.discover import discover
 
-        found = asyncio.run(discover(os.environ))
+        found = asyncio.run(discover(os.environ, provider=missing.provider))
         serving.told(printable(f"The agents' model is `{found.settings.model}`: {found.why}."))
         return offered(names, folder, found.options)
 

@@ -113,6 +113,11 @@ class ConfigError(Fault):
 class NoModel(ConfigError):
     """Nobody said which model is to answer. Who can look for one may do so."""
 
+    def __init__(self, message: str, *, hint: str | None = None, provider: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.provider = provider
+        """Where to look, if that was said."""
+
 
 class SessionExists(ConfigError):
     """A new session was asked for under an id that is taken."""

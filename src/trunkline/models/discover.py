@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 from trunkline.base.extras import install_hint
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog
-from trunkline.models.discover_servers import LLAMA_SERVER_URL, find_servers, ollama_url
+from trunkline.models.discover_servers import LLAMA_SERVER_URL, find_servers, ollama_url, server_url
 from trunkline.models.endpoint import is_own_machine
-from trunkline.models.providers import DEFAULT_MODELS, VARIABLES, ModelSettings
+from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, SERVICES, VARIABLES, ModelSettings, Service
 
 #: The model to pull for those who have nothing.
 DEMO_MODEL = "smollm2-135m"
@@ -30,6 +30,8 @@ class Found(Value):
 
     settings: ModelSettings
     why: str
+    service: str | None = None
+    """What the provider is called, if it only speaks like `settings.provider`."""
 
     @property
     def told(self) -> str:
@@ -39,41 +41,34 @@ class Found(Value):
     @property
     def options(self) -> dict[str, Any]:
         """What an agent is to be told of it."""
+        if self.service is not None:
+            # Who knows its name knows the rest.
+            return {"provider": self.service, "model": self.settings.model}
         return {key: getattr(self.settings, key) for key in ("provider", "model", "base_url", "api_key")}
 
 
-class _Key(Value):
-    """A variable with a key, and what the key opens."""
-
-    variable: str
-    provider: Literal["anthropic", "openai"]
-    model: str
-    base_url: str | None = None
-    """None: the provider's own."""
-
-
-#: In this order. The models are good ones of a middle price, of November 2026; where a maker keeps an alias up to date,
-#: it is the alias.
-KEYS = (
-    _Key("ANTHROPIC_API_KEY", "anthropic", DEFAULT_MODELS["anthropic"]),
-    _Key("OPENAI_API_KEY", "openai", DEFAULT_MODELS["openai"]),
-    _Key("GEMINI_API_KEY", "openai", "gemini-flash-latest", "https://generativelanguage.googleapis.com/v1beta/openai"),
-    _Key("DEEPSEEK_API_KEY", "openai", "deepseek-v4-pro", "https://api.deepseek.com/v1"),
-    _Key("MISTRAL_API_KEY", "openai", "mistral-medium-latest", "https://api.mistral.ai/v1"),
-    _Key("OPENROUTER_API_KEY", "openai", "openrouter/auto", "https://openrouter.ai/api/v1"),
-)
+#: The variables with a key, and whom the key opens, in the order in which they are looked for.
+KEYS: dict[str, str] = {
+    "ANTHROPIC_API_KEY": "anthropic",
+    "OPENAI_API_KEY": "openai",
+    **{service.variable: name for name, service in SERVICES.items() if service.variable},
+}
 
 #: Any of these says that somebody uses Amazon's cloud from here.
 AWS_VARIABLES = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")
 
 
-async def discover(environ: Mapping[str, str], *, llama_server_url: str = LLAMA_SERVER_URL) -> Found:
-    """The model to use.
+async def discover(
+    environ: Mapping[str, str], *, provider: str | None = None, llama_server_url: str = LLAMA_SERVER_URL
+) -> Found:
+    """The model to use. With `provider`, one of the servers on this machine by its name, only that one's.
 
     Raises:
         ConfigError: there is none; the text lists the ways to have one, and what was almost found.
     """
     notes: list[str] = []
+    if provider is not None:
+        return await _served_by(provider, server_url(provider, environ), notes)
     found = _in_environment(environ, notes)
     if found is None:
         ollama = ollama_url(environ.get("OLLAMA_HOST", ""))
@@ -90,9 +85,11 @@ _WAYS = (
 
 
 def _in_environment(environ: Mapping[str, str], notes: list[str]) -> Found | None:
-    for key in KEYS:
-        if environ.get(key.variable):
-            return Found(_opened_by(key, environ), f"`{key.variable}` is set")
+    for variable, name in KEYS.items():
+        if environ.get(variable):
+            service = SERVICES.get(name)
+            settings = _settings(name, environ) if service is None else _opened_by(variable, service, environ)
+            return Found(settings, f"`{variable}` is set", name if service else None)
     base_url = environ.get("OPENAI_BASE_URL", "")
     if is_own_machine(base_url):
         return Found(_settings("openai", environ), "`OPENAI_BASE_URL` is set")
@@ -110,10 +107,10 @@ def _of_a_cloud(variable: str) -> str:
     return f"`{variable}` is set, and servers on this machine were not looked for; `--provider` chooses another one"
 
 
-def _opened_by(key: _Key, environ: Mapping[str, str]) -> ModelSettings:
-    if key.base_url is None:
-        return _settings(key.provider, environ).replace(model=key.model)
-    return ModelSettings(key.provider, key.model, api_key=environ[key.variable], base_url=key.base_url)
+def _opened_by(variable: str, service: Service, environ: Mapping[str, str]) -> ModelSettings:
+    return ModelSettings(
+        service.provider, service.model, api_key=environ[variable], base_url=service.base_url, key_name=variable
+    )
 
 
 def _settings(provider: str, environ: Mapping[str, str]) -> ModelSettings:
@@ -133,13 +130,22 @@ def _installed(module: str, extra: str, variable: str, notes: list[str]) -> bool
     return there
 
 
+async def _served_by(provider: str, url: str, notes: list[str]) -> Found:
+    """What a server has that somebody asked for by name."""
+    found = await _on_this_machine(*((url, "") if provider == "ollama" else ("", url)), notes)
+    if found is not None:
+        return found
+    start = "`ollama serve` starts it" if provider == "ollama" else "`llama-server -m FILE` starts it"
+    raise ConfigError(" ".join(notes) or f"No {provider} answers at `{url}`.", hint=None if notes else f"{start}.")
+
+
 async def _on_this_machine(ollama: str, llama_server: str, notes: list[str]) -> Found | None:
     for server in await find_servers(ollama, llama_server):
         where = f"{server.name} answers at `{server.url}`"
         if server.model is not None:
             base_url = f"{server.url}/v1"
             # These servers ask for no key. Elsewhere than on this machine we are careful not to go without one.
-            key = None if is_own_machine(base_url) else "none-needed"
+            key = None if is_own_machine(base_url) else KEYLESS
             settings = ModelSettings("openai", server.model, base_url=base_url, api_key=key)
             # A llama-server may call its model by the path of the file.
             shown = server.model.rpartition("/")[2] if server.model.startswith("/") else server.model

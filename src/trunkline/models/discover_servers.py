@@ -38,9 +38,15 @@ class Server(Value):
 
 
 async def find_servers(ollama_url: str, llama_server_url: str) -> list[Server]:
-    """Those that answer, Ollama first. All are asked at once."""
-    probes = _within_time(_ollama, ollama_url), _within_time(_llama_server, llama_server_url)
+    """Those that answer, Ollama first. All are asked at once; one without an address is not."""
+    asked = ((_ollama, ollama_url), (_llama_server, llama_server_url))
+    probes = [_within_time(ask, url) for ask, url in asked if url]
     return [server for server in await asyncio.gather(*probes) if server is not None]
+
+
+def server_url(name: str, environ: Mapping[str, str]) -> str:
+    """Where the server is that people call `ollama` or `llama-server`."""
+    return ollama_url(environ.get("OLLAMA_HOST", "")) if name == "ollama" else LLAMA_SERVER_URL
 
 
 def ollama_url(host: str) -> str:

@@ -1,7 +1,8 @@
 """A question to a provider over HTTP: sent, tried again as long as that makes sense, and read as it comes.
 
 - A failure that may pass (429, 5xx, no connection, a stream that breaks off) is announced by a `Retrying` and tried
-  again after a while, but never after something of the answer was shown.
+  again after a while, but never after something of the answer was shown, and not where a server of this machine is
+  not running.
 - What the provider asks for (`Retry-After`) is honoured up to a limit; without it we give up after half a minute.
 - An answer that has a reason for its end is complete, even if the connection is lost or stays silent after it.
 - Leaving the iterator, or cancelling its task, closes the connection at once.
@@ -19,7 +20,7 @@ from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.models.endpoint import without_secrets
-from trunkline.models.http_errors import connection_fault, status_fault
+from trunkline.models.http_errors import NobodyListens, connection_fault, status_fault
 from trunkline.models.model import Chunk, Retrying
 from trunkline.models.patience import MAX_ASKED_SECONDS, Patience
 
@@ -140,7 +141,7 @@ class HttpService:
             finally:
                 if response is not None:
                     await response.aclose()
-            if shown or not fault.retryable:
+            if shown or not fault.retryable or isinstance(fault, NobodyListens):
                 raise fault
             now = time.monotonic()
             asked = getattr(fault, "after", None)

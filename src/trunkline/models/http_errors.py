@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError
-from trunkline.models.endpoint import without_secrets
+from trunkline.models.endpoint import is_own_machine, without_secrets
 from trunkline.models.overflow import is_too_long, too_long
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ class ServiceError(ProviderError):
     def __init__(self, message: str, *, retryable: bool, hint: str | None = None, after: float | None = None) -> None:
         super().__init__(message, retryable=retryable, hint=hint)
         self.after = after
+
+
+class NobodyListens(ProviderError):
+    """No server is there on this machine. It comes when somebody starts it, not by waiting."""
 
 
 def status_fault(status: int, headers: Mapping[str, str], body: bytes, hints: Mapping[int, str]) -> ProviderError:
@@ -82,9 +86,13 @@ def connection_fault(error: httpx.HTTPError) -> ProviderError:
     import httpx
 
     try:
-        host = error.request.url.host
+        url = error.request.url
+        host, own = url.host, is_own_machine(str(url))
+        # Where there are several servers, as on one's own machine, the port tells which is meant.
+        place = f"{url.netloc.decode('ascii', 'replace').rpartition('@')[2]}" if url.port else host
     except RuntimeError:  # nobody noted which request it was
-        host = "provider"
+        host = place = "provider"
+        own = False
     reason = " ".join(str(error).split())
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         hint = "If a proxy of yours signs for it, name its authority in `SSL_CERT_FILE`."
@@ -92,15 +100,18 @@ def connection_fault(error: httpx.HTTPError) -> ProviderError:
             f"Connection error: the certificate of `{host}` is not trusted.", retryable=False, hint=hint
         )
     if isinstance(error, httpx.ConnectTimeout):
-        reason = f"`{host}` did not answer in time"
+        reason = f"`{place}` did not answer in time"
     elif isinstance(error, httpx.ReadTimeout):
-        reason = f"`{host}` went silent"
+        reason = f"`{place}` went silent"
     elif isinstance(error, httpx.ProxyError):
         reason = f"the proxy refused: {reason}"
     elif isinstance(error, httpx.ConnectError):
-        reason = f"cannot reach `{host}`: {reason or 'no details'}"
+        if own:
+            hint = "Start the server there, or say where it is with `--base-url`."
+            return NobodyListens(f"Connection error: nothing listens at `{place}`.", retryable=True, hint=hint)
+        reason = f"cannot reach `{place}`: {reason or 'no details'}"
     else:
-        reason = reason or f"`{host}` closed the connection"
+        reason = reason or f"`{place}` closed the connection"
     return ProviderError(
         f"Connection error: {shown(reason)}", retryable=not isinstance(error, httpx.LocalProtocolError)
     )

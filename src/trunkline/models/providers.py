@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
@@ -43,6 +43,38 @@ DEFAULT_MODELS: dict[str, str] = {
     "mock": "mock",
 }
 
+
+class Service(Value):
+    """Somebody who offers models through another provider's interface, and is known by name all the same."""
+
+    provider: Literal["anthropic", "openai"]
+    """Whose interface it is."""
+    variable: str | None = None
+    """Where its key is; None: it wants none."""
+    base_url: str | None = None
+    """None: on this machine, where its own variable says."""
+    model: str | None = None
+    """None: whichever it has."""
+
+
+#: Their keys are looked for in this order. The models are good ones of a middle price, of November 2026; where a maker
+#: keeps an alias up to date, it is the alias.
+SERVICES: dict[str, Service] = {
+    "gemini": Service(
+        "openai", "GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta/openai", "gemini-flash-latest"
+    ),
+    "deepseek": Service("openai", "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-v4-pro"),
+    "mistral": Service("openai", "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-medium-latest"),
+    "openrouter": Service("openai", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto"),
+    "ollama": Service("openai"),
+    "llama-server": Service("openai"),
+}
+
+#: What is sent for a key to a server that wants none, but is not on this machine.
+KEYLESS = "none-needed"
+
+#: All that `--provider` takes without a configuration file.
+NAMES = (*VARIABLES, *SERVICES)
 
 #: Where else a provider's first setting is found: in what other settings point to, or in other variables.
 _ELSEWHERE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

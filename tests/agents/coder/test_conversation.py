@@ -214,10 +214,26 @@ async def test_commands_are_answered_without_the_model(tmp_path: Path, command: 
         assert events[-1] == TurnEnded("success", NOTHING_USED)
 
 
-async def test_an_unknown_command_is_a_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["/frobnicate", "/frobnicate it", "/frobnicate\nit"])
+async def test_a_command_that_does_not_exist_is_not_sent_to_the_model(text: str, tmp_path: Path) -> None:
     async with talking(tmp_path, words("What is that?")) as talk:
-        await talk.say("/frobnicate")
-        assert talk.model.asked[-1] == Message("user", (Text("/frobnicate"),))
+        with pytest.raises(Unsupported, match=r"There is no command `/frobnicate`\."):
+            await talk.say(text)
+        await talk.say(f" {text}")
+        assert talk.model.asked == (Message("user", (Text(f" {text}"),)),)
+
+
+async def test_a_command_that_is_misspelt_is_told_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        with pytest.raises(Unsupported, match=r"Did you mean `/compact`\?"):
+            await talk.say("/compcat")
+
+
+@pytest.mark.parametrize("text", ["/etc/hosts is what?", "/", "/2 is half", "// or #?", "/usr is full"])
+async def test_a_path_is_a_message_like_any_other(text: str, tmp_path: Path) -> None:
+    async with talking(tmp_path, words("It is.")) as talk:
+        await talk.say(text)
+        assert talk.model.asked == (Message("user", (Text(text),)),)
 
 
 # Changes

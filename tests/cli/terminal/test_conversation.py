@@ -316,8 +316,7 @@ def test_a_backslash_at_the_end_begins_another_line(chat_arguments: list[str]) -
         chat.type("one\\" + ENTER)
         chat.until(lambda: chat.last_line.strip().startswith("…"))
         chat.type("two" + ENTER)
-        # Markdown joins what no blank line parts.
-        chat.sees("You said: one two")
+        chat.sees("You said: one\ntwo")
 
 
 def test_a_long_answer_scrolls_into_the_history_whole_and_once(chat_arguments: list[str]) -> None:

@@ -1,12 +1,22 @@
-"""What a user can type instead of a message: `/compact`, `/context`, `/clear`, `/help`. Unknown ones are messages."""
+"""What a user can type instead of a message: `/compact`, `/context`, `/clear`, `/help`.
+
+A word with a slash that is none of these is a slip, and costs no model's time. A path is a message like any other.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Awaitable, Callable
 
 from trunkline.agents.coder.compaction import Compaction, Say
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.mind import Mind
+from trunkline.base.config_schema import suggestion
+from trunkline.core.faults import Unsupported
+
+#: How a command looks: `/usr` alone may be one, `/usr/bin` is a path.
+_COMMAND = re.compile(r"/[a-z][a-z0-9_-]*")
 
 HELP = {
     "/compact": "summarise the conversation to make room",
@@ -31,8 +41,20 @@ class Commands:
         }
 
     def find(self, text: str) -> Callable[[Say], Awaitable[str]] | None:
-        """What a message asks for, if it is a command: something that does it and gives what to tell people."""
-        return self._known.get(text.strip().lower())
+        """What a message asks for, if it is a command: something that does it and gives what to tell people.
+
+        Raises:
+            Unsupported: it looks like a command, and there is none of that name.
+        """
+        word = text.partition("\n")[0].partition(" ")[0].lower()
+        if not _COMMAND.fullmatch(word) or os.path.exists(word):
+            return None
+        if word not in self._known:
+            raise Unsupported(
+                f"There is no command `{word}`.{suggestion(word, self._known)}",
+                hint=f"There are {', '.join(self._known)}. To say it to the model, put a space before it.",
+            )
+        return self._known[word]
 
     async def _compact(self, say: Say) -> str:
         if len(self._history.messages) < 2:

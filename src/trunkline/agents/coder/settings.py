@@ -30,7 +30,7 @@ from trunkline.core.events import Mode
 from trunkline.core.faults import ConfigError, NoModel
 from trunkline.models.endpoint import is_own_machine
 from trunkline.models.prices import Price
-from trunkline.models.providers import DEFAULT_MODELS, VARIABLES, ModelSettings, check
+from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, NAMES, SERVICES, VARIABLES, ModelSettings, check
 
 #: What a command line may say, or a `TRUNKLINE_*` variable in its place.
 OPTIONS = (
@@ -125,7 +125,7 @@ class _Resolver:
         self._profile = profile(config, self._lineage)
         self._default: Table = config.get("default", default={})
         self._name, self._why = self._provider()
-        self._table: Table = config.get("providers", self._name, default={})
+        self._table: Table = self._provider_table()
         self._kind = self._provider_kind()
         if self._profile.get("provider", self._name) != self._name:
             # It was made for another provider: what it says of that one is of no use with this one.
@@ -179,9 +179,25 @@ class _Resolver:
         raise NoModel(
             "No model is configured.",
             hint=f"Set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, name a provider with `--provider` "
-            f"({names(VARIABLES)}), "
+            f"({names(NAMES)}), "
             f'or write `[default]` and `provider = "..."` into `{user_file(self._environ)}`.',
         )
+
+    def _provider_table(self) -> Table:
+        """What the files say about the provider, over what is known of one with that name."""
+        said: Table = self._config.get("providers", self._name, default={})
+        service = SERVICES.get(self._name)
+        if service is None or "provider" in said:
+            return said
+        known = {"provider": service.provider, "base_url": service.base_url, "model": service.model}
+        if service.base_url is None:
+            from trunkline.models.discover_servers import server_url
+
+            known["base_url"] = url = f"{server_url(self._name, self._environ)}/v1"
+            known["api_key"] = None if is_own_machine(url) else KEYLESS
+        if "api_key" not in said and "base_url" not in said:
+            known["api_key_env"] = service.variable
+        return {**{key: value for key, value in known.items() if value is not None}, **said}
 
     def _provider_kind(self) -> str:
         """What the provider speaks."""
@@ -193,8 +209,8 @@ class _Resolver:
                 f"must be one of {names(VARIABLES)}, not `{kind}`", "providers", self._name, "provider"
             )
             raise ConfigError(f"{error}.")
-        own = [name for name in self._config.get("providers", default={}) if name not in VARIABLES]
-        known = [*VARIABLES, *own]
+        own = [name for name in self._config.get("providers", default={}) if name not in NAMES]
+        known = [*NAMES, *own]
         if self._name in own:
             raise ConfigError(
                 f"`[providers.{self._name}]` does not say what it speaks.",
@@ -207,7 +223,7 @@ class _Resolver:
     # The model
 
     def _model_settings(self) -> ModelSettings:
-        base_url, api_key = self._address_and_key()
+        base_url, api_key, key_name = self._address_and_key()
         account = {option: self._reached(option) for option in ACCOUNT}
         if account["credentials"] is not None:
             account["credentials"] = os.path.expanduser(account["credentials"])
@@ -219,6 +235,7 @@ class _Resolver:
             base_url=base_url,
             max_tokens=self._max_tokens(model),
             compat=self._compat(),
+            key_name=key_name,
             **account,
         )
 
@@ -259,6 +276,12 @@ class _Resolver:
         # A model that was set for this very provider beats one that was set for whichever it is.
         order = (default, self._table) if meant_for == self._name else (self._table, default)
         found: str | None = self._first("model", self._flags, self._profile, *order)
+        if found is None and self._name in SERVICES:
+            raise NoModel(
+                f"Nobody said which model of `{self._name}` is to answer.",
+                hint="Name one with `--model`.",
+                provider=self._name,
+            )
         return found or DEFAULT_MODELS.get(self._kind)
 
     def _asked(self, option: str, otherwise: Any = None) -> Any:
@@ -291,7 +314,8 @@ class _Resolver:
         value = self._first(option, *self._sources())
         return None if value is None else self._expanded(value, option)
 
-    def _address_and_key(self) -> tuple[str | None, str | None]:
+    def _address_and_key(self) -> tuple[str | None, str | None, str | None]:
+        """Both, and where people find the key."""
         sources = self._sources()
         flags = sources[0]
         addressed = next((source for source in sources if source.get("base_url")), {})
@@ -300,10 +324,18 @@ class _Resolver:
             if variable := source.get("api_key_env"):
                 if not self._environ.get(variable):
                     raise ConfigError(f"{variable} not set.", hint=self._named_in("api_key_env"))
-                return base_url, self._environ[variable]
+                return base_url, self._environ[variable], variable
             if key := source.get("api_key"):
-                return base_url, self._expanded(key, "api_key")
-        return base_url, None
+                return base_url, self._expanded(key, "api_key"), self._key_name(source)
+        return base_url, None, None
+
+    def _key_name(self, source: Table) -> str | None:
+        """What to call a key that stands in a source itself; None: what it is called anyway."""
+        if source is self._table:
+            return f"providers.{self._name}.api_key"
+        if source is self._profile:
+            return f"profiles.{self._profile_name}.api_key"
+        return "TRUNKLINE_API_KEY" if "api_key" in self._flags else None
 
     def _expanded(self, text: str, option: str) -> str:
         try:
@@ -316,8 +348,9 @@ class _Resolver:
         in_profile = self._profile.get(option) is not None
         table = ("profiles", str(self._profile_name)) if in_profile else ("providers", self._name)
         origin = self._config.origin(*table, option)
-        where = f" in `{origin.file}`" if origin else ""
-        return f"The `{option}` of `{self._name}`{where} refers to it."
+        if origin is None:
+            return f"The key of `{self._name}` is read from there."
+        return f"The `{option}` of `{self._name}` in `{origin.file}` refers to it."
 
     @staticmethod
     def _first(option: str, *sources: Table) -> Any:

@@ -166,7 +166,7 @@ COMMANDS: dict[str, tuple[str, str, Handler]] = {
 
 async def run(chat: Chat, text: str) -> bool:
     """Carry out what was typed; false if it is no command of ours, and so for the agent."""
-    name, _, argument = text.strip().partition(" ")
+    name, _, argument = text.partition(" ")
     if not name.startswith("/") or name[1:] not in COMMANDS:
         return False
     try:

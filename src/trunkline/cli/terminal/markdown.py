@@ -110,6 +110,11 @@ class Markdown(rich_markdown.Markdown):
         super().__init__("", code_theme=CODE_THEME, hyperlinks=False)
         self.markup = markup
         self.parsed = _PARSER.parse(markup)
+        for token in self.parsed:
+            for child in token.children or ():
+                # A model that ends a line means it: verses, addresses, short lists.
+                if child.type == "softbreak":
+                    child.type = "hardbreak"
 
 
 def code(text: str, language: str) -> Syntax:
