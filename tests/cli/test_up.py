@@ -172,7 +172,7 @@ def test_it_advises_the_program_that_is_running(
     monkeypatch.chdir(tmp_path / folder)
     assert up._program() == expected.format(own=own)
     own.unlink()
-    assert up._program() == f"{tmp_path}/bin/python -m trunkline"
+    assert up._program() == f"{tmp_path}/bin/python -P -m trunkline"
 
 
 # With services.

@@ -6,6 +6,7 @@ Exit codes: 0, or 1 when there is no profile of that name, or when `doctor` was 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
+from trunkline.base.own_python import module_command
 from trunkline.base.process import SpawnError, spawn
 from trunkline.base.process_pump import pump
 from trunkline.base.values import Value
@@ -120,7 +122,8 @@ def examine(names: Sequence[str]) -> list[Finding]:
     versions: dict[str, str] = {}
 
     def ask(name: str, path: str) -> None:
-        versions[name] = _version(path)
+        own = hub.PROGRAMS[name].command == hub.OWN_PROGRAM
+        versions[name] = _version(module_command(hub.OWN_PROGRAM) if own else (path,))
 
     threads = [threading.Thread(target=ask, args=(name, path)) for name, path in paths.items() if path]
     for thread in threads:
@@ -141,10 +144,8 @@ def _record(name: str) -> dict[str, Any]:
 
 def _path(name: str) -> str | None:
     command = hub.PROGRAMS[name].command
-    if command != hub.OWN_PROGRAM:
-        return hub.find_program(command)
-    # It is what runs here, on the `PATH` or not.
-    return hub.find_program(command) or hub.load(name).command[0]
+    # Ours is what runs here, on the `PATH` or not.
+    return sys.executable if command == hub.OWN_PROGRAM else hub.find_program(command)
 
 
 def _finding(name: str, path: str | None, version: str) -> Finding:
@@ -164,13 +165,11 @@ def _advice(program: hub.Program, path: str | None, version: str, keys: tuple[st
     return f"Log in ({program.login}) or set {names}." if program.login else f"Set {names}."
 
 
-def _version(path: str) -> str:
+def _version(program: Sequence[str]) -> str:
     """What a program says of its version; empty when it does not start or says nothing in time."""
-    own = os.path.basename(path).startswith("python")
-    argv = [path, "-m", hub.OWN_PROGRAM, "--version"] if own else [path, "--version"]
     outputs = {"stdout": b"", "stderr": b""}
     try:
-        with spawn(argv) as child:
+        with spawn([*program, "--version"]) as child:
             for name, data in pump(child, timeout=VERSION_SECONDS):
                 outputs[name] = (outputs[name] + data)[:_OUTPUT_BYTES]
             if child.wait(VERSION_SECONDS) != 0:

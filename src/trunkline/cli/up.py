@@ -111,7 +111,7 @@ def _program() -> str:
     if found is not None and os.path.realpath(found) == os.path.realpath(own):
         return "trunkline"
     if not os.path.isfile(own):
-        return f"{shlex.quote(sys.executable)} -m trunkline"
+        return f"{shlex.quote(sys.executable)} -P -m trunkline"
     near = os.path.relpath(own)
     return shlex.quote(own if near.startswith(os.pardir) else near)
 

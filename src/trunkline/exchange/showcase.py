@@ -10,12 +10,12 @@ which is gone afterwards, as is the agent, whatever happens.
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
 from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.own_python import module_command
 from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.values import Value
@@ -26,9 +26,7 @@ from trunkline.wires.jsonstream import codec, messages
 #: How long the agent may be silent, or take to leave. The script's own pauses are far shorter.
 PATIENCE_SECONDS = 10.0
 
-COMMAND = (
-    sys.executable, "-m", "trunkline", "agent", "--json-stream", "--agent", "scripted", "--script", "tour",
-)  # fmt: skip
+COMMAND = module_command("trunkline", ("agent", "--json-stream", "--agent", "scripted", "--script", "tour"))
 
 
 class Line(Value):

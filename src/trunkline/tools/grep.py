@@ -12,11 +12,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trunkline.base.own_python import module_command
 from trunkline.base.process_errors import SpawnError
 from trunkline.base.values import Value
 from trunkline.core.events import Category
 from trunkline.tools.files import reason
-from trunkline.tools.helper import Ended, collect, module_command
+from trunkline.tools.helper import Ended, collect
 from trunkline.tools.threads import in_thread, reporting
 from trunkline.tools.tool import Report, ToolOutput
 from trunkline.tools.truncation import ELLIPSIS, one_line

@@ -7,13 +7,9 @@ prints to standard error the reason why there is none.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 
 from trunkline.base.values import Value
-
-#: Modules in the workspace must not be taken for ours: `-P` leaves the current directory out of the search.
-_PYTHON_FLAGS = ("-P", "-X", "utf8")
 
 
 class Ended(Value):
@@ -22,11 +18,6 @@ class Ended(Value):
     code: int | None
     complaint: str
     timed_out: bool = False
-
-
-def module_command(module: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command line that runs a module of ours."""
-    return (sys.executable, *_PYTHON_FLAGS, "-m", module, *arguments)
 
 
 async def collect(argv: Sequence[str], cwd: str, take: Callable[[bytes], bool], seconds: float) -> Ended:

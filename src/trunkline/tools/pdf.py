@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 from trunkline.base.extras import install_hint
+from trunkline.base.own_python import module_command
 from trunkline.tools.files import FileProblem
-from trunkline.tools.helper import collect, module_command
+from trunkline.tools.helper import collect
 
 _MAGIC = b"%PDF-"
 #: What some programs put in front of it.

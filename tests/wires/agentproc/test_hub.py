@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_cli import FAKES, PROGRAMS
+from trunkline.base.own_python import module_command
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import hub, profile_file, streams
 
@@ -31,7 +32,7 @@ def test_a_profile_loads_without_a_warning_and_starts_its_program(name: str, mon
     assert profile.warnings == ()
     assert profile.name == name
     assert profile.description.endswith(".")
-    assert profile.command[0] == hub.PROGRAMS[name].command
+    assert hub.PROGRAMS[name].command in profile.command
     assert profile.stream in (*streams.names(), None)
     assert profile_file.find(name) == profile
 
@@ -75,18 +76,20 @@ def test_an_unknown_name_is_refused_with_a_suggestion() -> None:
         hub.text("../profile")
 
 
-def test_our_own_agent_starts_where_it_is_not_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert hub.load("trunkline").command == (sys.executable, "-m", "trunkline", "agentproc", "serve", "coder")
+def test_our_own_agent_is_the_one_that_runs_here() -> None:
+    assert hub.load("trunkline").command == module_command("trunkline", ("agentproc", "serve", "coder"))
 
 
-def test_a_program_is_found_only_if_it_can_be_run(tmp_path: Path) -> None:
+def test_a_program_is_found_only_if_it_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "plain").write_text("x")
     (tmp_path / "folder").mkdir()
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
     path = f"/nowhere{os.pathsep}{tmp_path}"
+    for relative in ("", ".", f"../{tmp_path.name}"):
+        assert hub.find_program("program", relative) is None
     assert hub.find_program("program", path) == str(program)
     assert hub.find_program("plain", path) is None
     assert hub.find_program("folder", path) is None

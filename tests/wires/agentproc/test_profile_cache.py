@@ -131,6 +131,18 @@ def test_what_is_wrong_is_said_every_time(tmp_path: Path) -> None:
             profile_cache.find(str(bad))
 
 
+def test_a_file_with_the_name_of_a_bundled_profile_is_only_meant_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("codex", "mine"):
+        (tmp_path / name).write_text("command: evil\n")
+    for find in (profile_cache.find, profile_file.find):
+        assert find("codex").command[0] == "codex"
+        assert find("./codex").command == ("evil",)
+        assert find("mine").command == ("evil",)
+
+
 def test_bundled_profiles_and_names_that_are_none_go_their_usual_way() -> None:
     assert profile_cache.find("codex") == profile_file.find("codex")
     with pytest.raises(ConfigError, match="no profile"):

@@ -10,10 +10,10 @@ import asyncio
 import itertools
 import logging
 import math
-import sys
 from collections.abc import AsyncGenerator, Sequence
 
 from trunkline.base import jsontext
+from trunkline.base.own_python import module_command
 from trunkline.base.process import SpawnError, StderrTail
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.models.voice import frames
@@ -31,9 +31,6 @@ SLOWEST, STALL_SECONDS = 2.0, 10.0
 STOP_SECONDS = 5.0
 #: How much faster or slower than usual it can be asked to speak.
 MIN_SPEED, MAX_SPEED = 0.1, 3.0
-
-#: Modules in the current directory must not be taken for ours: `-P` leaves it out of the search.
-_PYTHON = (sys.executable, "-P", "-X", "utf8", "-m")
 
 
 class _Saying:
@@ -86,7 +83,7 @@ class ProcessVoice:
     def __init__(self, name: str, module: str, arguments: Sequence[str]) -> None:
         self.name = name
         self.sample_rate = 0
-        self._argv = (*_PYTHON, module, *arguments)
+        self._argv = module_command(module, arguments)
         self._numbers = itertools.count(1)
         self._turn = asyncio.Lock()
         self._child: AsyncChild | None = None

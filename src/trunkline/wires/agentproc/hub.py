@@ -9,14 +9,14 @@ find_program(name)  where a program is
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 
+from trunkline.base.own_python import module_command
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.profile import Profile
 
-#: Our own program, which is here even where nobody has put it on the `PATH`.
+#: Our own program, which is the one that runs here, whatever else is on the `PATH`.
 OWN_PROGRAM = "trunkline"
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "profiles")
@@ -95,8 +95,8 @@ def load(name: str) -> Profile:
 
     # It has no place of its own: whatever it names is relative to where the bridge runs.
     profile = parse(text(name), f"the bundled profile `{name}`", None)
-    if profile.command[0] == OWN_PROGRAM and find_program(OWN_PROGRAM) is None:
-        return profile.replace(command=(sys.executable, "-m", OWN_PROGRAM, *profile.command[1:]))
+    if profile.command[0] == OWN_PROGRAM:
+        return profile.replace(command=module_command(OWN_PROGRAM, profile.command[1:]))
     return profile
 
 
@@ -113,11 +113,14 @@ def text(name: str) -> str:
 
 
 def find_program(command: str, path: str | None = None) -> str | None:
-    """Where a program is on a `PATH`, ours unless given; `None` if it is not."""
+    """Where a program is on a `PATH`, ours unless given; `None` if it is not.
+
+    Folders that begin in the current directory, as an empty one does, are passed over: whose that is nobody knows.
+    """
     folders = os.environ.get("PATH", os.defpath) if path is None else path
     for folder in folders.split(os.pathsep):
         candidate = os.path.join(folder, command)
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+        if os.path.isabs(folder) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return candidate
     return None
 

@@ -28,6 +28,10 @@ def find(name_or_path: str) -> Profile:
     Raises:
         ConfigError: as there.
     """
+    from trunkline.wires.agentproc import hub
+
+    if name_or_path in hub.names():
+        return hub.load(name_or_path)
     try:
         path = os.path.expanduser(name_or_path)
         text = read_regular(path, _MAX_BYTES).data.decode()

@@ -64,20 +64,21 @@ _COMMAND_LIST = "Write the program alone here, and the rest as `args`."
 
 
 def find(name_or_path: str) -> Profile:
-    """The profile in a file of that name; if there is no such file, the one of that name that comes with us.
+    """The profile of that name that comes with us; if there is none, the one in a file of that name.
 
-    A leading `~` is the home directory.
+    A bare name is never a file of a directory that somebody merely works in, if it can be one of ours; `./codex` is. A
+    leading `~` is the home directory.
 
     Raises:
         ConfigError: there is neither, or it cannot be used.
     """
-    path = os.path.expanduser(name_or_path)
-    if os.path.exists(path) and not os.path.isdir(path):
-        return load(path)
     from trunkline.wires.agentproc import hub
 
     if name_or_path in hub.names():
         return hub.load(name_or_path)
+    path = os.path.expanduser(name_or_path)
+    if os.path.exists(path) and not os.path.isdir(path):
+        return load(path)
     if os.path.isdir(path):
         raise ConfigError(f"`{path}` is a directory.", hint="Give the path of a profile in it.")
     if is_path(name_or_path):

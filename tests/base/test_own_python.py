@@ -1,0 +1,78 @@
+"""Programs of ours, started in a directory that somebody else filled: nothing of it is run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.unmeasured import unmeasured
+from trunkline.base.own_python import module_command
+
+SOURCES = Path(__file__).parents[2] / "src" / "trunkline"
+
+#: What lies about in the repository: ourselves, and what we import late.
+TRAPS = ("trunkline", "yaml", "click", "httpx", "mcp", "rich", "msgspec", "asyncio", "json", "pypdf", "sitecustomize")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    here = tmp_path / "repository"
+    here.mkdir()
+    for name in TRAPS:
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'pwned')!r}, 'a').write({name!r})\n")
+    for name in ("trunkline", "codex"):
+        program = here / name
+        program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'pwned'}\n")
+        program.chmod(0o755)
+    return here
+
+
+def run(repository: Path, *command: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
+    environ = {**unmeasured(), "PATH": path, "TRUNKLINE_PROVIDER": "mock"}
+    return subprocess.run(command, cwd=repository, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("agentproc", "hub", "doctor", "trunkline", "codex"),
+        ("agentproc", "run", "--profile", "trunkline", "--message", "hello"),
+        ("chat", "agentproc:trunkline", "--quiet", "-p", "hello"),
+    ],
+)
+# An empty folder of the path, and a dot, are the current directory.
+@pytest.mark.parametrize("path", ["/usr/bin:/bin", ":/usr/bin:/bin:", ".:/usr/bin:/bin"])
+def test_a_trunkline_in_the_current_directory_is_not_run(
+    repository: Path, tmp_path: Path, arguments: tuple[str, ...], path: str
+) -> None:
+    done = run(repository, *module_command("trunkline", arguments), path=path)
+    assert not (tmp_path / "pwned").exists(), done.stderr
+    if "codex" not in arguments:
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.process
+def test_what_is_imported_late_is_not_looked_for_in_the_current_directory(repository: Path, tmp_path: Path) -> None:
+    """Whoever types `python -m trunkline` has Python look there first; from our first line on it does not."""
+    (repository / "trunkline.py").unlink()
+    for name in ("asyncio", "json", "sitecustomize"):
+        (repository / f"{name}.py").unlink()
+    done = run(repository, sys.executable, "-m", "trunkline", "agentproc", "hub", "list")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_every_start_of_our_python_keeps_the_current_directory_out() -> None:
+    """`-P` and `-I` do. A new place that starts a module uses `module_command`."""
+    starts = {
+        str(path.relative_to(SOURCES)): re.findall(r"sys\.executable,[^)\]]*", text)
+        for path in SOURCES.rglob("*.py")
+        if "sys.executable," in (text := path.read_text(encoding="utf-8"))
+    }
+    assert starts.keys() == {"base/own_python.py", "base/process_guard.py"}
+    assert all("-I" in start or "*_FLAGS" in start for found in starts.values() for start in found)
