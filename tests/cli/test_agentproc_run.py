@@ -313,6 +313,21 @@ class TestProcess:
         assert result(done)["reply"] == "deny"
         assert "Write" in done.stderr
 
+    def test_an_agent_of_protocol_0_4_needs_no_word_about_it_in_its_profile(self, tmp_path: Path) -> None:
+        agent = tmp_path / "my agents" / "bridge"
+        agent.parent.mkdir()
+        agent.write_text(
+            f"#!{sys.executable}\nimport json, sys\nturn = json.loads(sys.stdin.readline())\n"
+            'print(json.dumps({"type": "result", "text": "You said: " + turn["message"], "session_id": "s:1"}))\n'
+            'print(json.dumps({"type": "result", "text": "", "session_id": "s1"}))\n'
+        )
+        agent.chmod(0o755)
+        path = tmp_path / "profile.yaml"
+        path.write_text('name: echo\nagentproc:\n  executor: echo\n  command: "{{PROFILE_DIR}}/my agents/bridge"\n')
+        done = run(str(path), "--json", message="hello")
+        assert (result(done)["reply"], result(done)["session_id"]) == ("You said: hello", "s1")
+        assert "'s:1' was left out" in done.stderr
+
     def test_it_starts_without_an_event_loop_and_without_what_it_does_not_need(self, profile: Write) -> None:
         command = [sys.executable, "-X", "importtime", "-m", "trunkline", "agentproc", "run"]
         done = subprocess.run(

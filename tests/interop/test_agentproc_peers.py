@@ -16,6 +16,7 @@ import pytest
 
 from environments import AGENTPROC_01, AGENTPROC_04, INSTALL_SECONDS
 from tests.support.mcp_environment import environment
+from trunkline.wires.agentproc import profile_file
 from trunkline.wires.agentproc.drive import Run, run
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Said, Turn
 from trunkline.wires.agentproc.profile import Profile
@@ -104,6 +105,21 @@ def handler(ctx):
 
     holder.append(Run(profile, Turn("hello"), hear=allow))
     assert holder[0].perform().reply == "allow"
+
+
+def test_the_profiles_of_their_hub_run_as_they_are(
+    programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # None of the programs that they are for is here: what their bridges say of that is an answer in their protocol.
+    monkeypatch.setenv("PATH", f"{programs['0.4']}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (hub,) = programs["0.4"].parent.glob("lib/*/site-packages/agentproc/hub_data")
+    profiles = {path.parent.name: profile_file.load(str(path)) for path in hub.glob("*/profile.yaml")}
+    assert len(profiles) > 10
+    assert [profile.warnings for profile in profiles.values() if profile.warnings] == []
+    assert run(profiles.pop("echo-agent"), Turn("hello")).reply == "You said: hello"
+    found = {name: run(profile, Turn("hello")) for name, profile in profiles.items() if profile.command[0] != "node"}
+    assert {name: each.error for name, each in found.items() if "CLI not found" not in each.error} == {}
 
 
 # Their runner, our agents

@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> NoReturn:
 
 def _odd_session(profile: Profile, session_id: str) -> Iterator[str]:
     """An id that no agent of the protocol can have given. It is passed on all the same: it is the agent's own."""
-    if session_id and profile.stream is None and profile.protocol == "0.1" and not is_session_id(session_id):
+    if session_id and profile.stream is None and not is_session_id(session_id):
         yield f"`--session`: `{session_id}` is no id that an agent can give: {SESSION_ID_RULE}"
 
 

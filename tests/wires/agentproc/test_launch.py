@@ -248,6 +248,14 @@ def test_half_a_character_is_replaced_and_odd_bytes_are_kept() -> None:
     assert make("a\udcff", stdin="message").stdin == b"a\xff"
 
 
+def test_a_message_too_long_for_a_variable_is_told_as_protocol_0_4_alone_where_that_may_be_it() -> None:
+    made = make("x" * (LONGEST + 1), protocol="auto")
+    assert made.protocol == "0.4"
+    assert not any(name.startswith("AGENT_") for name in made.env)
+    assert made.env["AWS_SECRET"]
+    assert "told as protocol 0.4 alone" in made.warnings[0]
+
+
 def test_a_message_too_long_for_a_variable_needs_the_input() -> None:
     long = "x" * (LONGEST + 1)
     assert "use `stdin: message` in the profile" in refusal(long)
@@ -256,7 +264,7 @@ def test_a_message_too_long_for_a_variable_needs_the_input() -> None:
     assert made.stdin == long.encode()
     assert made.env["AGENT_SESSION_NAME"] == "default"
     assert "too long for `AGENT_MESSAGE`" in made.warnings[0]
-    assert "AGENT_MESSAGE" not in make(long, protocol="auto").env
+    assert make("x" * LONGEST, protocol="auto").protocol == "auto"
     assert make("x" * LONGEST, stdin="message").env["AGENT_MESSAGE"] == "x" * LONGEST
 
 

@@ -78,14 +78,14 @@ def test_every_key_is_read() -> None:
 
 def test_a_command_is_enough_and_the_rest_has_the_defaults_of_the_protocol() -> None:
     profile = read("command: agent  # a comment\n")
-    assert profile == Profile(("agent",), directory="/profiles")
+    assert profile == Profile(("agent",), directory="/profiles", protocol="auto")
     assert (profile.timeout_secs, profile.kill_grace_secs, profile.max_reply_chars) == (1800.0, 5.0, 8000)
-    assert (profile.stdin, profile.streaming, profile.send_error_reply, profile.protocol) == ("none", True, True, "0.1")
+    assert (profile.stdin, profile.streaming, profile.send_error_reply) == ("none", True, True)
     assert profile.truncation_suffix == "\n\n…(truncated)"
 
 
 def test_keys_without_a_value_count_as_absent() -> None:
-    assert read("command: agent\nargs:\nenv:\ncwd: ~\n") == Profile(("agent",), directory="/profiles")
+    assert read("command: agent\nargs:\nenv:\ncwd: ~\nstdin:\n") == read("command: agent\n")
 
 
 def test_a_command_is_split_at_white_space_also_beside_args_and_no_quote_is_read() -> None:
@@ -127,6 +127,53 @@ def test_zero_seconds_are_no_limit_and_so_is_what_no_clock_can_count() -> None:
     profile = read("command: a\ntimeout_secs: 99999999\n")
     assert profile.timeout_secs is None
     assert "line 2: `timeout_secs` is more than" in profile.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "timeout_secs: 5", "args: [a, '{{SESSION_ID}}']", "permission: true", "executor: x", "max_reply_chars: 5"],
+)
+def test_without_a_protocol_it_is_found_out(text: str) -> None:
+    assert read(f"command: agent\n{text}\n").protocol == "auto"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("stdin: none", "stdin: message", "session_line_prefix: 'SID:'", "args: [a, 'say {{MESSAGE}}']"),
+        *("resume_args: ['{{MESSAGE}}']", "env: {TOLD: '{{MESSAGE}}'}", "cwd: 'x/{{MESSAGE}}'"),
+    ],
+)
+def test_what_only_protocol_0_1_knows_makes_it_that(text: str) -> None:
+    assert read(f"command: agent\n{text}\n").protocol == "0.1"
+    assert read(f"command: agent\n{text}\nprotocol: auto\n").protocol == "auto"
+
+
+@pytest.mark.parametrize("more", ['protocol: "0.4"', "executor: x", "permission: true"])
+def test_a_command_of_protocol_0_4_is_never_split(more: str) -> None:
+    assert read(f"command: '/opt/my tools/agent'\n{more}\n").command == ("/opt/my tools/agent",)
+
+
+def test_where_the_protocol_is_not_known_a_path_with_spaces_is_not_split_if_a_program_lies_there(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "my tools" / "agent"
+    program.parent.mkdir()
+    text = f"command: '{program}'\n"
+    assert parse(text, "p.yaml", None).command == tuple(str(program).split())
+    program.touch()
+    assert parse(text, "p.yaml", None).command == (str(program),)
+    beside = "command: '{{PROFILE_DIR}}/my tools/agent'\n"
+    assert parse(beside, "p.yaml", str(tmp_path)).command == ("{{PROFILE_DIR}}/my tools/agent",)
+    assert parse(f"{text}stdin: none\n", "p.yaml", None).command == tuple(str(program).split())
+
+
+def test_a_profile_of_the_public_hub_is_taken_without_a_word() -> None:
+    profile = read(
+        "name: n\ncli: x\ncli_install: |\n  get x\nagentproc:\n  executor: x\n  command: python3\n"
+        "  args: ['{{PROFILE_DIR}}/bridge.py']\n  env:\n    X_KEY: '${X_KEY}'\n  env_allowlist: [X_KEY]\ntested: us\n"
+    )
+    assert (profile.command, profile.protocol, profile.warnings) == (("python3",), "auto", ())
 
 
 @pytest.mark.parametrize("written", ['"0.4"', "0.4", "'0.4'"])
@@ -253,10 +300,9 @@ def test_aliases_of_single_values_are_followed() -> None:
             "p.yaml, line 2: `env.A` holds `{{UNKNOWN}}`, which is no placeholder and stays so. The placeholders are `",
         ),
         ("budget_secs: 5", "p.yaml, line 2: `budget_secs` is not used here. Use `timeout_secs`"),
-        ("executor: claude", "p.yaml, line 2: `executor` is not used here. Trunkline runs `command` instead."),
         ("env: {AGENT_MESSAGE: x}", "p.yaml, line 2: `env.AGENT_MESSAGE` has no effect"),
         (
-            "permission: true",
+            "permission: true\nstdin: none",
             "p.yaml, line 2: `permission` belongs to protocol 0.4. If the agent speaks that, add `prot",
         ),
         ("permission: true\nprotocol: '0.1'", "p.yaml, line 2: `permission` has no effect"),

@@ -182,7 +182,14 @@ def test_arguments_for_a_resumed_session_are_looked_at_where_they_stand() -> Non
 @pytest.mark.parametrize("command", ["sh", "bash -s", "env bash", "python3 -u", "python -", "node", "perl -n"])
 @pytest.mark.parametrize("how", ["stdin: message", "protocol: '0.4'", "protocol: auto"])
 def test_an_interpreter_that_would_run_the_message_on_its_input_is_refused(command: str, how: str) -> None:
-    assert "The message comes on the input of" in refusal(f"command: {command}\n{how}\n")
+    program, *args = command.split()
+    assert "The message comes on the input of" in refusal(f"command: {program}\nargs: {args}\n{how}\n")
+
+
+@pytest.mark.parametrize("command", ["sh", "bash -s", "python3 -u", "node", "script", "ssh host"])
+def test_without_a_protocol_what_would_run_its_input_gets_none(command: str) -> None:
+    profile = read(f"command: {command}\n")
+    assert (profile.protocol, profile.command) == ("0.1", tuple(command.split()))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import LineReader, Reader
 from trunkline.wires.agentproc.launch import launch
 from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn
-from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.reply import Reply
 
 #: More requests than this in one turn are not shown to anybody, and denied.
@@ -136,7 +136,7 @@ class Run:
         with child, Pump(child, text, open_input=prepared.interactive, wake_up=self._wake_up) as pump:
             try:
                 self._begin(child, pump)
-                self._listen(pump)
+                self._listen(pump, make_reader(self._profile, prepared.protocol))
                 code = child.wait()
             finally:
                 self._settle()
@@ -198,9 +198,7 @@ class Run:
             self._timed_out = self._cancelled is None
             self._end()
 
-    def _listen(self, pump: Pump) -> None:
-        reader = make_reader(self._profile)
-
+    def _listen(self, pump: Pump, reader: Reader) -> None:
         def take(name: OutputName, data: bytes) -> None:
             if name == "stdout":
                 self._say(reader.feed(data))
@@ -337,15 +335,15 @@ def run(
     return turn_run.perform()
 
 
-def make_reader(profile: Profile) -> Reader:
+def make_reader(profile: Profile, protocol: Protocol) -> Reader:
     """What reads the agent's output: one of the two dialects, or a stream of the program's own."""
     if profile.stream is not None:
         from trunkline.wires.agentproc import streams
 
         return streams.make(profile.stream)
-    if profile.protocol == "0.1":
+    if protocol == "0.1":
         return LineReader(profile.session_line_prefix)
-    if profile.protocol == "0.4":
+    if protocol == "0.4":
         from trunkline.wires.agentproc.codec_ndjson import EventReader
 
         return EventReader()

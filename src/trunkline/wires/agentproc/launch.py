@@ -22,7 +22,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES, turn_environment, whole
 from trunkline.wires.agentproc.messages import Attachment, Turn
 from trunkline.wires.agentproc.placeholders import FROM_THE_CHAT, expand, fill, from_the_chat, used
-from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile import Profile, Protocol
 
 #: The most bytes that Linux takes as one argument, or as one variable with its name; the last is a NUL.
 MAX_STRING = 32 * 4096
@@ -57,6 +57,8 @@ class Launch(Value):
     """What the agent reads before the end of its input; `None`: it has none at all."""
     interactive: bool = False
     """The input stays open, for the answers to permission requests."""
+    protocol: Protocol = "0.1"
+    """How to read the agent, unless it has a stream of its own."""
     warnings: tuple[str, ...] = ()
 
 
@@ -83,9 +85,14 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
         # As a shell does it; else programs that believe it would work where the bridge does.
         env["PWD"] = cwd
     env |= _own_variables(profile, values, environ, warnings)
-    if not speaks_json or profile.protocol == "auto":
-        env |= _turn_variables(profile, turn, has_line, warnings)
-    return Launch(argv, env, cwd, _stdin(profile, turn, has_line), interactive, tuple(warnings))
+    protocol = profile.protocol
+    if protocol == "auto" and has_line and _is_too_long(_for_system(turn.message), len("AGENT_MESSAGE=")):
+        # Without its message an agent of 0.1 would answer something else: better that it is found out not to speak 0.4.
+        protocol = "0.4"
+        warnings.append("the message is too long for `AGENT_MESSAGE`, so this turn is told as protocol 0.4 alone")
+    if not speaks_json or protocol == "auto":
+        env |= _turn_variables(profile, turn, warnings)
+    return Launch(argv, env, cwd, _stdin(profile, turn, has_line), interactive, protocol, tuple(warnings))
 
 
 class _Values(dict[str, str]):
@@ -229,13 +236,13 @@ def _own_variables(
     return found
 
 
-def _turn_variables(profile: Profile, turn: Turn, has_line: bool, warnings: list[str]) -> dict[str, str]:
+def _turn_variables(profile: Profile, turn: Turn, warnings: list[str]) -> dict[str, str]:
     found = {name: _for_system(value) for name, value in turn_environment(turn).items()}
     message = found["AGENT_MESSAGE"]
     if "\0" in message:
         raise ConfigError("The message holds a NUL character, which no program can receive.", hint="Remove it.")
     if _is_too_long(message, len("AGENT_MESSAGE=")):
-        if profile.stdin != "message" and not has_line:
+        if profile.stdin != "message":
             raise ConfigError(
                 f"The message is longer than the {MAX_STRING} bytes that one variable can hold.",
                 hint="Shorten it, or use `stdin: message` in the profile and let the agent read its input.",

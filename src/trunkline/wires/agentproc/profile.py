@@ -23,7 +23,7 @@ class Profile(Value):
     """One agent as a bridge sees it. Texts still hold their placeholders and `${VARIABLES}`."""
 
     command: tuple[str, ...]
-    """The program and its first arguments: the profile's `command`, split on white space."""
+    """The program and its first arguments: the profile's `command`, split on white space unless it is of 0.4."""
     args: tuple[str, ...] = ()
     stdin: Literal["none", "message"] = "none"
     cwd: str | None = None

@@ -18,6 +18,8 @@ from trunkline.wires.agentproc.profile import Profile
 
 #: Longer files are none of a profile; `profile_file` says so.
 _MAX_BYTES = 1024 * 1024
+#: How profiles are read: another number where a text has come to mean something else.
+_READING = "2"
 #: Fields that are tuples, which JSON does not have.
 _TUPLES = ("command", "args", "env_allowlist", "resume_args", "warnings")
 
@@ -36,7 +38,7 @@ def find(name_or_path: str) -> Profile:
         path = os.path.expanduser(name_or_path)
         text = read_regular(path, _MAX_BYTES).data.decode()
         # The profile knows its place, and its warnings name the file as it was named.
-        key = [trunkline.__version__, name_or_path, os.path.abspath(path), text]
+        key = [trunkline.__version__, _READING, name_or_path, os.path.abspath(path), text]
         entry = os.path.join(paths.cache_dir(), "profiles", f"{crc32(jsontext.dumps(key)):08x}.json")
     except (OSError, ValueError):
         return _read(name_or_path)
@@ -47,6 +49,10 @@ def _read(name_or_path: str) -> Profile:
     from trunkline.wires.agentproc import profile_file
 
     return profile_file.find(name_or_path)
+
+
+def _says_where(profile: Profile) -> bool:
+    return profile.command[0].startswith(("/", "~", "{{PROFILE_DIR}}"))
 
 
 def _kept(entry: str, key: list[str]) -> Profile | None:
@@ -65,6 +71,9 @@ def _kept(entry: str, key: list[str]) -> Profile | None:
 
 
 def _keep(entry: str, key: list[str], profile: Profile) -> Profile:
+    if profile.protocol == "auto" and any(map(str.isspace, " ".join(profile.command))) and _says_where(profile):
+        # What it means is a matter of the disk, which may have changed next time.
+        return profile
     fields = {name: getattr(profile, name) for name in profile.__fields__}
     fields["env"] = dict(profile.env)
     unfinished = f"{entry}.{os.getpid()}"

@@ -151,6 +151,10 @@ def instead(profile: Profile) -> str | None:
     """What to write for a program that is not found; `None` if nobody can tell."""
     if shell_syntax(profile) is not None:
         return f"No shell reads `command`. {NO_SHELL}"
+    if len(profile.command) == 1 and any(map(str.isspace, profile.command[0])):
+        return (
+            "In protocol 0.4 `command` is one program and never split. Name that alone, and put the rest into `args`."
+        )
     return beside(profile, profile.command[0])
 
 

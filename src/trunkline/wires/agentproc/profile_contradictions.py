@@ -9,7 +9,7 @@ from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, used
 from trunkline.wires.agentproc.profile import Profile
 
 #: Whoever writes one of these has an agent of protocol 0.4 in mind.
-_NEW_STYLE = ("executor", "budget_secs", "deadline", "run_lock")
+NEW_STYLE = ("executor", "permission", "budget_secs", "deadline", "run_lock")
 
 #: What placeholders are in the first turn of a session, as far as it matters for a path.
 _FIRST_TURN = {**dict.fromkeys(NAMES, "x"), "SESSION_ID": ""}
@@ -41,14 +41,16 @@ def contradictions(profile: Profile, given: Collection[str]) -> Iterator[tuple[s
 
 def shell_syntax(profile: Profile) -> str | None:
     """What in the command was meant for a shell, although none is there."""
-    program, *rest = profile.command
+    # Also where it was not split: nobody names a program so.
+    words = " ".join(profile.command).split()
+    program, *rest = words
     name, equals, _ = program.partition("=")
     if program in _BUILTINS or (equals and name.isidentifier()):
         return program
     # Wherever a shell is named there may be one.
     from trunkline.wires.agentproc.profile_programs import SHELLS, name_of
 
-    if any(name_of(word) in SHELLS for word in profile.command):
+    if any(name_of(word) in SHELLS for word in words):
         return None
     return next((word for word in rest if word in _OPERATORS), None)
 
@@ -64,7 +66,7 @@ def _in_old_style(profile: Profile, given: Collection[str]) -> Iterator[tuple[st
     if profile.permission and "protocol" in given:
         yield "permission", 'has no effect: only an agent of `protocol: "0.4"` can ask.'
     elif "protocol" not in given:
-        keys = [key for key in _NEW_STYLE if key in given] + (["permission"] if profile.permission else [])
+        keys = [key for key in NEW_STYLE if key in given and (key != "permission" or profile.permission)]
         for key in keys[:1]:
             yield key, 'belongs to protocol 0.4. If the agent speaks that, add `protocol: "0.4"`.'
 

@@ -121,6 +121,11 @@ class Field:
         }
 
     @property
+    def as_text(self) -> str:
+        """What is written there, whatever it is meant for; nothing if it is no single value."""
+        return self._node.text if isinstance(self._node, Scalar) else ""
+
+    @property
     def is_mapping(self) -> bool:
         """Whether it has members."""
         return isinstance(self._node, Table)

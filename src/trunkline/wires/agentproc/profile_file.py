@@ -12,17 +12,20 @@ profile's `warnings` with the same. A profile that hands a message to something 
 from __future__ import annotations
 
 import os
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES
 from trunkline.wires.agentproc.messages import DIALECTS
-from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, mistaken
+from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, mistaken, used
 from trunkline.wires.agentproc.profile import Profile, Protocol
-from trunkline.wires.agentproc.profile_contradictions import contradictions
+from trunkline.wires.agentproc.profile_contradictions import NEW_STYLE, contradictions
 from trunkline.wires.agentproc.profile_fields import Field, suggestion
 from trunkline.wires.agentproc.profile_yaml import MAX_BYTES, read, too_large
+
+if TYPE_CHECKING:
+    from trunkline.wires.agentproc.profile_risks import Risk
 
 #: About eleven days: what waits for a process counts milliseconds in 32 bits. Whoever writes more means "for ever".
 LONGEST_TIMEOUT_SECS = 1_000_000.0
@@ -36,7 +39,7 @@ KEYS = (
     "session_line_prefix", "protocol", "permission", "stream", "name", "description",
 )  # fmt: skip
 #: What files may say about themselves besides: read by people and catalogues, not by us.
-ABOUT = ("name", "description", "cli", "tested", "maintainer", "tags", "notes", "version", "homepage")
+ABOUT = ("name", "description", "cli", "cli_install", "tested", "maintainer", "tags", "notes", "version", "homepage")
 #: Keys that other runners know, and what to do without them.
 ELSEWHERE = {
     "executor": "Trunkline runs `command` instead.",
@@ -59,6 +62,8 @@ SYNONYMS = {
     **dict.fromkeys(("stream_partials", "partials"), "streaming"),
 }
 _PROTOCOLS = (*DIALECTS, "auto")
+#: Keys that only protocol 0.1 has, besides `{{MESSAGE}}`.
+_OLD_STYLE = ("stdin", "session_line_prefix")
 _PLACEHOLDERS = ", ".join(f"`{{{{{name}}}}}`" for name in NAMES)
 _COMMAND_LIST = "Write the program alone here, and the rest as `args`."
 
@@ -148,7 +153,8 @@ class _Reading:
 
     def profile(self) -> Profile:
         fields = {key: field for key, field in self._fields.items() if not field.is_null}
-        command = self._command(fields)
+        protocol = self._protocol(fields)
+        command = self._command(fields, protocol)
         default = Profile(command)
         profile = Profile(
             command=command,
@@ -167,7 +173,7 @@ class _Reading:
             send_error_reply=_flag(fields, "send_error_reply", default.send_error_reply),
             streaming=_flag(fields, "streaming", default.streaming),
             session_line_prefix=self._session_line_prefix(fields),
-            protocol=cast(Protocol, fields["protocol"].choice(_PROTOCOLS)) if "protocol" in fields else "0.1",
+            protocol=protocol,
             permission=_flag(fields, "permission", default.permission),
             stream=self._stream(fields),
             resume_args=fields["resume_args"].texts() if "resume_args" in fields else (),
@@ -175,6 +181,10 @@ class _Reading:
             description=self._own_words("description"),
             directory=self._directory,
         )
+        if protocol == "auto" and "protocol" not in fields and self._risk(profile) is not None:
+            # What would run its input is none that reads a turn there.
+            split = command if len(command) > 1 else self._command(fields, "0.1")
+            profile = profile.replace(protocol="0.1", command=split)
         self._refuse_risks(profile, fields)
         self._warn_of_contradictions(profile, fields)
         self._warn_of_mistaken(fields)
@@ -182,9 +192,24 @@ class _Reading:
 
     # Single fields
 
-    def _command(self, fields: dict[str, Field]) -> tuple[str, ...]:
+    def _protocol(self, fields: dict[str, Field]) -> Protocol:
+        """What it says; else `auto`, unless it has what only 0.1 knows."""
+        if "protocol" in fields:
+            return cast(Protocol, fields["protocol"].choice(_PROTOCOLS))
+        return "0.1" if _is_old_style(fields) else "auto"
+
+    def _command(self, fields: dict[str, Field], protocol: Protocol) -> tuple[str, ...]:
+        """The program and its first words: in 0.1 it is split, in 0.4 never.
+
+        Where that is not known, it is split unless other keys of 0.4 are there, or a program lies at the whole of it.
+        """
         if "command" in fields:
-            words = tuple(fields["command"].text(empty=False, list_hint=_COMMAND_LIST).split())
+            whole = fields["command"].text(empty=False, list_hint=_COMMAND_LIST)
+            is_unknown = protocol == "auto" and not _is_old_style(fields)
+            is_new = is_unknown and any(key in fields for key in NEW_STYLE)
+            if protocol == "0.4" or is_new or (is_unknown and _is_program(whole.strip(), self._directory)):
+                return (whole.strip(),)
+            words = tuple(whole.split())
             if any(word.startswith(("'", '"')) for word in words):
                 problem = "is split at every space, also in quotes. Put arguments with spaces in `args`."
                 self._warnings.append(fields["command"].place(problem))
@@ -280,20 +305,25 @@ class _Reading:
                 f"is refused. It is a path from `cwd`, and there `{what}` would decide which program is run.",
                 "Begin it with `{{PROFILE_DIR}}/`, or give the whole path.",
             )
+        if (found := self._risk(profile)) is not None:
+            key, index, risk = found
+            field = fields[key] if key == "command" else fields[key].items()[index]
+            raise field.wrong(f"is refused. {risk.why}", risk.hint)
+
+    def _risk(self, profile: Profile) -> tuple[str, int, Risk] | None:
+        """What would run a message, and which item of which key is the matter."""
         chat_on_stdin = profile.stdin == "message" or (profile.protocol != "0.1" and profile.stream is None)
         listed = [("command", profile.command), ("resume_args", profile.resume_args), ("args", profile.args)]
         if not chat_on_stdin and not any(from_the_chat(text) for _, texts in listed for text in texts):
-            return
+            return None
         from trunkline.wires.agentproc.profile_risks import risk
 
         for parts in (listed, [listed[0], listed[2]]):
-            argv = [text for _, texts in parts for text in texts]
-            found = risk(argv, chat_on_stdin)
+            found = risk([text for _, texts in parts for text in texts], chat_on_stdin)
             if found is not None:
                 places = [(key, index) for key, texts in parts for index in range(len(texts))]
-                key, index = places[max(found.index, 0)]
-                field = fields[key] if key == "command" else fields[key].items()[index]
-                raise field.wrong(f"is refused. {found.why}", found.hint)
+                return *places[max(found.index, 0)], found
+        return None
 
     def _warn_of_contradictions(self, profile: Profile, fields: dict[str, Field]) -> None:
         for key, problem in contradictions(profile, fields):
@@ -301,11 +331,8 @@ class _Reading:
 
     def _warn_of_mistaken(self, fields: dict[str, Field]) -> None:
         """`{{message}}` and its like, which stay as they are."""
-        texts = [fields[key] for key in ("command", "cwd") if key in fields]
-        texts += [item for key in ("args", "resume_args") if key in fields for item in fields[key].items()]
-        texts += fields["env"].members().values() if "env" in fields else ()
-        for field in texts:
-            for written, meant in mistaken(field.written("")):
+        for field in _texts(fields):
+            for written, meant in mistaken(field.as_text):
                 hint = f"Did you mean `{meant}`?" if meant else f"The placeholders are {_PLACEHOLDERS}."
                 self._warnings.append(field.place(f"holds `{written}`, which is no placeholder and stays so. {hint}"))
 
@@ -314,6 +341,9 @@ class _Reading:
             if key in known:
                 continue
             last = field.key.rpartition(".")[2]
+            if last == "executor" and "command" in members:
+                # Other runners start `command` as well where they do not know the executor.
+                continue
             if last in ELSEWHERE:
                 self._warnings.append(field.place(f"is not used here. {ELSEWHERE[last]}"))
             elif last in KEYS:
@@ -321,6 +351,28 @@ class _Reading:
             elif not last.startswith("x-"):
                 hint = suggestion(last, known, SYNONYMS)
                 self._warnings.append(field.place("is not a key of a profile." + (f" {hint}" if hint else "")))
+
+
+def _is_old_style(fields: dict[str, Field]) -> bool:
+    """Whether it has what only protocol 0.1 knows."""
+    has_message = any("MESSAGE" in used(field.as_text) for field in _texts(fields))
+    return has_message or any(key in fields for key in _OLD_STYLE)
+
+
+def _is_program(command: str, directory: str | None) -> bool:
+    """Whether the whole of a command, spaces and all, is the path of a file.
+
+    It must say where: what a name means in the directory in which the agent runs is for others to choose.
+    """
+    path = os.path.expanduser(command.replace("{{PROFILE_DIR}}", directory or os.getcwd()))
+    return any(map(str.isspace, command)) and os.path.isabs(path) and os.path.isfile(path)
+
+
+def _texts(fields: dict[str, Field]) -> list[Field]:
+    """All that may hold placeholders."""
+    texts = [fields[key] for key in ("command", "cwd") if key in fields]
+    texts += [item for key in ("args", "resume_args") if key in fields for item in fields[key].items()]
+    return texts + list(fields["env"].members().values() if "env" in fields else ())
 
 
 def _flag(fields: dict[str, Field], key: str, default: bool) -> bool:
