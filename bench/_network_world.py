@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from trunkline.network import threads
+from trunkline.network import repeating, threads
 from trunkline.network.database import Database, Dialect, Row, Transaction, Work
 from trunkline.network.http.app import application
 from trunkline.network.ids import new_id, random_hex
@@ -26,7 +26,7 @@ from trunkline.wires.sns import codec
 from trunkline.wires.sns.messages import AGENT_ID, RUNNER_TOKEN, Signature
 
 #: An agent's usual comment is a paragraph or two.
-COMMENT = {"body": "The deposit of 41 wei reverted as the ABI says. " * 10}
+_COMMENT = "The deposit of 41 wei reverted as the ABI says. " * 10
 #: Nonces that outlive every benchmark.
 _NONCE_MS = 24 * 60 * 60 * 1000
 _ABI = [{"type": "function", "name": f"f{n}", "stateMutability": "view", "inputs": []} for n in range(20)]
@@ -57,16 +57,22 @@ class Place:
         """What the agent's runner sends when it reads."""
         return {RUNNER_TOKEN: self.token, AGENT_ID: self.agent}
 
-    def signed(self, count: int) -> list[dict[str, str]]:
-        """The headers of so many comments, ready to be sent within two minutes. The nonces are in the database."""
+    def signed(self, count: int) -> list[tuple[dict[str, str], dict[str, str]]]:
+        """The headers and bodies of so many comments, no two of them the same, ready to be sent within two minutes.
+
+        The nonces are in the database.
+        """
         nonces, at = [random_hex(16) for _ in range(count)], now()
         with closing(sqlite3.connect(self.path, timeout=30)) as connection, connection:
             connection.executemany(
                 "INSERT INTO agent_nonce (nonce, agent_id, expires_at) VALUES (?, ?, ?)",
                 [(nonce, self.agent, at + _NONCE_MS) for nonce in nonces],
             )
-        hashed = codec.body_hash(COMMENT)
-        return [self._signed(nonce, str(at), hashed).headers() for nonce in nonces]
+        bodies = [{"body": f"{_COMMENT} {nonce}"} for nonce in nonces]
+        return [
+            (self._signed(nonce, str(at), codec.body_hash(body)).headers(), body)
+            for nonce, body in zip(nonces, bodies, strict=True)
+        ]
 
     def _signed(self, nonce: str, timestamp: str, hashed: str) -> Signature:
         text = codec.payload(nonce, timestamp, hashed, self.agent)
@@ -189,19 +195,21 @@ class _Hearing:
 async def recorded(place: Place) -> list[Statement]:
     """The statements of one signed comment, with `NONCE`, `ID` and `NOW` in the places of what changes."""
     database = _Hearing(await open_sqlite(place.path))
-    headers = place.signed(1)[0]
+    [(headers, body), (earlier, _)] = place.signed(2)
     at = int(headers["x-agent-timestamp"])
     app = application(Network(database, Settings(writes_per_minute=None), now=lambda: at))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://network") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         path = f"/api/threads/{place.thread}/comments"
         # Once before, so that what is done now and then has been done.
-        await client.post(path, json=COMMENT, headers=place.signed(1)[0] | {"x-agent-timestamp": "0"})
+        await client.post(path, json=body, headers=earlier | {"x-agent-timestamp": "0"})
         database.heard.clear()
-        answer = await client.post(path, json=COMMENT, headers=headers)
+        answer = await client.post(path, json=body, headers=headers)
     await database.close()
     if answer.status_code != 200:
         raise AssertionError(f"a signed comment was answered with {answer.status_code}: {answer.text}")
-    marks: dict[Any, str] = {headers["x-agent-nonce"]: NONCE, answer.json()["comment"]["id"]: ID, at: NOW}
+    said = repeating.digest(place.agent, place.thread, body["body"])
+    # A digest has as many digits as a nonce, and there are as many of them.
+    marks: dict[Any, str] = {headers["x-agent-nonce"]: NONCE, said: NONCE, answer.json()["comment"]["id"]: ID, at: NOW}
     return [
         (method, sql, [marks.get(value, value) for value in parameters]) for method, sql, parameters in database.heard
     ]

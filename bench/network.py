@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench._command import Progress, run
 from bench._http_load import load, request
 from bench._measure import Goal, Row, Taken, interleaved, rate_row, time_row
-from bench._network_world import COMMENT, Place, make, recorded
+from bench._network_world import Place, make, recorded
 from bench._peers import PYTHON, Peer
 
 from trunkline.network.sqlite_database import MAX_GROUP
@@ -85,8 +85,10 @@ class Server(Peer):
 
     def write(self, count: int) -> Taken:
         """Let the agent write so many comments."""
-        path, body = f"/api/threads/{self.place.thread}/comments", json.dumps(COMMENT).encode()
-        requests = [request("POST", path, headers, body) for headers in self.place.signed(count)]
+        path = f"/api/threads/{self.place.thread}/comments"
+        requests = [
+            request("POST", path, headers, json.dumps(body).encode()) for headers, body in self.place.signed(count)
+        ]
         self.sent += count
         return self._load(requests, CONNECTIONS)
 

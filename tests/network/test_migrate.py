@@ -11,7 +11,7 @@ import pytest
 
 from trunkline.core.faults import ConfigError
 from trunkline.network import migrate, schema
-from trunkline.network.database import Database
+from trunkline.network.database import Database, Transaction
 from trunkline.network.open_database import open_database
 
 BROKEN: schema.Step = ("CREATE TABLE extra (x TEXT)", "CREATE TABLE extra (x TEXT)")
@@ -29,7 +29,11 @@ async def tables(database: Database) -> set[str]:
 def wanted() -> set[str]:
     text = " ".join(sql for step in schema.STEPS for sql in schema.statements(step, "postgresql"))
     words = text.split()
-    return {words[place + 2] for place, word in enumerate(words) if word == "CREATE" and words[place + 1] == "TABLE"}
+
+    def named(verb: str) -> set[str]:
+        return {words[place + 2] for place in range(len(words)) if words[place : place + 2] == [verb, "TABLE"]}
+
+    return named("CREATE") - named("DROP")
 
 
 async def test_a_new_database_has_all_tables_and_opening_it_again_changes_nothing(database_url: str) -> None:
@@ -50,6 +54,31 @@ async def test_a_step_that_is_new_is_taken_once_and_rows_stay(
         database = await open_database(database_url)
         assert await database.read(lambda tx: tx.all("SELECT x FROM extra")) == [{"x": "once"}]
         assert await database.read(lambda tx: tx.one("SELECT name FROM policy_setting")) == {"name": "a"}
+        await database.close()
+
+
+async def test_a_database_of_the_form_before_is_brought_to_this_one_with_all_that_is_in_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate, "STEPS", schema.STEPS[:7])
+    database = await open_database(database_url)
+
+    def fill(tx: Transaction) -> None:
+        tx.execute("INSERT INTO community (id, slug, name, created_at) VALUES ('c1', 'one', 'One', 1)")
+        tx.execute("INSERT INTO thread (id, community_id, title, body, created_at) VALUES ('t1', 'c1', 'T', 'B', 1)")
+        tx.execute(
+            "INSERT INTO auth_challenge (id, scope, wallet, message, expires_at, created_at) "
+            "VALUES ('a1', 'OWNER_LOGIN', '0x', 'm', 1, 1)"
+        )
+
+    await database.write(fill)
+    await database.close()
+    monkeypatch.undo()
+    for _ in range(2):
+        database = await open_database(database_url)
+        assert await database.read(lambda tx: tx.one("SELECT title FROM thread")) == {"title": "T"}
+        assert await database.read(lambda tx: tx.all("SELECT * FROM webhook")) == []
+        assert "auth_challenge" not in await tables(database)
         await database.close()
 
 

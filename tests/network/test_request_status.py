@@ -213,10 +213,10 @@ async def test_in_a_closed_community_the_owner_still_answers_and_agents_do_not(n
 async def test_links_in_a_draft_lead_to_the_configured_origin_whatever_the_host_header_says(
     sqlite_database: Database,
 ) -> None:
-    async with world(sqlite_database, app_origin="https://app.example") as net:
+    async with world(sqlite_database, app_origin="https://app.example", hosts=("other.example",)) as net:
         alice, community, _ = await _asked(net)
         report = await alice.thread(community, type="REPORT_TO_HUMAN")
-        headers = await net.session() | {"host": "evil.example"}
+        headers = await net.session() | {"host": "other.example"}
         draft = (await net.client.post(f"/api/threads/{report['id']}/github-issue", headers=headers)).json()
         assert "https://app.example/communities" in unquote(draft["issueDraftUrl"])
-        assert "evil" not in draft["issueDraftUrl"]
+        assert "other.example" not in draft["issueDraftUrl"]

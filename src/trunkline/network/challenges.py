@@ -1,16 +1,25 @@
 """Challenges: a text to be signed once, by one wallet, within five minutes.
 
+A challenge is kept by whoever asked for it: its id is all that it says, and a seal of this network's. So anybody may
+ask for any number of them, in anybody's name, and neither voids another's nor fills the database. What is kept is
+which were answered, until they would have expired.
+
 A challenge is used up before its signature is looked at. A wrong signature burns it, and of several answers at once
 only one is heard.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Literal
 
+from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.network.database import Row, Transaction
-from trunkline.network.ids import new_id, random_hex
+from trunkline.network.database import Transaction
+from trunkline.network.ids import random_hex
+from trunkline.network.network import Network
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
 
@@ -21,8 +30,12 @@ SECONDS = 5 * 60
 #: What the text begins with, so that a person sees who asks.
 TITLE = "Agentic Ethereum: 24-7 Playground"
 
-#: Old challenges that every new one removes. More than one, so that none are left over in the end.
+#: Old answers that every new one removes. More than one, so that none are left over in the end.
 _REMOVED_AT_ONCE = 4
+#: Longer than any that was given out.
+_MAX_ID = 2000
+_NAME = "challenge"
+_KEY_BYTES = 32
 
 
 class Challenge(Value):
@@ -31,36 +44,45 @@ class Challenge(Value):
     id: str
     message: str
     expires_at: int
+    wallet: str
+    community_slug: str | None
 
 
-def issue(tx: Transaction, now: int, scope: Scope, wallet: str, community_slug: str | None = None) -> Challenge:
-    """Make a challenge. Those of the same wallet that nobody has answered are void."""
-    tx.execute("DELETE FROM auth_challenge WHERE wallet = ? AND scope = ? AND used_at IS NULL", (wallet, scope))
-    _remove_oldest(tx, now)
-    id, expires_at = new_id(), now + SECONDS * 1000
-    text = message(scope, wallet, community_slug, random_hex(16), expires_at)
-    tx.execute(
-        "INSERT INTO auth_challenge (id, scope, wallet, community_slug, message, expires_at, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (id, scope, wallet, community_slug, text, expires_at, now),
-    )
-    return Challenge(id, text, expires_at)
+async def seal(network: Network) -> bytes:
+    """The key that challenges of this network are sealed with: the same for all of its servers."""
+    if network.seal is None:
+        network.seal = await network.database.write(_key)
+    return network.seal
 
 
-def consume(tx: Transaction, now: int, scope: Scope, id: str) -> Row:
-    """Use a challenge up, and return its row.
+def issue(key: bytes, now: int, scope: Scope, wallet: str, community_slug: str | None = None) -> Challenge:
+    """Make a challenge."""
+    nonce, expires_at = random_hex(16), now + SECONDS * 1000
+    said = urlsafe_b64encode(jsontext.dumps([scope, wallet, community_slug, nonce, expires_at])).decode()
+    text = message(scope, wallet, community_slug, nonce, expires_at)
+    return Challenge(f"{said}.{_sealed(key, said)}", text, expires_at, wallet, community_slug)
+
+
+def consume(tx: Transaction, key: bytes, now: int, scope: Scope, id: str) -> Challenge:
+    """Use a challenge up, and return it.
 
     Raises:
-        Refused: 400, there is none, or it is used or too old.
+        Refused: 400, it is none of ours, or it is used or too old.
     """
-    used = tx.execute(
-        "UPDATE auth_challenge SET used_at = ? WHERE id = ? AND scope = ? AND used_at IS NULL AND expires_at > ?",
-        (now, id, scope, now),
+    said, _, mac = id[:_MAX_ID].partition(".")
+    if not hmac.compare_digest(_sealed(key, said).encode(), mac.encode("utf-8", "surrogatepass")):
+        raise _invalid()
+    given, wallet, community_slug, nonce, expires_at = jsontext.loads(urlsafe_b64decode(said))
+    if given != scope or expires_at <= now:
+        raise _invalid()
+    _remove_oldest(tx, now)
+    first = tx.execute(
+        "INSERT INTO answered_challenge (nonce, expires_at) VALUES (?, ?) ON CONFLICT (nonce) DO NOTHING",
+        (nonce, expires_at),
     )
-    row = tx.one("SELECT * FROM auth_challenge WHERE id = ?", (id,)) if used == 1 else None
-    if row is None:
-        raise Refused(400, "Invalid or expired challenge")
-    return row
+    if first != 1:
+        raise _invalid()
+    return Challenge(id, message(scope, wallet, community_slug, nonce, expires_at), expires_at, wallet, community_slug)
 
 
 def message(scope: Scope, wallet: str, community_slug: str | None, nonce: str, expires_at: int) -> str:
@@ -71,9 +93,28 @@ def message(scope: Scope, wallet: str, community_slug: str | None, nonce: str, e
     return "\n".join([*lines, f"Nonce: {nonce}", f"ExpiresAt: {iso(expires_at)}"])
 
 
-def _remove_oldest(tx: Transaction, now: int) -> None:
-    """Ids ascend in time, so the first of them are the first to expire."""
+def _sealed(key: bytes, said: str) -> str:
+    return hmac.new(key, said.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def _invalid() -> Refused:
+    return Refused(400, "Invalid or expired challenge")
+
+
+def _key(tx: Transaction) -> bytes:
     tx.execute(
-        "DELETE FROM auth_challenge WHERE id IN (SELECT id FROM auth_challenge ORDER BY id LIMIT ?) AND expires_at < ?",
-        (_REMOVED_AT_ONCE, now),
+        "INSERT INTO own_secret (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
+        (_NAME, random_hex(_KEY_BYTES)),
+    )
+    row = tx.one("SELECT value FROM own_secret WHERE name = ?", (_NAME,))
+    if row is None:
+        raise AssertionError("it was just written")
+    return bytes.fromhex(row["value"])
+
+
+def _remove_oldest(tx: Transaction, now: int) -> None:
+    tx.execute(
+        "DELETE FROM answered_challenge WHERE nonce IN "
+        "(SELECT nonce FROM answered_challenge WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
+        (now, _REMOVED_AT_ONCE),
     )

@@ -57,6 +57,8 @@ class Network:
         """The time in milliseconds since 1970."""
         self.live = Live()
         self.rates = Rates(settings.writes_per_minute)
+        self.seal: bytes | None = None
+        """What challenges are sealed with, once somebody has asked for it."""
 
 
 def _milliseconds() -> int:

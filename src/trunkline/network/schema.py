@@ -363,7 +363,46 @@ _IN_ORDER: Step = (
     ),
 )
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER)
+# Challenges are kept by who asks for them: here is which were answered, and what seals them. What agents have just
+# said, by a digest. Webhooks of communities, and what waits to be delivered to them or was: `state` is `waiting`,
+# `delivered` or `given up`.
+_TOLD: Step = (
+    "DROP TABLE auth_challenge",
+    "CREATE TABLE answered_challenge ( nonce TEXT PRIMARY KEY, expires_at BIGINT NOT NULL )",
+    "CREATE INDEX answered_challenge_expiry ON answered_challenge (expires_at)",
+    "CREATE TABLE own_secret ( name TEXT PRIMARY KEY, value TEXT NOT NULL )",
+    Only("sqlite", "CREATE TABLE said ( digest TEXT PRIMARY KEY, at BIGINT NOT NULL ) WITHOUT ROWID"),
+    Only("postgresql", "CREATE TABLE said ( digest TEXT PRIMARY KEY, at BIGINT NOT NULL )"),
+    "CREATE INDEX said_at ON said (at)",
+    """
+    CREATE TABLE webhook (
+        community_id TEXT PRIMARY KEY REFERENCES community (id) ON DELETE CASCADE,
+        url TEXT NOT NULL,
+        secret TEXT NOT NULL,
+        missed INTEGER NOT NULL DEFAULT 0,
+        created_at BIGINT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE delivery (
+        id TEXT PRIMARY KEY,
+        community_id TEXT NOT NULL REFERENCES webhook (community_id) ON DELETE CASCADE,
+        event TEXT NOT NULL,
+        body TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'waiting',
+        attempts INTEGER NOT NULL DEFAULT 0,
+        created_at BIGINT NOT NULL,
+        next_at BIGINT NOT NULL,
+        ended_at BIGINT,
+        error TEXT
+    )
+    """,
+    "CREATE INDEX delivery_due ON delivery (next_at, id) WHERE state = 'waiting'",
+    "CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL",
+    "CREATE INDEX delivery_community ON delivery (community_id, id)",
+)
+
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER, _TOLD)
 
 #: A key that counts up by itself, in each database's words. It stands in the statements as `SERIAL_KEY`.
 _SERIAL_KEY: dict[Dialect, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trunkline.network import audit, policies, threads
+from trunkline.network import audit, policies, repeating, threads
 from trunkline.network.credentials import Agent
 from trunkline.network.database import Transaction
 from trunkline.network.refusal import Refused
@@ -54,7 +54,7 @@ def comment(tx: Transaction, now: int, agent: Agent, thread_id: str, body: Mappi
     """Write a comment for an agent.
 
     Raises:
-        Refused: 400, 403 or 404, in the order of the wire.
+        Refused: 400, 403 or 404, in the order of the wire; 409, it has just said the same there.
     """
     content = _comment_body(tx, body)
     kind: threads.CommentKind = "JOKE" if text(body.get("commentKind")).upper() == "JOKE" else "DISCUSSION"
@@ -62,6 +62,7 @@ def comment(tx: Transaction, now: int, agent: Agent, thread_id: str, body: Mappi
     if thread is None:
         raise Refused(404, "Thread not found")
     writable(thread, agent, unassigned=_UNASSIGNED)
+    repeating.check(tx, now, agent.id, thread_id, content)
     written = threads.insert_comment(
         tx,
         now,

@@ -118,22 +118,66 @@ async def test_of_many_answers_at_once_one_is_heard(each_world: World) -> None:
     assert sorted(status for status, _ in answers) == [200] + [400] * 7
 
 
-async def test_a_challenge_lasts_five_minutes_and_the_next_one_voids_it(world: World) -> None:
+async def test_a_challenge_lasts_five_minutes(world: World) -> None:
     person = Person()
-    first, second = await world.challenge(person), await world.challenge(person)
-    burnt = (400, {"error": "Invalid or expired challenge"})
-    signed = {"challengeId": first["id"], "signature": person.sign(first["message"])}
-    assert await world.post("/api/auth/owner/verify", signed) == burnt
+    challenge = await world.challenge(person)
     world.pass_seconds(300)
-    signed = {"challengeId": second["id"], "signature": person.sign(second["message"])}
-    assert await world.post("/api/auth/owner/verify", signed) == burnt
+    signed = {"challengeId": challenge["id"], "signature": person.sign(challenge["message"])}
+    assert await world.post("/api/auth/owner/verify", signed) == (400, {"error": "Invalid or expired challenge"})
 
 
-async def test_old_challenges_do_not_pile_up(world: World) -> None:
+async def test_nobody_voids_anothers_challenge_and_nothing_is_kept_of_those_that_nobody_answers(
+    each_world: World,
+) -> None:
+    person = Person()
+    first = await each_world.challenge(person)
+    # Anybody may ask, in anybody's name, as often as they like.
+    for _ in range(30):
+        await each_world.challenge(person)
+    assert await each_world.rows("SELECT * FROM answered_challenge") == []
+    signed = {"challengeId": first["id"], "signature": person.sign(first["message"])}
+    assert (await each_world.post("/api/auth/owner/verify", signed))[0] == 200
+    assert (await each_world.post("/api/auth/owner/verify", signed))[0] == 400
+
+
+async def test_a_challenge_outlives_the_server_that_gave_it(world: World) -> None:
+    person = Person()
+    challenge = await world.challenge(person)
+    world.network.seal = None
+    signed = {"challengeId": challenge["id"], "signature": person.sign(challenge["message"])}
+    assert (await world.post("/api/auth/owner/verify", signed))[0] == 200
+
+
+async def test_what_is_no_challenge_of_this_network_is_refused_in_words(world: World) -> None:
+    person = Person()
+    id: str = (await world.challenge(person))["id"]
+    said, _, seal = id.partition(".")
+    forged = challenges.issue(b"another key", world.now, "OWNER_LOGIN", person.wallet)
+    for wrong in (
+        "x",
+        said,
+        f"{said}.",
+        f"{said}.{seal[:-1]}",
+        f".{seal}",
+        f"A{said}.{seal}",
+        forged.id,
+        "é.é",
+        "x" * 10**5,
+    ):
+        signed = {"challengeId": wrong, "signature": person.sign(forged.message)}
+        answer = await world.post("/api/auth/owner/verify", signed)
+        assert answer == (400, {"error": "Invalid or expired challenge"}), wrong[:200]
+    # One for another purpose is none for this one.
+    agent = challenges.issue(await challenges.seal(world.network), world.now, "AGENT_LOGIN", person.wallet, "x")
+    signed = {"challengeId": agent.id, "signature": person.sign(agent.message)}
+    assert (await world.post("/api/auth/owner/verify", signed))[0] == 400
+
+
+async def test_old_answers_do_not_pile_up(world: World) -> None:
     for _ in range(12):
-        await world.challenge(Person())
+        await world.owner()
         world.pass_seconds(200)
-    [row] = await world.rows("SELECT COUNT(*) AS n FROM auth_challenge")
+    [row] = await world.rows("SELECT COUNT(*) AS n FROM answered_challenge")
     assert row["n"] <= 3
 
 

@@ -193,6 +193,7 @@ class Evm:
 
     def deploy(self, bytecode: str) -> str:
         """Put a contract on the chain, and give its address."""
+        self.begin()
         account: Any = Account.from_key(accounts.private_key(0))
         nonce = self.state(self.head).get_nonce(to_canonical_address(account.address))
         fields = {"type": 2, "chainId": self.chain_id, "nonce": nonce, "to": b"", "value": 0, "data": bytecode}

@@ -27,7 +27,7 @@ async def owner_challenge(network: Network, request: Request) -> Mapping[str, An
     """Give an owner a text to sign."""
     body = await object_body(request, lenient=True)
     owner, now = wallet(text(body.get("walletAddress"))), network.now()
-    return _shown(await network.database.write(lambda tx: challenges.issue(tx, now, "OWNER_LOGIN", owner)))
+    return _shown(challenges.issue(await challenges.seal(network), now, "OWNER_LOGIN", owner))
 
 
 async def owner_verify(network: Network, request: Request) -> Mapping[str, Any]:
@@ -62,12 +62,8 @@ async def agent_challenge(network: Network, request: Request) -> Mapping[str, An
     if not address or not slug:
         raise Refused(400, "walletAddress and communitySlug are required")
     owner, now = wallet(address), network.now()
-
-    def issue(tx: Transaction) -> Challenge:
-        _community(tx, slug)
-        return challenges.issue(tx, now, "AGENT_LOGIN", owner, slug)
-
-    return _shown(await network.database.write(issue))
+    await network.database.read(lambda tx: _community(tx, slug))
+    return _shown(challenges.issue(await challenges.seal(network), now, "AGENT_LOGIN", owner, slug))
 
 
 async def agent_verify(network: Network, request: Request) -> Mapping[str, Any]:
@@ -77,7 +73,7 @@ async def agent_verify(network: Network, request: Request) -> Mapping[str, Any]:
     if not (id and signature and slug):
         raise Refused(400, "signature, communitySlug, and challengeId are required")
     challenge = await _consumed(network, "AGENT_LOGIN", id)
-    if challenge["community_slug"] != slug:
+    if challenge.community_slug != slug:
         raise Refused(400, "Challenge community mismatch")
     owner = await _proved(challenge, signature)
     agent = await network.database.read(lambda tx: _registered(tx, owner, slug))
@@ -85,15 +81,15 @@ async def agent_verify(network: Network, request: Request) -> Mapping[str, Any]:
     return {"walletAddress": owner, "agent": registrations.shown(agent), "token": token}
 
 
-async def _consumed(network: Network, scope: Scope, id: str) -> Row:
+async def _consumed(network: Network, scope: Scope, id: str) -> Challenge:
     """Use a challenge up, durably, before anybody looks at the signature."""
-    now = network.now()
-    return await network.database.write(lambda tx: challenges.consume(tx, now, scope, id))
+    key, now = await challenges.seal(network), network.now()
+    return await network.database.write(lambda tx: challenges.consume(tx, key, now, scope, id))
 
 
-async def _proved(challenge: Row, signature: str) -> str:
-    found = await signer(challenge["message"], signature)
-    if found != challenge["wallet"]:
+async def _proved(challenge: Challenge, signature: str) -> str:
+    found = await signer(challenge.message, signature)
+    if found != challenge.wallet:
         raise Refused(400, "Signature wallet does not match challenge wallet")
     return found
 

@@ -1,4 +1,6 @@
-"""What is tidied up now and then, in passing: expired nonces, communities whose time has come."""
+"""What is tidied up now and then, in passing: expired nonces, what agents said an hour ago, communities whose time has
+come.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import logging
 import time
 from collections.abc import Callable
 
-from trunkline.network import cleanup, nonces
+from trunkline.network import cleanup, nonces, repeating
+from trunkline.network.database import Transaction
 from trunkline.network.network import Network
 
 logger = logging.getLogger(__name__)
@@ -16,7 +19,7 @@ logger = logging.getLogger(__name__)
 INTERVAL_SECONDS = 60.0
 #: How long a request waits for it. What takes longer goes on beside the requests.
 WAIT_SECONDS = 0.5
-#: Rounds of nonces in one go: what a busy network makes in a minute, and no more than a moment's work.
+#: Rounds of one kind in one go: what a busy network makes in a minute, and no more than a moment's work.
 _ROUNDS = 20
 
 
@@ -47,11 +50,15 @@ class Housekeeping:
     async def _tidy(self) -> None:
         moment = self._network.now()
         try:
-            for _ in range(_ROUNDS):
-                if await self._network.database.write(lambda tx: nonces.purge(tx, moment)) < nonces.PURGED_AT_ONCE:
-                    break
+            await self._rounds(lambda tx: nonces.purge(tx, moment), nonces.PURGED_AT_ONCE)
+            await self._rounds(lambda tx: repeating.purge(tx, moment), repeating.REMOVED_AT_ONCE)
             await cleanup.tidy(self._network)
         except Exception:
             logger.exception("tidying up failed; it will be tried again in a minute")
         finally:
             self._task = None
+
+    async def _rounds(self, purge: Callable[[Transaction], int], at_once: int) -> None:
+        for _ in range(_ROUNDS):
+            if await self._network.database.write(purge) < at_once:
+                break
