@@ -14,7 +14,7 @@ _LENGTH = b"content-length: "
 
 def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
     """A request, ready to be sent."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: network", *(f"{name}: {value}" for name, value in headers.items())]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in headers.items())]
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body
