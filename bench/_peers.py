@@ -27,12 +27,12 @@ PATIENCE_SECONDS = 120
 class Peer:
     """A process that is talked to in lines. Ends with the `with` block: first its input, then, if need be, it."""
 
-    def __init__(self, command: Sequence[str], home: str) -> None:
+    def __init__(self, command: Sequence[str], home: str, **environ: str) -> None:
         self.started = time.perf_counter()
         # Binary and without buffers: what a buffer holds back would be counted as the peer's time.
         self._process = subprocess.Popen(
             command,
-            env=clean_environment(TRUNKLINE_HOME=home),
+            env=clean_environment(TRUNKLINE_HOME=home, **environ),
             cwd=home,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -68,11 +68,11 @@ def test_the_user_s_own_authorities_replace_ours(
     first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
     (tmp_path / "own.pem").write_text(first[0] + first[1])
     monkeypatch.setenv(variable, str(tmp_path / "own.pem"))
-    assert len(http._trusted().get_ca_certs()) == 1
+    assert len(http.trusted().get_ca_certs()) == 1
 
 
 def test_without_variables_the_usual_authorities_are_trusted() -> None:
-    assert len(http._trusted().get_ca_certs()) > 50
+    assert len(http.trusted().get_ca_certs()) > 50
 
 
 def test_a_folder_of_certificates_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_a_folder_of_certificates_is_searched(tmp_path: Path, monkeypatch: pytes
     for places in (str(tmp_path), f"{tmp_path}{os.pathsep}{other}"):
         monkeypatch.setenv("SSL_CERT_DIR", places)
         # Its files are read when a connection needs them.
-        assert http._trusted().get_ca_certs() == []
+        assert http.trusted().get_ca_certs() == []
 
 
 def test_a_proxy_of_another_kind_says_which_package_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

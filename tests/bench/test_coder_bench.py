@@ -10,8 +10,9 @@ from tests.support.benchmarks import PATIENCE_SECONDS, measured
 
 READER = "http.client + json + print"
 PROMISED = [
-    ("spawn to first delta, message sent at spawn", "python -c pass", "wall <= 20"),
-    ("spawn to first delta, message sent at `ready`", "python -c pass", "wall <= 20"),
+    ("spawn to `ready`", "python -c pass", "wall <= 6"),
+    ("spawn to first word, message sent at spawn", "python -c pass", "wall <= 12"),
+    ("spawn to first word, message sent at `ready`", "python -c pass", "wall <= 12"),
     ("a word's way, paced", READER, None),
     ("words at full speed", READER, None),
     ("turn 12", "turn 5", "CPU <= 1.2"),

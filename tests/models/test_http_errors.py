@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trunkline.base.posting import ConnectionFailed, Failure
 from trunkline.models.http_errors import SHOWN_CHARS, connection_fault, retry_after, status_fault, stream_fault
 
 
@@ -113,34 +114,31 @@ def test_an_error_inside_of_a_stream_knows_whether_it_may_pass(error: Any, retry
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("failure", "words"),
     [
-        ("ConnectTimeout", "`h.example` did not answer in time"),
-        ("ReadTimeout", "`h.example` went silent"),
-        ("ProxyError", "the proxy refused: why"),
-        ("ConnectError", "cannot reach `h.example`: why"),
-        ("ReadError", "why"),
+        ("late", "`h.example` did not answer in time"),
+        ("silent", "`h.example` went silent"),
+        ("proxy", "the proxy refused: why"),
+        ("unreachable", "cannot reach `h.example`: why"),
+        ("lost", "why"),
     ],
 )
-def test_a_lost_connection_is_told_in_words_and_may_pass(name: str, words: str) -> None:
-    import httpx
-
-    error = getattr(httpx, name)("why", request=httpx.Request("POST", "https://user:secret@h.example/"))
-    found = connection_fault(error)
+def test_a_lost_connection_is_told_in_words_and_may_pass(failure: Failure, words: str) -> None:
+    found = connection_fault(ConnectionFailed(failure, "h.example", "why"))
     assert (found.message, found.retryable) == (f"Connection error: {words}", True)
 
 
 def test_a_lost_connection_may_say_nothing_about_itself() -> None:
-    import httpx
+    found = connection_fault(ConnectionFailed("lost", "h.example"))
+    assert found.message == "Connection error: `h.example` closed the connection"
 
-    assert connection_fault(httpx.ReadError("")).message == "Connection error: `provider` closed the connection"
+
+def test_what_cannot_be_sent_is_not_tried_again() -> None:
+    assert connection_fault(ConnectionFailed("unsendable", "h.example", "why")).retryable is False
 
 
 def test_a_certificate_that_is_not_trusted_says_what_to_set_and_is_not_tried_again() -> None:
-    import httpx
-
-    request = httpx.Request("POST", "https://h.example/")
-    error = httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", request=request)
-    found = connection_fault(error)
+    reason = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
+    found = connection_fault(ConnectionFailed("unreachable", "h.example", reason))
     assert "SSL_CERT_FILE" in str(found)
     assert found.retryable is False

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench._provider import Format, providing
 
 from tests.packaging.commands import ECHO_AGENT, ECHO_TEXT, clean_environment, echo_turn
 
@@ -52,5 +53,39 @@ def test_an_echo_turn_imports_nothing_beyond_what_asyncio_json_and_argparse_brin
     modules = set(LISTED_IMPORT.findall(turn.stderr))
     assert "trunkline.cli" in modules
     # The executor syncs the log: at the end of the first turn, when its answer has long been seen.
-    allowed = imported_by("import __future__, argparse, asyncio, concurrent.futures.thread, json")
+    allowed = imported_by("import __future__, argparse, asyncio, concurrent.futures.thread, gc, json")
     assert not {name for name in modules - allowed if name.partition(".")[0] != "trunkline"}
+
+
+def test_the_coding_agent_is_ready_before_the_event_loop_is_loaded(tmp_path: Path) -> None:
+    program = """
+import sys
+from trunkline.cli import agent, agent_options
+
+def run(work):
+    work.close()
+    print(*sys.modules, file=sys.stderr)
+    return 0
+
+agent_options.run = run
+agent.main(["--json-stream"])
+"""
+    environment = clean_environment() | {"ANTHROPIC_API_KEY": "sk-x", "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith('{"type":"ready"')
+    loaded = set(done.stderr.split())
+    assert "trunkline.agents.coder.settings" in loaded
+    assert not {"asyncio", "httpx", "inspect", "socket", "ssl", "subprocess"} & loaded
+
+
+@pytest.mark.parametrize("form", ["anthropic", "openai"])
+def test_a_model_s_first_word_needs_no_library_but_the_one_that_knows_http_1(form: Format, tmp_path: Path) -> None:
+    with providing(form) as provider:
+        flags = ["--provider", form, "--model", "m", "--base-url", provider.url]
+        turn = echo_turn([sys.executable, "-X", "importtime", str(SCRIPT), "agent", "--json-stream", *flags], tmp_path)
+    assert turn.text == "w w ", turn
+    packages = {name.partition(".")[0] for name in foreign(set(LISTED_IMPORT.findall(turn.stderr)))}
+    # The standard library's `copy` looks for the other one in every Python.
+    assert packages - {"org"} == {"h11"}

@@ -24,6 +24,7 @@ class EchoAgent:
     name = "echo"
     #: It has no tools, so none of them ever runs unasked; and it remembers nothing, so resuming loses nothing.
     capabilities = Capabilities(approval=True, resume=True)
+    checked = True
 
     async def open(self, request: OpenRequest) -> EchoConversation:
         return EchoConversation(request.workspace)

@@ -58,7 +58,7 @@ def client(
     load()
     import httpx
 
-    context = _trusted() if secure else _trusting_nobody()
+    context = trusted() if secure else _trusting_nobody()
     try:
         return httpx.AsyncClient(
             headers={"user-agent": user_agent(), "accept-encoding": "identity"},
@@ -125,8 +125,12 @@ def _trusting_nobody() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _trusted() -> ssl.SSLContext:
-    """Who may say that a server is the one it claims to be."""
+def trusted() -> ssl.SSLContext:
+    """Who may say that a server is the one it claims to be. Takes long: there are many.
+
+    Raises:
+        ValueError: a variable for certificates names none; the text says which.
+    """
     import ssl
 
     for variable in _CERTIFICATES:

@@ -15,15 +15,13 @@ What may make the event loop wait, and what may not:
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import os
 import select
-import socket
-import stat
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+
+from trunkline.base.writing import non_blocking
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +195,7 @@ class Writer:
         """What broke it."""
         self.congested = False
         """Whether the reader is so far behind that no more should be said. Asked after every event: not a property."""
-        self._fd, self._send = _non_blocking(fd)
+        self._fd, self._send = non_blocking(fd)
 
     @property
     def unwritten(self) -> int:
@@ -282,39 +280,3 @@ class Writer:
         self._room.set()
         self._empty.set()
         self._send = len
-
-
-def write_or_drop(fd: int) -> Callable[[bytes], None]:
-    """A way to write to somebody who may not read, or not be there: what they have no room for is lost."""
-    try:
-        send = _non_blocking(fd)[1]
-    except OSError:
-        return lambda data: None
-
-    def write(data: bytes) -> None:
-        with suppress(OSError):
-            send(bytearray(data))
-
-    return write
-
-
-def _non_blocking(fd: int) -> tuple[int, Callable[[bytearray], int]]:
-    """A descriptor to poll, and a way to write to it that does not wait for a pipe's or a socket's reader.
-
-    Setting `O_NONBLOCK` would change the pipe for everybody who shares it, the parent's other children included. A
-    socket has a flag per call for this; a pipe can be opened once more, on Linux. For files, terminals and other
-    devices there is no such way: writing to them waits as long as the system does.
-    """
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISSOCK(mode):
-        connection = socket.socket(fileno=fd)
-        return fd, lambda data: connection.send(data, socket.MSG_DONTWAIT)
-    if stat.S_ISFIFO(mode):
-        try:
-            fd = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            # No such file system, or a pipe that another user made.
-            if error.errno not in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENXIO):
-                raise
-            os.set_blocking(fd, False)
-    return fd, lambda data: os.write(fd, data)

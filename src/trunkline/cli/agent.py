@@ -7,23 +7,26 @@ line there, the same in words on standard error, and a non-zero exit (2 for wron
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import os
 import sys
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from trunkline.agents import registry
-from trunkline.base import stdio
 from trunkline.base.claim import claim
+from trunkline.base.writing import EXIT_BROKEN_PIPE, write_all, write_or_drop
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, Usage, count
 from trunkline.core.faults import Fault
 from trunkline.core.redaction import Redaction
-from trunkline.core.session import Session
 from trunkline.wires.jsonstream import codec, messages
-from trunkline.wires.jsonstream.stdio import StdioServer
+from trunkline.wires.jsonstream.greeting import greeting
+
+if TYPE_CHECKING:
+    from trunkline.core.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -91,8 +94,7 @@ def main(arguments: list[str]) -> NoReturn:
     redactor = opening.redactor()
     agent_options.log_to_stderr(redactor)
     try:
-        options = _parse(arguments)
-        sys.exit(agent_options.run(_serve(options, reading, writing)))
+        sys.exit(_serve(_Start(_parse(arguments)), reading, writing))
     except Usage as error:
         _fail(writing, streaming, redactor.text(str(error)), EXIT_USAGE)
     except Fault as fault:
@@ -110,39 +112,102 @@ def _fail(writing: int, streaming: bool, text: str, code: int, *, retryable: boo
         with suppress(OSError):
             os.write(writing, codec.encode(messages.Error(None, body)))
     advice = "" if streaming else "Try `trunkline agent --help`.\n"
-    stdio.write_or_drop(2)(f"trunkline agent: {text}\n{advice}".encode(errors="backslashreplace"))
+    write_or_drop(2)(f"trunkline agent: {text}\n{advice}".encode(errors="backslashreplace"))
     sys.exit(code)
 
 
-async def _serve(options: argparse.Namespace, reading: int, writing: int) -> int:
-    workspace = opening.directory(options.workspace)
-    log = opening.session_log(
-        workspace, session_id=options.session_id, resume=options.resume, kept=not options.no_session
-    )
-    try:
-        model_options = agent_options.model_options(options)
-        agent = opening.make_agent(options.agent, options.script, workspace, model_options)
-        redactor = opening.redactor(agent)
-        session = await Session.open(
-            agent,
-            log,
-            opening.policy(options.allow, auto_approve=options.auto_approve, agent=agent),
-            resume=options.resume is not None,
-            mode=options.mode,
-            workspace=workspace,
-            instructions=options.system_prompt,
-            options=agent_options.with_variables(model_options),
-            redact=Redaction(redactor),
+class _Start:
+    """A session about to begin: everything that may be wrong with it has been looked at by now, or is by `open`."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.greeted = False
+        """Whether the host knows that we are ready."""
+        self._opened = False
+        self.workspace = opening.directory(options.workspace)
+        self.log = opening.session_log(
+            self.workspace, session_id=options.session_id, resume=options.resume, kept=not options.no_session
         )
+        try:
+            self.model_options = agent_options.model_options(options)
+            self.agent = opening.make_agent(options.agent, options.script, self.workspace, self.model_options)
+            self.policy = opening.policy(options.allow, auto_approve=options.auto_approve, agent=self.agent)
+        except BaseException:
+            self.give_up()
+            raise
+
+    def greet(self, writing: int) -> None:
+        """Say that we are ready if that is so: if nothing can keep the session from beginning.
+
+        The event loop takes longer to load than all that this depends on. What is resumed must be read first.
+
+        Raises:
+            OSError: the host is gone.
+        """
+        if self.options.resume is not None or getattr(self.agent, "checked", False) is not True:
+            return
+        named = None if self.options.no_session else self.log.session
+        lines = greeting(self.agent.capabilities, self.options.mode or self.policy.mode, named)
+        # From the first byte on: a signal may come before the call returns.
+        self.greeted = True
+        try:
+            write_all(writing, lines)
+        except OSError:
+            self.greeted = False
+            raise
+
+    async def open(self) -> Session:
+        """Let the agent begin."""
+        from trunkline.core.session import Session
+
+        session = await Session.open(
+            self.agent,
+            self.log,
+            self.policy,
+            resume=self.options.resume is not None,
+            mode=self.options.mode,
+            workspace=self.workspace,
+            instructions=self.options.system_prompt,
+            options=agent_options.with_variables(self.model_options),
+            redact=Redaction(opening.redactor(self.agent)),
+        )
+        self._opened = True
+        return session
+
+    def give_up(self) -> None:
+        """A start that failed leaves nothing behind: the host may try the same id again. Unless it knows the session.
+
+        What was opened is the session's own.
+        """
+        if not self._opened:
+            self.log.close() if self.greeted or self.options.resume is not None else self.log.discard()
+
+
+def _serve(start: _Start, reading: int, writing: int) -> int:
+    try:
+        try:
+            start.greet(writing)
+        except BrokenPipeError:
+            start.give_up()
+            return EXIT_BROKEN_PIPE
+        return agent_options.run(_talk(start, reading, writing))
     except BaseException:
-        # A start that failed leaves nothing behind: the host may try the same id again.
-        log.discard() if options.resume is None else log.close()
+        start.give_up()
         raise
+
+
+async def _talk(start: _Start, reading: int, writing: int) -> int:
+    from trunkline.wires.jsonstream.stdio import StdioServer
+
+    session = await start.open()
+    # What is loaded by now stays: no need to look through it again and again for what can be thrown away.
+    gc.freeze()
+    gc.enable()
     server = StdioServer(
         session,
-        agent.capabilities,
+        start.agent.capabilities,
         (reading, writing),
-        named=not options.no_session,
-        max_line=options.max_line,
+        named=not start.options.no_session,
+        max_line=start.options.max_line,
     )
-    return await server.run()
+    return await server.run(greeted=start.greeted)

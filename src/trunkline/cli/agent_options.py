@@ -6,15 +6,14 @@ Every option is a flag and, where there is none, a `TRUNKLINE_*` variable.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 import signal
 from collections.abc import Coroutine
 from typing import Any
 
-from trunkline.base import stdio
 from trunkline.base.redact import RedactingFilter, Redactor
+from trunkline.base.writing import write_or_drop
 from trunkline.cli import opening
 from trunkline.cli.arguments import Usage, count, count_or_none, joined
 from trunkline.core.approvals import DEFAULT_ALLOW
@@ -105,7 +104,7 @@ class _StderrHandler(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._write = stdio.write_or_drop(2)
+        self._write = write_or_drop(2)
 
     def emit(self, record: logging.LogRecord) -> None:
         self._write(self.format(record).encode(errors="backslashreplace") + b"\n")
@@ -121,6 +120,8 @@ def log_to_stderr(redactor: Redactor) -> None:
 
 def run(work: Coroutine[Any, Any, int]) -> int:
     """Run the command to its exit code, which nothing changes any more."""
+    import asyncio
+
     loop = asyncio.new_event_loop()
     code = loop.run_until_complete(work)
     # The exit code is decided: a signal that comes now must not change it.

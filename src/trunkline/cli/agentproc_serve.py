@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 
 from trunkline.agents import registry
 from trunkline.agents.with_model import made
-from trunkline.base import stdio
 from trunkline.base.claim import claim
 from trunkline.base.redact import Redactor
 from trunkline.base.signals import handled
 from trunkline.base.values import Value
+from trunkline.base.writing import write_or_drop
 from trunkline.cli import agent_options, opening
 from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, Usage
@@ -134,7 +134,7 @@ class _Failing:
             with suppress(OSError):
                 os.write(self.writing, line)
         advice = "Try `trunkline agentproc serve --help`.\n" if code == EXIT_USAGE else ""
-        stdio.write_or_drop(2)(f"trunkline agentproc serve: {text}\n{advice}".encode(errors="backslashreplace"))
+        write_or_drop(2)(f"trunkline agentproc serve: {text}\n{advice}".encode(errors="backslashreplace"))
         sys.exit(code)
 
 
@@ -211,7 +211,7 @@ async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[s
     make = partial(opening.make_agent, options.agent, options.script, workspace)
     agent, found = await made(make, with_model, os.environ)
     if found is not None:
-        stdio.write_or_drop(2)(f"{found.told}\n".encode(errors="replace"))
+        write_or_drop(2)(f"{found.told}\n".encode(errors="replace"))
     return agent
 
 

@@ -9,8 +9,8 @@ import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from trunkline.base import stdio
 from trunkline.base.signals import handled
+from trunkline.base.writing import write_or_drop
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener, variables
@@ -231,4 +231,4 @@ class _Ends:
 
 
 def _tell(text: str) -> None:
-    stdio.write_or_drop(2)(f"{text}\n".encode())
+    write_or_drop(2)(f"{text}\n".encode())

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from trunkline.base import jsontext, shapes, stdio
 from trunkline.base.printable import printable
 from trunkline.base.signals import handled
+from trunkline.base.writing import write_or_drop
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
 from trunkline.cli.terminal import words
 from trunkline.cli.transcript import tokens
@@ -41,7 +42,7 @@ async def once(options: ChatOptions, message: UserMessage, form: Form) -> int:
         ConfigError: it cannot begin.
     """
     opened = await opening(options)
-    teller = stdio.write_or_drop(2)
+    teller = write_or_drop(2)
 
     def tell(text: str) -> None:
         teller(f"{printable(text)}\n".encode(errors="backslashreplace"))

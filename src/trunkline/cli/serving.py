@@ -13,11 +13,11 @@ from typing import NoReturn
 
 import click
 
-from trunkline.base import stdio
 from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.base.hosts import is_loopback
 from trunkline.base.printable import printable
 from trunkline.base.signals import handled
+from trunkline.base.writing import write_or_drop
 from trunkline.core.faults import ConfigError, Fault
 
 EXIT_FAILED = 1
@@ -58,7 +58,7 @@ def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:
 
 def told(text: str) -> None:
     """Say something on standard error, if anybody hears it."""
-    stdio.write_or_drop(2)(f"{text}\n".encode())
+    write_or_drop(2)(f"{text}\n".encode())
 
 
 def shown(host: str, port: int) -> str:

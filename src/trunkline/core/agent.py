@@ -131,7 +131,11 @@ class Conversation(Protocol):
 
 
 class Agent(Protocol):
-    """What answers: opens conversations."""
+    """What answers: opens conversations.
+
+    One that knows, before it is asked to, that nothing can keep it from opening a new conversation says so in an
+    attribute `checked`: then those who wait for it are told at once that it is ready, and it opens while they speak.
+    """
 
     @property
     def name(self) -> str:

@@ -7,12 +7,14 @@ that reaches outside the workspace is allowed by approval of everything and by t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from trunkline.core.agent import Decision, Deny
 from trunkline.core.events import Category, Mode
+
+if TYPE_CHECKING:
+    import asyncio
 
 Verdict = Literal["allow", "ask", "deny"]
 
@@ -75,6 +77,8 @@ class Decisions:
         Raises:
             ValueError: a call of that id waits already; the answers could not be told apart.
         """
+        import asyncio
+
         if call_id in self._waiting:
             raise ValueError(f"call id `{call_id}` is used for two calls at once")
         future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()

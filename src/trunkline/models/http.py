@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from trunkline.base import http
+from trunkline.base.posting import Answer, ConnectionFailed, Poster, poster
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
@@ -23,9 +24,6 @@ from trunkline.models.endpoint import without_secrets
 from trunkline.models.http_errors import NobodyListens, connection_fault, status_fault
 from trunkline.models.model import Chunk, Retrying
 from trunkline.models.patience import MAX_ASKED_SECONDS, Patience
-
-if TYPE_CHECKING:
-    import httpx
 
 #: Enough of an error's body to find its message in.
 MAX_ERROR_BODY = 64 * 1024
@@ -84,7 +82,7 @@ class HttpService:
         self._secure = secure
         self._hints = hints or {}
         self._redactor = Redactor(secrets)
-        self._client: httpx.AsyncClient | None = None
+        self._poster: Poster | None = None
 
     def warm(self) -> None:
         """Do now what the first question would have to wait for: import the HTTP library, load certificates.
@@ -96,9 +94,9 @@ class HttpService:
 
     async def close(self) -> None:
         """Close all connections. Idempotent; a later question makes new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        found, self._poster = self._poster, None
+        if found is not None:
+            await found.close()
 
     async def stream(
         self, call: Callable[[], Awaitable[Call]], reader: Callable[[], Reader]
@@ -109,13 +107,11 @@ class HttpService:
             ProviderError: it did not work.
         """
         self.warm()
-        import httpx
-
         patience = Patience(time.monotonic())
         connect = http.CONNECT_SECONDS
         while True:
             shown = False
-            response: httpx.Response | None = None
+            response: Answer | None = None
             try:
                 response = await self._open(await call(), connect)
                 reading, arriving = reader(), _Arriving(response)
@@ -134,13 +130,13 @@ class HttpService:
                     yield chunk
                 await arriving.drain()
                 return
-            except httpx.HTTPError as error:
+            except ConnectionFailed as error:
                 fault = self._redacted(connection_fault(error))
             except ProviderError as error:
                 fault = self._redacted(error)
             finally:
                 if response is not None:
-                    await response.aclose()
+                    await response.close()
             if shown or not fault.retryable or isinstance(fault, NobodyListens):
                 raise fault
             now = time.monotonic()
@@ -153,34 +149,27 @@ class HttpService:
             left = patience.left(time.monotonic())
             connect = max(SHORTEST_CONNECT_SECONDS, min(http.CONNECT_SECONDS, left))
 
-    def _ready(self) -> httpx.AsyncClient:
-        if self._client is None:
+    def _ready(self) -> Poster:
+        if self._poster is None:
             try:
-                self._client = http.client(secure=self._secure)
+                self._poster = poster(secure=self._secure)
             except ValueError as error:
                 raise ConfigError(str(error)) from None
-        return self._client
+        return self._poster
 
-    async def _open(self, call: Call, connect: float) -> httpx.Response:
+    async def _open(self, call: Call, connect: float) -> Answer:
         """The answer to a request, its status good and its body still to come."""
-        import httpx
-
-        client = self._ready()
-        timeout = httpx.Timeout(client.timeout)
-        timeout.connect = connect
-        headers = dict(call.headers)
         try:
-            request = client.build_request("POST", call.url, content=call.body, headers=headers, timeout=timeout)
-        except httpx.InvalidURL as error:
+            response = await self._ready().post(call.url, call.headers, call.body, connect=connect)
+        except ValueError as error:
             raise ConfigError(f"The address `{without_secrets(call.url)}` is none: {error}.") from None
-        response = await client.send(request, stream=True)
-        if response.is_success:
+        if 200 <= response.status < 300:
             return response
         try:
             body = await _beginning(response)
         finally:
-            await response.aclose()
-        raise status_fault(response.status_code, response.headers, body, self._hints)
+            await response.close()
+        raise status_fault(response.status, response.headers, body, self._hints)
 
     def _redacted(self, fault: ProviderError) -> ProviderError:
         if self._redactor:
@@ -192,20 +181,18 @@ class HttpService:
 class _Arriving:
     """The bytes of an answer as they come in, for as long as they are worth waiting for."""
 
-    def __init__(self, response: httpx.Response) -> None:
-        self._bytes = response.aiter_bytes()
-        self._lost: httpx.HTTPError | None = None
+    def __init__(self, response: Answer) -> None:
+        self._bytes = response.pieces()
+        self._lost: ConnectionFailed | None = None
 
     async def more(self, until: float | None) -> bytes | None:
         """The next bytes; None at the end, however it came, or when it is later than `until` by the loop's clock."""
-        import httpx
-
         try:
             async with asyncio.timeout_at(until):
                 return await anext(self._bytes, None)
         except TimeoutError:
             return None
-        except httpx.HTTPError as error:
+        except ConnectionFailed as error:
             self._lost = error
             return None
 
@@ -220,28 +207,24 @@ class _Arriving:
 
     async def drain(self) -> None:
         """Read to the end, if it comes soon."""
-        import httpx
-
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 async for _ in self._bytes:
                     pass
-        except (TimeoutError, httpx.HTTPError):
+        except (TimeoutError, ConnectionFailed):
             pass  # The answer is complete; only the connection is not used again.
 
 
-async def _beginning(response: httpx.Response) -> bytes:
+async def _beginning(response: Answer) -> bytes:
     """As much of an error's body as is needed and comes soon."""
-    import httpx
-
     body = b""
     try:
         async with asyncio.timeout(ERROR_BODY_SECONDS):
-            async for data in response.aiter_bytes():
+            async for data in response.pieces():
                 body += data
                 if len(body) >= MAX_ERROR_BODY:
                     break
-    except (TimeoutError, httpx.HTTPError):
+    except (TimeoutError, ConnectionFailed):
         pass  # The status alone says what matters.
     return body[:MAX_ERROR_BODY]
 

@@ -6,15 +6,13 @@ A conversation that is too long is a `TooLong`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.posting import ConnectionFailed
 from trunkline.core.faults import ProviderError
 from trunkline.models.endpoint import is_own_machine, without_secrets
 from trunkline.models.overflow import is_too_long, too_long
-
-if TYPE_CHECKING:
-    import httpx
 
 #: How much of a provider's words is repeated.
 SHOWN_CHARS = 500
@@ -81,40 +79,30 @@ def broken_off(reason: str) -> ProviderError:
     return ProviderError(f"Connection error: {reason}", retryable=True)
 
 
-def connection_fault(error: httpx.HTTPError) -> ProviderError:
+def connection_fault(error: ConnectionFailed) -> ProviderError:
     """The fault of a connection that was not made, or was lost."""
-    import httpx
-
-    try:
-        url = error.request.url
-        host, own = url.host, is_own_machine(str(url))
-        # Where there are several servers, as on one's own machine, the port tells which is meant.
-        place = f"{url.netloc.decode('ascii', 'replace').rpartition('@')[2]}" if url.port else host
-    except RuntimeError:  # nobody noted which request it was
-        host = place = "provider"
-        own = False
+    place = error.place
     reason = " ".join(str(error).split())
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         hint = "If a proxy of yours signs for it, name its authority in `SSL_CERT_FILE`."
         return ProviderError(
-            f"Connection error: the certificate of `{host}` is not trusted.", retryable=False, hint=hint
+            f"Connection error: the certificate of `{place}` is not trusted.", retryable=False, hint=hint
         )
-    if isinstance(error, httpx.ConnectTimeout):
-        reason = f"`{place}` did not answer in time"
-    elif isinstance(error, httpx.ReadTimeout):
-        reason = f"`{place}` went silent"
-    elif isinstance(error, httpx.ProxyError):
-        reason = f"the proxy refused: {reason}"
-    elif isinstance(error, httpx.ConnectError):
-        if own:
+    match error.failure:
+        case "late":
+            reason = f"`{place}` did not answer in time"
+        case "silent":
+            reason = f"`{place}` went silent"
+        case "proxy":
+            reason = f"the proxy refused: {reason}"
+        case "unreachable" if is_own_machine(f"http://{place}"):
             hint = "Start the server there, or say where it is with `--base-url`."
             return NobodyListens(f"Connection error: nothing listens at `{place}`.", retryable=True, hint=hint)
-        reason = f"cannot reach `{place}`: {reason or 'no details'}"
-    else:
-        reason = reason or f"`{place}` closed the connection"
-    return ProviderError(
-        f"Connection error: {shown(reason)}", retryable=not isinstance(error, httpx.LocalProtocolError)
-    )
+        case "unreachable":
+            reason = f"cannot reach `{place}`: {reason or 'no details'}"
+        case _:
+            reason = reason or f"`{place}` closed the connection"
+    return ProviderError(f"Connection error: {shown(reason)}", retryable=error.failure != "unsendable")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -260,6 +260,25 @@ def test_a_host_that_leaves_without_having_read_is_noticed() -> None:
         assert ended_in_time(agent, "eof") == 0
 
 
+def test_a_session_that_the_host_was_told_of_is_there_even_if_the_end_comes_at_once() -> None:
+    with AgentProcess("--agent", "echo", "--session-id", "brief") as agent:
+        agent.until("ready")
+        agent.process.terminate()
+        assert agent.process.wait(EXIT_SECONDS) == 128 + signal.SIGTERM
+    with AgentProcess("--agent", "echo", "--resume", "brief") as agent:
+        assert agent.until("ready")[-1]["session_id"] == "brief"
+
+
+def test_a_host_that_is_gone_before_it_could_be_told_leaves_no_session(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with AgentProcess("--agent", "echo", "--session-id", "nobody", stdout=writing) as agent:
+        os.close(writing)
+        assert agent.process.wait(EXIT_SECONDS) == 128 + signal.SIGPIPE
+    with AgentProcess("--agent", "echo", "--session-id", "nobody") as agent:
+        agent.until("ready")
+
+
 def test_a_signal_that_comes_while_it_exits_does_not_change_the_exit_code() -> None:
     for delay in range(0, 40, 4):
         with AgentProcess("--agent", "echo") as agent:

@@ -13,6 +13,9 @@ from trunkline.core.agent import Capabilities, Conversation, OpenRequest
 from trunkline.models import providers
 from trunkline.models.model import Model
 
+#: Their models need what `providers.check` has looked at, and no package, file or account besides.
+_CHECKED = ("anthropic", "openai", "mock")
+
 
 class Coder:
     """A language model with tools."""
@@ -31,6 +34,12 @@ class Coder:
     def capabilities(self) -> Capabilities:
         mcp = find_spec("mcp") is not None
         return Capabilities(approval=True, thinking=True, mcp=mcp, images=True, resume=True)
+
+    @property
+    def checked(self) -> bool:
+        """Whether the settings are all that a conversation needs. What `compat` says is looked at by the model."""
+        model = self.settings.model
+        return model.provider in _CHECKED and not model.compat
 
     async def open(self, request: OpenRequest) -> Conversation:
         from trunkline.agents.coder.conversation import CoderConversation

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Capabilities, Change, Deny, SetOptions
-from trunkline.core.approvals import MODES
 from trunkline.core.events import Envelope
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.core.usage import Usage
 from trunkline.wires.jsonstream import codec, messages
-from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION, Command, Event
+from trunkline.wires.jsonstream.greeting import greeting, wire_capabilities
+from trunkline.wires.jsonstream.messages import Command, Event
 
 logger = logging.getLogger(__name__)
 
@@ -74,16 +74,10 @@ class Server:
 
     def greet(self) -> None:
         """Say that initialisation is done."""
-        self._say(
-            messages.Ready(
-                PROTOCOL_VERSION,
-                self._wire_capabilities(),
-                self._session.id if self._named else None,
-            )
-        )
-        if self._session.mode != "default":
-            # Begun with, or restored: a host that believes in the default would wait for requests in vain.
-            self._say(messages.Info(None, f"mode: {self._session.mode}"))
+        self._session.flush()
+        named = self._session.id if self._named else None
+        self._output.write(greeting(self._capabilities, self._session.mode, named))
+        self._output.flush()
 
     # What the host sends.
 
@@ -183,7 +177,7 @@ class Server:
         except faults.Fault as fault:
             note = f"set_config: {self._session.clean(str(fault))}"
         self._say(messages.Info(None, note))
-        self._say(messages.ConfigChanged(self._wire_capabilities(full=True)))
+        self._say(messages.ConfigChanged(wire_capabilities(self._capabilities, self._session.mode)))
 
     def _configure(self, change: Change) -> None:
         """In its place among the commands: now, ahead of every later message."""
@@ -218,16 +212,6 @@ class Server:
 
     def _msg_id(self) -> str | None:
         return next(reversed(self._msg_ids.values()), None)
-
-    def _wire_capabilities(self, *, full: bool = False) -> messages.Capabilities:
-        can = self._capabilities
-        return messages.Capabilities(
-            tool_approval=can.approval,
-            thinking=can.thinking,
-            mcp=can.mcp,
-            modes=tuple(MODES) if full else None,
-            current_mode=self._session.mode if full else None,
-        )
 
     # The session's sink.
 

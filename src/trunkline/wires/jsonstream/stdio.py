@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import suppress
 
 from trunkline.base import stdio
 from trunkline.base.signals import handled
+from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.agent import Capabilities
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream import codec
@@ -22,8 +22,6 @@ FLOODED_BYTES = 4 * 1024 * 1024
 
 #: How often a host that does not read is looked at, whether it is still there.
 LOOK_SECONDS = 0.25
-
-EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
 class StdioServer:
@@ -46,12 +44,16 @@ class StdioServer:
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._relief: asyncio.Task[None] | None = None
 
-    async def run(self) -> int:
-        """Serve until the host closes its end (0), a signal comes (128 + its number) or nobody reads us (141)."""
+    async def run(self, *, greeted: bool = False) -> int:
+        """Serve until the host closes its end (0), a signal comes (128 + its number) or nobody reads us (141).
+
+        `greeted`: the host was told already that we are ready.
+        """
         loop = asyncio.get_running_loop()
         for number in handled():
             loop.add_signal_handler(number, self._finish, 128 + number)
-        self._server.greet()
+        if not greeted:
+            self._server.greet()
         self._reader.start()
         code = await self._over
         self._reader.close()
