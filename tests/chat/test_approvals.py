@@ -8,11 +8,10 @@ import pytest
 
 from trunkline.chat.approvals import (
     DESCRIPTION_CHARS,
-    HEAD_CHARS,
     HIGHEST_NUMBER,
     LOWEST_NUMBER,
     READING_SECONDS,
-    TAIL_CHARS,
+    ROOM,
     Approvals,
     Asked,
     Mistaken,
@@ -20,6 +19,7 @@ from trunkline.chat.approvals import (
     pressed,
     question,
     settled,
+    whole,
 )
 from trunkline.core.events import ToolRequested
 
@@ -122,19 +122,25 @@ def test_a_question_shows_what_would_be_done_and_its_text_cannot_pretend_otherwi
 
 
 def test_of_a_very_long_command_both_ends_are_seen_and_how_much_is_between() -> None:
-    long = request(args={"command": "a" * HEAD_CHARS + "hidden" + "z" * (TAIL_CHARS - 7) + "; rm -x"})
-    text = question(enter(Approvals(), long), 1)
-    assert "6 characters in the middle, at `[...]`, are not shown." in text
-    assert f"{'a' * HEAD_CHARS}\n[...]\nz" in text
-    assert "z; rm -x\n```" in text
+    end = ROOM.chars // 3
+    long = request(args={"command": "a" * (ROOM.chars - end) + "hidden" + "z" * (end - 6) + "; rm x"})
+    asked = enter(Approvals(500), long)
+    text = question(asked, 1)
+    assert f"{'a' * (ROOM.chars - end)}\n[... 6 characters are not shown ...]\nz" in text
+    assert "z; rm x\n```" in text
     assert "hidden" not in text
+    assert "`/show 500` shows all of it." in text
+    assert buttons(asked)[-1].label == "Show all"
+    assert "hidden" in whole(long)
 
 
 def test_a_command_does_not_hide_the_other_arguments() -> None:
-    text = question(enter(Approvals(), request(args={"command": "ls", "cwd": "/etc", "sudo": True})), 1)
+    asked = enter(Approvals(), request(args={"command": "ls", "cwd": "/etc", "sudo": True, "content": "harmless"}))
+    text = question(asked, 1)
     assert "```sh\nls\n```" in text
-    assert '"cwd": "/etc"' in text
-    assert '"sudo": true' in text
+    assert 'cwd: "/etc"\nsudo: true\ncontent: "harmless"' in text
+    assert "/show" not in text
+    assert [button.label for button in buttons(asked)] == ["Approve", "Always (exec)", "Deny"]
 
 
 def test_a_description_can_neither_hide_the_command_nor_speak_for_the_bridge() -> None:
@@ -194,8 +200,8 @@ def test_a_yes_without_a_number_is_for_a_question_that_its_author_can_have_read(
         book.find_read(2000.0)
 
 
-def test_other_arguments_are_shown_as_json() -> None:
+def test_other_arguments_are_shown_by_their_names() -> None:
     text = settled(enter(Approvals(), request(args={"path": "é"}, description="Writes"), 1.0), "Denied")
-    assert '"path": "é"' in text
+    assert "path: é" in text
     assert "Writes" in text
     assert text.endswith("Denied.")

@@ -35,6 +35,11 @@ def number_of(stage: Stage) -> str:
     return stage.platform.last().text.partition("Approval ")[2].partition("**")[0]
 
 
+def number_of_waiting(stage: Stage) -> str:
+    asked = next(text for text in stage.platform.shown() if "**Approval" in text)
+    return asked.partition("Approval ")[2].partition("**")[0]
+
+
 def test_a_button_approves_and_the_message_says_who_did(stage: Stage) -> None:
     async def main() -> None:
         async with stage.bridge():
@@ -121,6 +126,53 @@ def test_always_releases_what_waits_and_what_comes(stage: Stage) -> None:
             assert len(stage.platform.shown()) == 2
 
     run(main())
+
+
+LONG = ToolRequested("c1", "Bash", "exec", {"command": "a" * 3000 + "hidden" + "z" * 3000})
+
+
+def test_a_button_shows_all_of_what_was_cut_and_decides_nothing(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, LONG)
+            assert not stage.platform.sees("hidden")
+            stage.platform.presses("Show all")
+            await stage.sees("hidden")
+            assert stage.agent.decisions == []
+            stage.platform.says("/status")
+            await stage.sees("waiting approvals")
+
+    run(main())
+
+
+def test_a_command_shows_all_of_what_was_cut(typing: Stage) -> None:
+    async def main() -> None:
+        async with typing.bridge():
+            typing.platform.says("/show")
+            await typing.sees("Nothing waits for an answer.")
+            await ask(typing, LONG)
+            typing.platform.says("/show nonsense")
+            await typing.sees("That was not understood.")
+            typing.platform.says(f"/show {number_of_waiting(typing)}")
+            await typing.sees("hidden")
+            assert typing.agent.decisions == []
+
+    run(main())
+
+
+def test_what_is_too_long_for_messages_is_shown_as_a_file(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, LONG.replace(args={"file_path": "a", "content": "a" * 50_000 + "hidden" + "z" * 50_000}))
+            stage.platform.presses("Show all")
+            await stage.sees("[file] approval-")
+            sent = stage.platform.last().file
+            assert sent is not None
+            kept.append(sent)
+
+    kept: list[str] = []
+    run(main())
+    assert "ahiddenz" in Path(kept[0]).read_text()
 
 
 def test_nobody_answers_and_it_is_denied_with_a_visible_note(tmp_path: Path) -> None:

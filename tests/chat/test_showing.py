@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from trunkline.chat.plain import block
 from trunkline.chat.showing import MOST_FAILURE_CHARS, MOST_FAILURES, MOST_PICTURES, Showing
 from trunkline.core.events import Envelope, Event, Failed, TextDelta, ToolFinished, TurnEnded
 
@@ -47,9 +46,3 @@ async def test_what_is_kept_of_an_answer_is_bounded_and_what_is_shown_is_not() -
 async def test_of_many_pictures_of_tools_the_first_are_kept() -> None:
     taken = [ToolFinished(f"c{n}", "Shot", "success", f"picture {n}", "image") for n in range(MOST_PICTURES + 5)]
     assert shown(*taken).pictures == [f"picture {n}" for n in range(MOST_PICTURES)]
-
-
-def test_a_block_of_megabytes_is_cut_before_it_is_made_visible() -> None:
-    text = block("\u202e" * 3_000_000, "", 10, 10)
-    assert text.count("<U+202E>") == 20
-    assert "2999980 characters in the middle" in text

@@ -138,6 +138,26 @@ async def test_agents_are_started_shown_and_stopped(sns: SnsStub, tmp_path: Path
     assert_no_secret_under(tmp_path / "home")
 
 
+async def test_what_waits_is_listed_with_all_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = 'pay(address,uint256)\n  chain: 1\n  args: {"to": "0x1", "amount": "5"}'
+    waiting = [
+        {"id": "a1/1-1", "agentId": "a1", "shown": shown},
+        {"id": "a1/1-2", "agentId": "a1\x1b[8m", "shown": "pay()\n  note: \rsafe\u202e"},
+        # Of a launcher that does not say how it is shown.
+        {"id": "a1/1-3", "agentId": "a1", "function": "pay()", "to": "0x1", "action": {"args": ["everything"]}},
+    ]
+
+    async def answered(*asked: Any) -> dict[str, Any]:
+        return {"approvals": waiting}
+
+    monkeypatch.setattr(runner, "_ask", answered)
+    output = (await asyncio.to_thread(invoke, "approvals")).output
+    assert f"a1/1-1 (a1)\n{shown}\n" in output
+    assert "a1/1-2 (a1<U+001B>[8m)\npay()\n  note: <U+000D>safe<U+202E>\n" in output
+    assert "everything" in output
+    assert "trunkline runner approve ID" in output
+
+
 async def test_a_port_that_is_taken_is_told_and_nothing_is_run(tmp_path: Path) -> None:
     async with launcher(tmp_path / "home") as url:
         port = int(url.rpartition(":")[2])

@@ -338,6 +338,7 @@ async def test_a_runner_is_started_only_after_a_look_at_what_runs(browser: Brows
         await expect(page.locator("#entries article").first).to_contain_text("Runner → Agent")
         await expect(page.locator("#entries pre").last).to_have_text('[{"action":"tx","note":"<b>"}]')
         await page.get_by_role("button", name="Transactions that wait").click()
+        await expect(page.locator("#approvals pre")).to_have_text("inc()\n  wei: <U+202E>")
         await page.get_by_role("button", name="Approve").click()
         await expect(page.locator("#log-form output")).to_have_text("1 wait for you.")
         await expect(page.locator("#approvals article")).to_have_count(0)

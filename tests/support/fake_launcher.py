@@ -40,7 +40,7 @@ class FakeLauncher:
         if path == "/runner/log":
             return {"entries": LOG}
         if path == "/runner/approvals":
-            return {"approvals": [] if self.decided else [{"id": "tx1", "functionName": "inc"}]}
+            return {"approvals": [] if self.decided else [{"id": "tx1", "shown": "inc()\n  wei: <U+202E>"}]}
         if path == "/runner/approve":
             self.decided.append(body)
             return {}

@@ -7,7 +7,6 @@ what became of the question.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import OrderedDict
 
@@ -15,13 +14,13 @@ from trunkline.base.values import Value
 from trunkline.chat.plain import block, inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.events import ToolRequested
+from trunkline.core.preview import WHOLE, Preview, Room, plain, preview
 
 #: Answered questions that are remembered, so that a late answer can be told about them.
 MOST_REMEMBERED = 100
-#: As much of what a tool is to do as somebody reads before saying yes: the beginning, and the end, where a command that
-#: means harm would hide it.
-HEAD_CHARS = 1000
-TAIL_CHARS = 500
+#: As much of what a tool is to do as somebody reads before saying yes: of each part the beginning, and the end, where a
+#: command that means harm would hide it.
+ROOM = Room(lines=40, chars=1500, parts=12)
 #: What the agent says about it is a sentence or two.
 DESCRIPTION_CHARS = 500
 #: Nobody reads a question and writes an answer in less: a bare `/approve` is not for one that came so shortly before.
@@ -32,7 +31,7 @@ HIGHEST_NUMBER = 999
 
 _TOKEN_BYTES = 6
 _MOST_DIGITS = 9
-_ACTIONS = ("approve", "always", "deny")
+_ACTIONS = ("approve", "always", "deny", "show")
 
 
 class Asked(Value):
@@ -152,6 +151,8 @@ def buttons(asked: Asked) -> tuple[Button, ...]:
     if not asked.request.outside:
         # What reaches beyond the workspace is asked each time; "always" would promise too much.
         labels = {"approve": "Approve", "always": f"Always ({asked.request.category})", "deny": "Deny"}
+    if _shown(asked.request).is_cut:
+        labels["show"] = "Show all"
     return tuple(Button(label, f"{action}:{asked.number}:{asked.token}") for action, label in labels.items())
 
 
@@ -171,6 +172,8 @@ def question(asked: Asked, seconds: float) -> str:
     lines = [f"**Approval {number}**: the agent wants to use `{inline(asked.request.name)}`", what(asked.request)]
     if asked.request.outside:
         lines.append("It reaches outside the workspace.")
+    if _shown(asked.request).is_cut:
+        lines.append(f"`/show {number}` shows all of it.")
     lines.append(f"`/approve {number}` or `/deny {number}`; without an answer it is denied in {span(seconds)}.")
     return "\n".join(line for line in lines if line)
 
@@ -183,13 +186,26 @@ def settled(asked: Asked, how: str) -> str:
 
 def what(request: ToolRequested) -> str:
     """What the tool is to do: all of its arguments, and what the agent says about it, which need not be true."""
+    shown = _shown(request)
     parts: list[str] = []
     if request.description.strip():
         parts.append(f"It says: `{inline(request.description, DESCRIPTION_CHARS)}`")
-    others = dict(request.args)
-    if isinstance(others.get("command"), str):
-        parts.append(block(others.pop("command"), "sh", HEAD_CHARS, TAIL_CHARS))
-    if others:
-        shown = json.dumps(others, ensure_ascii=False, indent=1, default=str)
-        parts.append(block(shown, "json", HEAD_CHARS, TAIL_CHARS))
+    if shown.about.text:
+        named = f"{shown.about.label}: " if shown.about.label and not shown.about.language else ""
+        parts.append(block(named + shown.about.text, shown.about.language))
+    for part in shown.parts:
+        if part.label:
+            parts.append(f"`{inline(part.label)}`:")
+        parts.append(block(part.text, part.language))
+    if shown.warning:
+        parts.append(f"**{shown.warning}**")
     return "\n".join(parts)
+
+
+def whole(request: ToolRequested) -> str:
+    """The same with nothing left out, as plain text."""
+    return plain(preview(request.name, request.args, WHOLE))
+
+
+def _shown(request: ToolRequested) -> Preview:
+    return preview(request.name, request.args, ROOM)

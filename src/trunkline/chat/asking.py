@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons, question, settled
+from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons, question, settled, whole
 from trunkline.chat.commands import Choice
 from trunkline.chat.keeping import lasting, lasting_async
 from trunkline.chat.plain import inline, span
@@ -36,14 +36,17 @@ class Posted(Protocol):
 
 Post = Callable[[str, Sequence[Button]], Posted]
 Answer = Callable[[str, Decision], None]
+#: Puts a long text into the chat, in messages or as a file of that name.
+Enclose = Callable[[str, str], None]
 Spawn = Callable[[Coroutine[Any, Any, None], str], None]
 
 
 class Asking:
     """The open questions of one conversation.
 
-    `post` puts a message into the chat; `answer` tells the session a decision and may raise `UnknownCall`; `spawn` runs
-    something that takes a while and whose end nobody waits for. `wall` is the clock that messages are dated by.
+    `post` puts a message into the chat, and `enclose` a text that may be too long for one; `answer` tells the session a
+    decision and may raise `UnknownCall`; `spawn` runs something that takes a while and whose end nobody waits for.
+    `wall` is the clock that messages are dated by.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Asking:
         post: Post,
         answer: Answer,
         spawn: Spawn,
+        enclose: Enclose,
         *,
         has_buttons: bool,
         seconds: float,
@@ -60,6 +64,7 @@ class Asking:
         self._post = post
         self._answer = answer
         self._spawn = spawn
+        self._enclose = enclose
         self._has_buttons = has_buttons
         self._seconds = seconds
         self._book = book or Approvals()
@@ -117,10 +122,23 @@ class Asking:
             Mistaken: its question is over.
         """
         asked = self._book.find(press.number, press.token)
-        if press.action == "deny":
+        if press.action == "show":
+            self._show_all(asked)
+        elif press.action == "deny":
             self._decide(asked, Deny(), f"Denied by {who}")
         else:
             self._decide(asked, *_yes(press.action == "always" and not asked.request.outside, asked, who))
+
+    def show(self, number: int | None) -> None:
+        """`/show`: put all of what a question is about into the chat.
+
+        Raises:
+            Mistaken: there is no such question, or it is not clear which is meant.
+        """
+        self._show_all(self._book.find(number))
+
+    def _show_all(self, asked: Asked) -> None:
+        self._enclose(whole(asked.request), f"approval-{asked.number}.txt")
 
     def over(self, call_id: str, how: str) -> None:
         """A call goes on, or is over: whoever was asked about it need not answer any more."""

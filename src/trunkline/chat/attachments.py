@@ -112,6 +112,17 @@ class Folder:
         except OSError as error:
             raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
 
+    def text(self, text: str, name: str) -> Outgoing:
+        """Keep a text that is too long for messages.
+
+        Raises:
+            SendFailed: it cannot be kept. The text is for people.
+        """
+        try:
+            return Outgoing(self._write("out", 0, name, text.encode("utf-8", "replace")), "file", name)
+        except OSError as error:
+            raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
+
     def copy(self, source: str, number: int, most: int) -> Outgoing | None:
         """Keep a copy of a file to send; None if it cannot be read, or is no regular file. May take a while.
 

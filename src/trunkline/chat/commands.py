@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from trunkline.base.values import Value
 
-Name = Literal["stop", "new", "status", "agent", "approve", "deny", "retry", "help"]
+Name = Literal["stop", "new", "status", "agent", "approve", "deny", "show", "retry", "help"]
 
 NAMES: tuple[Name, ...] = get_args(Name)
 
@@ -26,6 +26,7 @@ HELP = """\
 `/agent [NAME]` lists the agents, or changes to one
 `/approve [ID] [always]` lets the agent do what it asks
 `/deny [ID] [REASON]` does not
+`/show [ID]` shows all of what it asks, where a part was left out
 `/retry` asks again what failed or was interrupted last; `/retry ID` a certain one
 `/help` shows this
 

@@ -28,6 +28,7 @@ class Control:
             "agent": self._agent,
             "approve": self._answer,
             "deny": self._answer,
+            "show": self._show,
             "retry": self._retry,
             "help": lambda conversation, command, inbound: HELP,
         }
@@ -88,6 +89,16 @@ class Control:
         try:
             who = shown_name(inbound.sender, inbound.sender_name)
             conversation.asking.typed(chosen, yes=command.name == "approve", who=who, written=inbound.at)
+        except Mistaken as mistake:
+            return str(mistake)
+        return ""
+
+    def _show(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        which = number(command)
+        if command.argument and which is None:
+            return "That was not understood. Write `/show`, or `/show ID` with the number of a question."
+        try:
+            conversation.asking.show(which)
         except Mistaken as mistake:
             return str(mistake)
         return ""

@@ -25,6 +25,7 @@ from trunkline.chat.desk import Desk
 from trunkline.chat.dialogue import Dialogue
 from trunkline.chat.keeping import lasting
 from trunkline.chat.line import Line
+from trunkline.chat.plain import block
 from trunkline.chat.platform import Button, Inbound, SendFailed
 from trunkline.chat.turn import Stopped, Turn
 from trunkline.core.agent import Decision
@@ -41,6 +42,8 @@ CLOSE_SECONDS = 5.0
 _CANCEL_SECONDS = 1.0
 #: The sign of typing is renewed a little before it fades.
 _TYPING_SHARE = 0.8
+#: A longer text goes into a chat as a file: a few messages are read, and more push the question out of sight.
+MOST_SAID = 12_000
 #: Messages of somebody who is never refused that wait here, before no more are read.
 MOST_PATIENT = 1000
 
@@ -78,6 +81,7 @@ class Conversation:
             self._post,
             self._decide,
             self.spawn,
+            self._enclose,
             has_buttons=desk.platform.limits.buttons,
             seconds=self.settings.approval_seconds,
             wall=desk.wall,
@@ -326,6 +330,19 @@ class Conversation:
 
     def _post(self, text: str, buttons: Sequence[Button] = ()) -> Posting:
         return self.desk.outbox.post(self.chat, self.desk.opener.redactor.text(text), buttons=buttons)
+
+    def _enclose(self, text: str, name: str) -> None:
+        """Put a long text into the chat: in messages, if they are few, else as a file."""
+        text = self.desk.opener.redactor.text(text)
+        if len(text) <= MOST_SAID:
+            self._post(block(text))
+            return
+        try:
+            file = self.folder.text(text, name)
+        except SendFailed as error:
+            self._post(f"This cannot be shown: {error}.")
+            return
+        self.desk.outbox.post_file(self.chat, file.path, file.type, file.name)
 
     def _decide(self, call_id: str, decision: Decision) -> None:
         if self.session is None:

@@ -1,13 +1,14 @@
 """What others wrote, as people can safely read it: nothing in it is obeyed as Markdown, and nothing in it is unseen.
 
 Agents, models and senders choose names, descriptions and commands. Somebody decides by them. So a text of theirs stands
-in code, which it cannot end; characters that hide or turn others round are shown by their numbers; and what is too long
-says how much of it is missing.
+in code, which it cannot end, and characters that hide or turn others round are shown by their numbers.
 """
 
 from __future__ import annotations
 
 import unicodedata
+
+from trunkline.base.visible import visible
 
 #: A name of a tool or an agent. More is not a name.
 LONGEST_WORD = 200
@@ -17,20 +18,8 @@ LONGEST_NAME = 64
 EXCERPT_CHARS = 60
 
 _MINUTE = 60.0
-#: Control and format characters (those that turn the direction round, or have no width), separators that break lines,
-#: halves of characters, and those that nobody but their author knows.
-_UNSEEN = frozenset(("Cc", "Cf", "Zl", "Zp", "Cs", "Co"))
 #: What people's names are made of, punctuation left out: letters, marks, digits, pictures.
 _IN_NAMES = ("L", "M", "N", "So")
-
-
-def visible(text: str, keep: str = "\n\t") -> str:
-    """The text with every character that would not be seen, or would hide others, shown as its number: `<U+202E>`."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        f"<U+{ord(char):04X}>" if char not in keep and unicodedata.category(char) in _UNSEEN else char for char in text
-    )
 
 
 def inline(text: str, most: int = LONGEST_WORD) -> str:
@@ -39,19 +28,12 @@ def inline(text: str, most: int = LONGEST_WORD) -> str:
     return line if len(line) <= most else f"{line[:most]}... ({len(line) - most} more characters)"
 
 
-def block(text: str, language: str, head: int, tail: int) -> str:
-    """A code block that its own text cannot end. Of a long one the beginning and the end, and how much is between."""
-    left_out = len(text) - head - tail
-    after = ""
-    if left_out > 0:
-        # Cut before it is looked at: an agent may ask about megabytes.
-        text = f"{text[:head]}\n[...]\n{text[-tail:]}"
-        after = f"\n**{left_out} characters in the middle, at `[...]`, are not shown.**"
-    text = visible(text)
+def block(text: str, language: str = "") -> str:
+    """A code block that its own text cannot end. The text is one that is visible already."""
     fence = "```"
     while fence in text:
         fence += "`"
-    return f"{fence}{language}\n{text}\n{fence}{after}"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def excerpt(text: str) -> str:

@@ -15,8 +15,10 @@ import click
 
 from trunkline.base import jsontext, paths
 from trunkline.base.printable import printable
+from trunkline.base.visible import visible
 from trunkline.cli import serving, table
 from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.preview import plain, preview
 
 DEFAULT_LISTEN = "127.0.0.1:4318"
 DEFAULT_ORIGIN = "http://127.0.0.1:4317"
@@ -179,14 +181,15 @@ def approvals(url: str, secret_file: str | None, as_json: bool) -> None:
     if as_json:
         _print(answer)
         return
-    rows = [
-        tuple(printable(str(each.get(name, ""))) for name in ("id", "agentId", "function", "to", "value"))
-        for each in answer["approvals"]
-    ]
-    if not rows:
+    if not answer["approvals"]:
         click.echo("Nothing waits for approval.")
         return
-    table.show(("ID", "AGENT", "FUNCTION", "CONTRACT", "WEI"), rows)
+    for number, each in enumerate(answer["approvals"]):
+        click.echo(
+            ("\n" if number else "") + f"{visible(str(each['id']), keep='')} ({visible(str(each['agentId']), keep='')})"
+        )
+        click.echo(visible(str(each.get("shown") or plain(preview("transaction", each)))))
+    click.echo("\n`trunkline runner approve ID` has one sent, `trunkline runner deny ID` does not.")
 
 
 def _decision(name: str, approve: bool, help: str) -> None:

@@ -6,17 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import RenderableType
 
 from trunkline.cli.terminal import diffs, words
-from trunkline.cli.terminal.approval import PREVIEW_LINES, Question, told
+from trunkline.cli.terminal.approval import Question, told
 from trunkline.cli.terminal.calls import Caption, caption, clean, glance, one_line
 from trunkline.cli.terminal.keys import Key, Line
 from trunkline.cli.terminal.paint import Painter
-from trunkline.cli.terminal.preview import preview
+from trunkline.cli.terminal.preview import ROOM, painted, preview
+from trunkline.cli.terminal.screen import Screen
+from trunkline.cli.terminal.view import View
 from trunkline.core.agent import Approve, Deny
+from trunkline.core.change import change
 from trunkline.core.events import ToolFinished, ToolRequested
+from trunkline.core.preview import WHOLE, Preview, Room
 from trunkline.core.usage import Usage
+
+SHOWN = Preview("Edit")
 
 
 def result(output: str, **more: Any) -> ToolFinished:
@@ -31,9 +36,9 @@ def request(name: str = "Edit", outside: bool = False, **args: Any) -> ToolReque
     ("args", "description", "expected"),
     [
         ({"command": "ls -l"}, "Execute: ls -l", Caption("Tool", "ls -l")),
-        ({"command": "ls\nrm x"}, "", Caption("Tool", "ls …", whole=False)),
-        ({"file_path": "a.py", "limit": 3}, "Read a.py", Caption("Tool", "a.py", whole=False)),
-        ({"depth": 3}, "Look around", Caption("Tool", "Look around", whole=False)),
+        ({"command": "ls\nrm x"}, "", Caption("Tool", "ls …")),
+        ({"file_path": "a.py", "limit": 3}, "Read a.py", Caption("Tool", "a.py")),
+        ({"depth": 3}, "Look around", Caption("Tool", "Look around")),
         ({"depth": 3, "q": [1]}, "", Caption("Tool", "depth=3, q=[1]")),
         ({}, "Tool", Caption("Tool", "")),
     ],
@@ -85,68 +90,95 @@ def test_a_diff_has_the_numbers_of_its_lines() -> None:
     assert diffs.rows("no diff at all")[0].text == "no diff at all"
 
 
-def shown(what: RenderableType) -> str:
-    return "\n".join(Painter(lambda: 80, color_system=None).lines(what))
-
-
 def test_a_long_line_of_a_diff_goes_on_below_its_beginning() -> None:
-    lines = diffs.painted(diffs.between("", "some words and then\n\n0123456789012345678901234"))
+    lines = diffs.painted(change("", "some words and then\n\n0123456789012345678901234"))
     painter = Painter(lambda: 20, color_system=None)
     shown = [line for painted in lines for line in painter.lines(painted)]
     assert shown == ["1 + some words and", "    then", "2 +", "3 + 0123456789012345", "    678901234"]
 
 
+def asked(request: ToolRequested, workspace: Path, room: Room | None = ROOM) -> list[str]:
+    """What stands on the screen when a call is asked about."""
+    found = preview(request, str(workspace), room)
+    screen = Screen(lambda text: None, lambda: (80, 24))
+    head, *below = View(screen, Painter(lambda: 80, color_system=None)).asked(found, painted(found))
+    return [head, *(line.removeprefix("  ") for line in below)]
+
+
 def test_an_edit_is_previewed_in_its_place_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\ntwo\nthree\n")
-    found = preview(request(file_path="a.py", old_string="two", new_string="2"), str(tmp_path))
-    assert found is not None
-    assert found.is_change
-    assert shown(found.what).splitlines() == ["1   one", "2 - two", "2 + 2", "3   three"]
+    edit = request(file_path="a.py", old_string="two", new_string="2")
+    assert asked(edit, tmp_path) == ["? Edit a.py", "  1   one", "  2 - two", "  2 + 2", "  3   three"]
+    assert preview(edit, str(tmp_path)).is_change
 
 
 def test_an_edit_of_a_file_that_is_not_there_shows_the_two_texts(tmp_path: Path) -> None:
-    found = preview(request(file_path="gone.py", old_string="two", new_string="2"), str(tmp_path))
-    assert found is not None
-    assert shown(found.what).splitlines() == ["1 - two", "1 + 2"]
+    edit = request(file_path="gone.py", old_string="two", new_string="2")
+    assert asked(edit, tmp_path) == ["? Edit gone.py", "  1 - two", "  1 + 2"]
 
 
 def test_a_new_file_is_previewed_as_it_will_be_and_an_old_one_as_a_change(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text("a = 1\n")
-    new = preview(request("Write", file_path="new.py", content="a = 2\n"), str(tmp_path))
-    assert new is not None
-    assert (shown(new.what), new.is_change) == ("a = 2", False)
-    old = preview(request("Write", file_path="old.py", content="a = 2\n"), str(tmp_path))
-    assert old is not None
-    assert (shown(old.what).splitlines(), old.is_change) == (["1 - a = 1", "1 + a = 2"], True)
+    new = request("Write", file_path="new.py", content="a = 2\n")
+    assert asked(new, tmp_path) == ["? Write new.py", "  content:", "    a = 2"]
+    assert not preview(new, str(tmp_path)).is_change
+    old = request("Write", file_path="old.py", content="a = 2\n")
+    assert asked(old, tmp_path) == ["? Write old.py", "  1 - a = 1", "  1 + a = 2"]
 
 
-def test_what_the_caption_does_not_say_is_previewed(tmp_path: Path) -> None:
-    assert preview(request("Bash", command="ls -l"), str(tmp_path)) is None
-    script = preview(request("Bash", command="cd x\nrm -rf ."), str(tmp_path))
-    assert script is not None
-    assert "rm -rf ." in shown(script.what)
-    other = preview(request("search", query="x", depth=3), str(tmp_path))
-    assert other is not None
-    assert '"depth": 3' in shown(other.what)
+def test_a_file_is_looked_for_where_the_tool_will_find_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.py").write_text("a = 1\n")
+    write = request("Write", file_path="~/a.py", content="a = 2\n")
+    assert asked(write, tmp_path / "elsewhere")[1:] == ["  1 - a = 1", "  1 + a = 2"]
+
+
+def test_what_is_asked_about_hides_nothing(tmp_path: Path) -> None:
+    assert asked(request("Bash", command="ls -l"), tmp_path) == ["? Bash ls -l"]
+    assert asked(request("Bash", command="touch pwned; : \rls -la"), tmp_path) == [
+        "? Bash",
+        "  command:",
+        "    touch pwned; : <U+000D>ls -la",
+        "  ! 1 character that would not be seen is shown by its number.",
+    ]
+    osc = asked(request("Bash", command="ls\x1b]0;\ntouch pwned\n\x07"), tmp_path)
+    assert osc[2:5] == ["    ls<U+001B>]0;", "    touch pwned", "    <U+0007>"]
+    extra = asked(request("Bash", command="touch pwned", content="harmless"), tmp_path)
+    assert extra == ["? Bash touch pwned", '  content: "harmless"']
+    other = asked(request("mcp__fs__rm", path="a", force=True, depth=[3]), tmp_path)
+    assert other == ['? mcp__fs__rm path: "a", force: true, depth: [3]']
+
+
+def test_a_very_long_file_is_cut_in_its_middle_and_seen_whole_if_asked_for(tmp_path: Path) -> None:
+    write = request("Write", file_path="a.txt", content="".join(f"line {n}\n" for n in range(60_000)))
+    lines = asked(write, tmp_path)
+    assert lines[2:4] == ["    line 0", "    line 1"]
+    assert lines[-1] == "    line 59999"
+    assert sum("characters are not shown ...]" in line for line in lines) == 1
+    assert len(asked(write, tmp_path, WHOLE)) == 60_002
+
+
+def test_what_was_allowed_looks_as_it_did_when_it_was_asked_about() -> None:
+    assert caption("Bash", {"command": "touch pwned; : \rls"}).about == "touch pwned; : <U+000D>ls"
 
 
 def test_one_key_is_the_answer() -> None:
-    assert Question(request()).press(Key(text="y")) == Approve()
-    assert Question(request()).press(Key(text="a")) == Approve("always")
-    assert Question(request()).press(Key("escape")) == "stop"
+    assert Question(request(), SHOWN).press(Key(text="y")) == Approve()
+    assert Question(request(), SHOWN).press(Key(text="a")) == Approve("always")
+    assert Question(request(), SHOWN).press(Key("escape")) == "stop"
     # An Enter that was meant for something else allows nothing.
-    assert Question(request()).press(Key("enter")) is None
+    assert Question(request(), SHOWN).press(Key("enter")) is None
 
 
 def test_what_reaches_out_of_the_workspace_is_not_allowed_for_always() -> None:
-    question = Question(request(outside=True))
+    question = Question(request(outside=True), SHOWN)
     assert question.press(Key(text="a")) is None
     assert "outside the workspace" in question.prompt(0).plain
     assert "always" not in question.prompt(0).plain
 
 
 def test_a_no_has_a_reason_or_none_and_can_be_taken_back() -> None:
-    question = Question(request())
+    question = Question(request(), SHOWN)
     assert question.press(Key(text="n")) is None
     assert question.press(Key(text="y")) is None
     assert question.press(Key("escape")) is None
@@ -157,13 +189,13 @@ def test_a_no_has_a_reason_or_none_and_can_be_taken_back() -> None:
     assert told(Deny("too late"), "edit") == ("✗ refused: too late", "red")
 
 
-def test_a_long_preview_is_folded_until_somebody_wants_to_see_it() -> None:
-    question = Question(request(), [str(number) for number in range(100)])
-    assert len(question.preview) == PREVIEW_LINES + 1
+def test_there_is_a_key_to_see_what_was_left_out() -> None:
+    question = Question(request(), SHOWN.replace(left_out=1))
+    assert "view all" in question.prompt(0).plain
     assert question.press(Key(text="v")) == "all"
-    question.unfold()
-    assert len(question.preview) == 100
+    question.shown = SHOWN
     assert question.press(Key(text="v")) is None
+    assert "view all" not in question.prompt(0).plain
 
 
 def test_a_line_is_edited_from_its_end() -> None:

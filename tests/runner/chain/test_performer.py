@@ -255,7 +255,15 @@ async def test_above_a_threshold_a_person_is_asked_and_a_yes_sends_it(world: Wor
     assert asked.hash is None
     assert asked.result["state"] == "awaiting_approval"
     assert [entry["id"] for entry in asking.pending()] == [asked.result["approvalId"]]
-    assert asking.pending()[0]["function"] == "inc(uint256)"
+    (waiting,) = asking.pending()
+    assert waiting["function"] == "inc(uint256)"
+    # All that counts, as the contract will read it.
+    shown = waiting["shown"].split("\n")
+    assert shown[0] == "inc(uint256)"
+    for line in (f"chain: {waiting['chainId']}", f'contract: "{waiting["to"]}"', 'wei: "0"', 'args: "7"'):
+        assert f"  {line}" in shown
+    assert waiting["data"].endswith("7")
+    assert waiting["data"] in waiting["shown"]
     assert world.performer(agent="a2").pending() == []
     assert await asking.settle() == []
     asking.decide(asked.result["approvalId"], True)

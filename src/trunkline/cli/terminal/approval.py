@@ -10,37 +10,24 @@ from rich.text import Text
 from trunkline.cli.terminal.keys import Key, Line
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
-
-#: Lines of a preview that are shown unasked.
-PREVIEW_LINES = 16
+from trunkline.core.preview import Preview
 
 
 class Question:
     """One call that waits for an answer.
 
-    `press` takes keys and gives the decision once there is one, `"stop"` to stop the turn, `"all"` to see the whole
-    preview, or None.
+    `press` takes keys and gives the decision once there is one, `"stop"` to stop the turn, `"all"` to see what was
+    left out of the preview, or None.
     """
 
-    def __init__(self, request: ToolRequested, preview: Sequence[str] = (), *, is_change: bool = False) -> None:
+    def __init__(self, request: ToolRequested, shown: Preview, lines: Sequence[str] = ()) -> None:
         self.request = request
-        self.is_change = is_change
+        self.shown = shown
+        self.lines = lines
+        """What is asked about, as it stands on the screen."""
         self.is_put = False
         """Whether it has its lasting place on the screen."""
-        self._preview = list(preview)
-        self._folded = len(self._preview) > PREVIEW_LINES
         self._reason: Line | None = None
-
-    @property
-    def preview(self) -> list[str]:
-        """The lines of the preview that are shown."""
-        if not self._folded:
-            return self._preview
-        return [*self._preview[:PREVIEW_LINES], f"… {len(self._preview) - PREVIEW_LINES} more lines"]
-
-    def unfold(self) -> None:
-        """Show all of them."""
-        self._folded = False
 
     def press(self, key: Key) -> Decision | Literal["stop", "all"] | None:
         """Take a key."""
@@ -55,7 +42,7 @@ class Question:
                 return Approve("always")
             case "n":
                 self._reason = Line()
-            case "v" if self._folded:
+            case "v" if self.shown.is_cut:
                 return "all"
         return None
 
@@ -77,7 +64,7 @@ class Question:
         keys = [("y", "yes"), ("n", "no"), ("Esc", "stop")]
         if not self.request.outside:
             keys.insert(1, ("a", f"always for {self.request.category}"))
-        if self._folded:
+        if self.shown.is_cut:
             keys.append(("v", "view all"))
         where = " outside the workspace" if self.request.outside else ""
         line = Text.assemble((f"  Allow{where}? ", "bold yellow"))

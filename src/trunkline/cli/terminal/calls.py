@@ -10,6 +10,7 @@ from typing import Any
 from trunkline.base.escapes import without_escapes
 from trunkline.base.printable import printable
 from trunkline.base.values import Value
+from trunkline.base.visible import visible
 from trunkline.core.events import ToolFinished
 
 #: Lines of a result that are shown: enough to see that it worked, or why it did not.
@@ -29,8 +30,6 @@ class Caption(Value):
 
     name: str
     about: str = ""
-    whole: bool = True
-    """Whether it says everything that the call was given."""
 
 
 def caption(name: str, args: Mapping[str, Any] | None = None, description: str = "") -> Caption:
@@ -39,16 +38,17 @@ def caption(name: str, args: Mapping[str, Any] | None = None, description: str =
     for key in _TELLING:
         value = args.get(key)
         if isinstance(value, str) and value.strip():
-            return _captioned(name, value, whole=len(args) == 1)
+            return _captioned(name, value)
     if description and description != name:
-        return _captioned(name, description, whole=not args)
+        return _captioned(name, description)
     pairs = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in args.items())
-    return _captioned(name, pairs, whole=True)
+    return _captioned(name, pairs)
 
 
-def _captioned(name: str, about: str, *, whole: bool) -> Caption:
-    line = one_line(about)
-    return Caption(one_line(name), line, whole and line == about)
+def _captioned(name: str, about: str) -> Caption:
+    # What nobody would see is shown: a call that was allowed looks as it did when it was asked about.
+    line = one_line(visible(about[: 4 * LONGEST_LINE]))
+    return Caption(one_line(visible(name[:LONGEST_LINE])), line)
 
 
 class Glance(Value):

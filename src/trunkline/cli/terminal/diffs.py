@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from trunkline.base.values import Value
 from trunkline.cli.terminal.calls import clean
+from trunkline.core.change import Row
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-#: More than anybody compares by eye, and more than `difflib` can do in no time.
-LARGEST = 400_000
+#: A character that nobody would see, shown by its number; or many blanks.
+_NUMBERS = re.compile(r"<U\+[0-9A-F]{4,6}(?: x \d+)?>")
+#: How much is missing.
+_MISSING = re.compile(r"\[\.\.\. [0-9,]+ (?:characters|arguments) are not shown \.\.\.\]")
 
 _STYLES = {"+": "green", "-": "red", " ": "dim", "@": "dim cyan"}
-
-
-class Row(Value):
-    """A line of a diff: `+`, `-` or a space, or `@` for what is left out before the next hunk."""
-
-    sign: str
-    number: int | None
-    text: str
 
 
 def rows(diff: str) -> list[Row]:
@@ -67,7 +62,7 @@ class Painted:
         sign = " " if row.sign == "@" else row.sign
         self._style = _STYLES[row.sign]
         self._head = Text.assemble((f"{number:>{digits}} ", "dim"), (f"{sign} ", self._style))
-        self._text = Text(row.text, self._style)
+        self._text = marked(Text(row.text, self._style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         indent = cell_len(self._head.plain)
@@ -76,18 +71,14 @@ class Painted:
             yield Text.assemble(Text(" " * indent) if number else self._head, part, overflow="fold")
 
 
-def painted(diff: str) -> list[Painted]:
-    """A diff, line by line."""
-    found = rows(diff)
+def painted(found: Sequence[Row]) -> list[Painted]:
+    """A change, line by line."""
     digits = len(str(max((row.number or 0 for row in found), default=0)))
     return [Painted(row, digits) for row in found]
 
 
-def between(old: str, new: str) -> str:
-    """The unified diff of two texts; nothing if they are too long to compare."""
-    if len(old) + len(new) > LARGEST:
-        return ""
-    from difflib import unified_diff
-
-    lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="")
-    return "\n".join(lines)
+def marked(text: Text) -> Text:
+    """The same, with the characters standing out that are shown by their numbers, and what is missing."""
+    text.highlight_regex(_MISSING, "yellow")
+    text.highlight_regex(_NUMBERS, "bold reverse red")
+    return text

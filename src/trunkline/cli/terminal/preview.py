@@ -1,84 +1,63 @@
-"""What a tool call would do, for somebody who is asked to allow it."""
+"""What a tool call would do, in colours, for somebody who is asked to allow it."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
-from trunkline.base.values import Value
 from trunkline.cli.terminal import diffs
-from trunkline.cli.terminal.calls import caption, clean, one_line
 from trunkline.cli.terminal.markdown import code
+from trunkline.core import preview as core
 from trunkline.core.events import ToolRequested
+from trunkline.core.preview import Part, Preview, Room
 
-#: Files beyond that are not read just to show what would change in them.
-LARGEST_FILE = 400_000
-#: Arguments up to here are shown in one line.
-SHORT_JSON = 100
-
-
-class Preview(Value):
-    """Something to look at. `is_change`: it shows what the result of the call will show, too."""
-
-    what: RenderableType
-    is_change: bool = False
+#: What is shown unasked: as much as a person reads, and as a screen holds besides the question.
+ROOM = Room(lines=16, chars=3000, parts=12)
+#: Files beyond that are not read just to show what would change in them: what tools write is less.
+LARGEST_FILE = 10 * 1024 * 1024
 
 
-def preview(request: ToolRequested, workspace: str) -> Preview | None:
-    """A change as a diff, a command as code, anything else as its arguments. None if there is nothing to see."""
-    args = request.args
-    old, new, content = args.get("old_string"), args.get("new_string"), args.get("content")
-    before = _file(args, workspace)
-    if isinstance(old, str) and isinstance(new, str):
-        return _change(*_replaced(before, old, new, every=args.get("replace_all") is True))
-    if isinstance(content, str):
-        if before is not None:
-            return _change(before, content)
-        return Preview(code(clean(content).rstrip("\n"), _language(args)))
-    command = args.get("command", args.get("cmd"))
-    if isinstance(command, str):
-        said = one_line(command) == command
-        return None if said else Preview(code(clean(command).strip("\n"), "bash"))
-    return _arguments(request)
+def preview(request: ToolRequested, workspace: str, room: Room | None = ROOM) -> Preview:
+    """A call as it is shown: a change against the file as it is now."""
+    return core.preview(request.name, request.args, room, _before(request.args, workspace))
 
 
-def _arguments(request: ToolRequested) -> Preview | None:
-    """Whatever the call was given, unless its caption has said all of it."""
-    args = request.args
-    if caption(request.name, args, request.description).whole:
+def painted(shown: Preview) -> RenderableType | None:
+    """What stands below the name of the tool. None if there is nothing more to see."""
+    rows = [row for part in shown.parts for row in _painted(part)]
+    if shown.warning:
+        rows.append(Text(f"! {shown.warning}", "bold red"))
+    return Group(*rows) if rows else None
+
+
+def _painted(part: Part) -> Iterator[RenderableType]:
+    if part.label:
+        yield Text(f"{part.label}:", "dim")
+    if part.rows:
+        yield from diffs.painted(part.rows)
+        return
+    text = part.text.rstrip("\n")
+    body = code(text, part.language).highlight(text) if part.language else Text(text)
+    body.rstrip()
+    body.overflow = "fold"
+    body.expand_tabs(4)
+    yield Padding(diffs.marked(body), (0, 0, 0, 2 if part.label else 0))
+
+
+def _before(args: Mapping[str, Any], workspace: str) -> str | None:
+    """The content of the file that a call is about; None if there is none, or it cannot be compared."""
+    if not {"content", "old_string"}.intersection(args):
         return None
-    short = json.dumps(args, ensure_ascii=False)
-    shown = short if len(short) <= SHORT_JSON else json.dumps(args, ensure_ascii=False, indent=2)
-    return Preview(code(clean(shown), "json"))
-
-
-def _change(old: str, new: str) -> Preview:
-    lines = diffs.painted(diffs.between(old, new))
-    return Preview(Group(*lines) if lines else Text("(no change)", "dim"), is_change=True)
-
-
-def _replaced(before: str | None, old: str, new: str, *, every: bool) -> tuple[str, str]:
-    """The file before and after, if it holds the old text; else the two texts alone."""
-    if before is None or not old or old not in before:
-        return old, new
-    return before, before.replace(old, new, -1 if every else 1)
-
-
-def _path(args: Mapping[str, Any]) -> str:
     path = args.get("file_path", args.get("path"))
-    return path if isinstance(path, str) else ""
-
-
-def _file(args: Mapping[str, Any], workspace: str) -> str | None:
-    path = _path(args)
-    if not path:
+    if not isinstance(path, str) or not path:
         return None
-    path = os.path.join(workspace, path)
+    # As the tools find it.
+    path = os.path.normpath(os.path.join(workspace, os.path.expanduser(path)))
     try:
         # Not what only looks like a file: opening a pipe would wait for whoever writes to it.
         if not os.path.isfile(path) or os.path.getsize(path) > LARGEST_FILE:
@@ -87,9 +66,3 @@ def _file(args: Mapping[str, Any], workspace: str) -> str | None:
             return file.read()
     except (OSError, ValueError):
         return None
-
-
-def _language(args: Mapping[str, Any]) -> str:
-    from rich.syntax import Syntax
-
-    return Syntax.guess_lexer(_path(args))

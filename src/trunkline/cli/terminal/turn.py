@@ -27,6 +27,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import UnknownCall
+from trunkline.core.preview import WHOLE, Room
 from trunkline.core.session import Session
 
 #: The shortest time between two frames, and how much longer than a frame took to paint: a long block costs more, and is
@@ -36,6 +37,10 @@ FRAME_COSTS = 4
 
 #: Whoever was typing when a question came up did not mean to answer it.
 TYPING_SECONDS = 0.7
+
+
+#: Below what is asked about there is the line to answer at, which may be broken, and what is typed ahead.
+QUESTION_ROWS = 5
 
 
 class Turn:
@@ -131,14 +136,14 @@ class Turn:
     def _ask_next(self) -> None:
         if self._question is not None or not self._pending or self._stopping:
             return
-        from trunkline.cli.terminal.preview import preview
+        from trunkline.cli.terminal.preview import ROOM
 
         request = next(iter(self._pending.values()))
-        found = preview(request, self._workspace)
-        lines = [] if found is None else self._view.previewed(found.what)
-        self._question = Question(request, lines, is_change=found is not None and found.is_change)
-        if not self._screen.moves:
+        self._question = self._asked(request, ROOM)
+        if not self._screen.moves or len(self._question.lines) > self._screen.rows - QUESTION_ROWS:
+            # Of live lines the first ones are not shown where there is no room: these would be what is asked about.
             self._put(self._question)
+        if not self._screen.moves:
             self._view.note(self._question.prompt(len(self._pending) - 1).plain)
         if time.monotonic() - self.last_key < TYPING_SECONDS:
             self._deaf_until = time.monotonic() + TYPING_SECONDS
@@ -164,10 +169,19 @@ class Turn:
         """Let it stay on the screen; only the line to answer at is live from then on."""
         if not question.is_put:
             question.is_put = True
-            self._view.put_asked(question.request, self._asked(question), is_change=question.is_change)
+            self._view.put_asked(question.request, question.lines, is_change=question.shown.is_change)
 
-    def _asked(self, question: Question) -> list[str]:
-        return self._view.asked(question.request, question.preview)
+    def _show_all(self, question: Question) -> None:
+        """Show what was left out, in its lasting place; once more, if a part of it has one already."""
+        whole = self._asked(question.request, WHOLE)
+        question.shown, question.lines, question.is_put = whole.shown, whole.lines, False
+        self._put(question)
+
+    def _asked(self, request: ToolRequested, room: Room | None) -> Question:
+        from trunkline.cli.terminal.preview import painted, preview
+
+        shown = preview(request, self._workspace, room)
+        return Question(request, shown, self._view.asked(shown, painted(shown)))
 
     # Keys.
 
@@ -179,8 +193,7 @@ class Turn:
             if answer == "stop":
                 self.stop()
             elif answer == "all":
-                question.unfold()
-                self._put(question)
+                self._show_all(question)
             elif answer is not None:
                 self._answer(question, answer)
             return
@@ -212,7 +225,7 @@ class Turn:
         if question is None:
             return []
         prompt = self._view.lines(question.prompt(len(self._pending) - 1))
-        return prompt if question.is_put else [*self._asked(question), *prompt]
+        return prompt if question.is_put else [*question.lines, *prompt]
 
     def _typed_lines(self) -> list[str]:
         lines = [self._view.line(Text(f"  next: {clean(text)}", "dim")) for text in self.queue]

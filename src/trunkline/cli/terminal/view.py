@@ -15,6 +15,7 @@ from trunkline.cli.terminal.paint import ANY_WIDTH, PROMPT, Painter
 from trunkline.cli.terminal.screen import Screen
 from trunkline.core import events
 from trunkline.core.events import ToolFinished
+from trunkline.core.preview import Preview
 
 if TYPE_CHECKING:
     from trunkline.cli.terminal.answer import Answer, Piece
@@ -148,20 +149,20 @@ class View:
 
     # Approvals.
 
-    def previewed(self, what: RenderableType) -> list[str]:
-        """The lines of a preview, as they will stand below their call."""
-        return self._painter.lines(what, max(1, self._painter.width - len(_INDENT)))
-
-    def asked(self, request: events.ToolRequested, preview: list[str]) -> list[str]:
+    def asked(self, shown: Preview, below: RenderableType | None) -> list[str]:
         """What is to be allowed, in full, and what it would do."""
         # Folded, not cut: nobody should allow what they cannot see.
-        head = self._lines(_caption(self._captions[request.call_id], _ASKED, Text(overflow="fold")))
-        return [*head, *(_INDENT + line for line in preview)]
+        head = _caption(Caption(shown.name, shown.about.text), _ASKED, Text(overflow="fold"))
+        return [*self._lines(diffs.marked(head)), *(() if below is None else self._indented(below))]
 
-    def put_asked(self, request: events.ToolRequested, lines: list[str], *, is_change: bool) -> None:
+    def _indented(self, what: RenderableType) -> list[str]:
+        lines = self._painter.lines(what, max(1, self._painter.width - len(_INDENT)))
+        return [_INDENT + line for line in lines]
+
+    def put_asked(self, request: events.ToolRequested, lines: Sequence[str], *, is_change: bool) -> None:
         """Let it stay."""
         self._close()
-        self._put("tool", lines)
+        self._put("tool", list(lines))
         self._head = request.call_id
         if is_change:
             self._seen.add(request.call_id)
@@ -295,11 +296,11 @@ class View:
             self._add([self.line(Text(f"  {clean(reason)}", "red"))])
 
     def _diff(self, diff: str) -> None:
-        lines = diffs.painted(diff)
+        lines = diffs.painted(diffs.rows(diff))
         shown: list[RenderableType] = list(lines[:DIFF_LINES])
         if len(lines) > DIFF_LINES:
             shown.append(Text(f"… {len(lines) - DIFF_LINES} more lines", "dim"))
-        self._add([_INDENT + line for line in self.previewed(Group(*shown))])
+        self._add(self._indented(Group(*shown)))
 
     # Putting lines on the screen.
 

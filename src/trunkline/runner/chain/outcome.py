@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base.values import Value
+from trunkline.core.preview import plain, preview
+from trunkline.runner.chain import arguments
+from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.planning import Plan
 
 
@@ -73,6 +76,30 @@ def waits(plan: Plan, id: str, text: str) -> TxResult:
     """A person is to decide."""
     told = {"type": "tx", **_what(plan), "hash": None, "state": "awaiting_approval", "approvalId": id}
     return TxResult(False, {**told, "error": text}, text)
+
+
+def asked(plan: Plan) -> dict[str, Any]:
+    """What a person decides about: where it goes, what is called with which arguments, what it pays. All of it."""
+    what = {
+        "chainId": plan.chain_id,
+        "to": plan.to,
+        "function": plan.function.signature,
+        "value": str(plan.value),
+        "data": f"0x{plan.data.hex()}",
+    }
+    shown = preview(
+        plan.function.signature,
+        {"chain": plan.chain_id, "contract": plan.to, "wei": what["value"], "args": _args(plan), "data": what["data"]},
+    )
+    return {**what, "shown": plain(shown)}
+
+
+def _args(plan: Plan) -> Any:
+    """The arguments as the contract will read them; as the agent gave them where they are too long for that."""
+    try:
+        return arguments.decode(plan.function.inputs, plan.data[len(plan.function.selector) :])
+    except Refusal:
+        return plan.action.get("args")
 
 
 def _what(plan: Plan) -> dict[str, Any]:

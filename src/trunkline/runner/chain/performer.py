@@ -146,7 +146,8 @@ class TxPerformer:
             noting.add_done_callback(self._noting.discard)
 
     def pending(self) -> list[dict[str, Any]]:
-        """What waits for a person, oldest first: `id`, `action`, `to`, `function`, `value`, `createdAt` (ms).
+        """What waits for a person, oldest first: `id`, `action`, `chainId`, `to`, `function`, `value`, `data` (what the
+        contract gets), `createdAt` (ms), and `shown`, which is all of that for people.
 
         May wait for other processes: use a thread. Nothing, once the performer is closed.
         """
@@ -154,9 +155,8 @@ class TxPerformer:
         with self._shelf:
             for chain_id, ledger in self._kept_ledgers():
                 for row in ledger.rows(self._agent, "awaiting"):
-                    what = {"to": row.plan.to, "function": row.plan.function.signature, "value": str(row.plan.value)}
-                    entry = {"id": f"{chain_id}-{row.id}", "action": row.plan.action, **what, "createdAt": row.created}
-                    found.append(self._clean(entry))
+                    entry = {"id": f"{chain_id}-{row.id}", "action": row.plan.action, **outcome.asked(row.plan)}
+                    found.append(self._clean({**entry, "createdAt": row.created}))
         return found
 
     def decide(self, id: str, approve: bool) -> None:

@@ -43,6 +43,7 @@ function approval(one) {
     }));
     return button;
   };
-  return make("article", { class: "item entry" }, make("pre", { tabindex: "0" }, JSON.stringify(one, null, 2)),
+  return make("article", { class: "item entry" }, make("p", { class: "meta" }, make("code", {}, String(one.id ?? "")), make("code", {}, String(one.agentId ?? ""))),
+    make("pre", { tabindex: "0" }, String(one.shown ?? JSON.stringify(one, null, 2))),
     make("div", { class: "row" }, decide("Approve", true, ""), decide("Deny", false, "quiet")), output);
 }
