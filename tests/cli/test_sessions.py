@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.support import spawned
 from trunkline.base import paths
-from trunkline.cli import sessions, table
+from trunkline.cli import sessions, shelf, table
 from trunkline.core import events, records
 from trunkline.core.events import Envelope, Event
 from trunkline.core.usage import Usage
@@ -37,7 +37,7 @@ def keep(session: str, *happened: Event, workspace: str | None = None) -> Path:
     """A session with these events in its first turn; gives its log."""
     folder = Path(paths.sessions_dir())
     before = set(folder.glob("*.log"))
-    log = FileStore(folder).create(session, workspace or os.getcwd())
+    log = FileStore(folder).create(session, workspace or os.getcwd(), "coder")
     for seq, event in enumerate(happened, 1):
         log.append(Envelope(session, seq, 1, 1_700_000_000.0 + seq, event))
     log.close()
@@ -68,7 +68,7 @@ def test_the_list_has_the_session_used_last_first() -> None:
     assert names == ["ID", "three", "two", "one"]
     listed = json.loads(run("list", "--json"))["sessions"]
     assert [entry["id"] for entry in listed] == ["three", "two", "one"]
-    assert listed[0].keys() == {"id", "workspace", "created", "updated", "title", "turns"}
+    assert listed[0].keys() == {"id", "agent", "workspace", "created", "updated", "title", "turns"}
     assert listed[0]["updated"] == 1_700_000_120
 
 
@@ -78,11 +78,14 @@ def test_the_list_tells_each_session_by_its_first_words_in_a_line_that_fits(monk
     keep("an id that is as long as those of hosts may well be, and longer", *a_turn("hello"))
     keep("silent")
     head, *rows = run("list").splitlines()
-    assert head.split() == ["ID", "UPDATED", "TURNS", "TITLE"]
+    assert head.split() == ["ID", "UPDATED", "AGENT", "DIRECTORY", "TURNS", "TITLE"]
     assert len(rows) == 3
     assert max(len(row) for row in rows) <= 80
     (long,) = (row for row in rows if row.startswith("long "))
-    assert "1      why does the \\x1b[2J bu..." in long
+    assert "  coder  " in long
+    assert "  /some/where " in long
+    assert "1      why does" in long
+    assert long.endswith("...")
     wide = run("list", "--wide")
     assert "an id that is as long as those of hosts may well be, and longer" in wide
     assert "/some/where" in wide
@@ -189,7 +192,6 @@ def test_latest_is_the_session_used_last_in_this_directory(monkeypatch: pytest.M
     ("wrong", "hint"),
     [
         ("my-cnv-123", "Did you mean `my-conv-123`?"),
-        ("my", "Did you mean `my-conv-123`?"),
         ("something else", "`trunkline sessions list` shows those there are."),
     ],
 )
@@ -199,6 +201,32 @@ def test_an_unknown_id_is_an_error_that_suggests_another(verb: str, wrong: str, 
     result = invoke(verb, wrong)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == f"Error: Session '{wrong}' not found. {hint}\n"
+
+
+@pytest.mark.parametrize("verb", ["show", "export"])
+def test_the_beginning_of_an_id_is_enough_while_no_other_has_it(verb: str) -> None:
+    keep("my-conv-123", *a_turn("hello"))
+    assert "hello" in run(verb, "my")
+    keep("my-conv-124")
+    result = invoke(verb, "my")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "`my` is the beginning of several sessions: `my-conv-124`, `my-conv-123`." in result.stderr
+    assert "hello" in run(verb, "my-conv-123")
+
+
+def test_a_session_is_only_removed_by_its_whole_id() -> None:
+    keep("my-conv-123")
+    assert invoke("rm", "my").stderr == "Error: Session 'my' not found. Did you mean `my-conv-123`?\n"
+
+
+def test_the_list_on_a_terminal_has_ids_that_open_what_they_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "room", lambda: 100)
+    ids = ["01a1e258-7f6b-78a7-8118-1be119a9aae8", "01a1e258-8084-7cea-b9a7-7b8ac225ee88", "another"]
+    for name in ids:
+        keep(name)
+    shown = sorted(line.split()[0] for line in run("list").splitlines()[1:])
+    assert shown == ["01a1e258-7", "01a1e258-8", "another"]
+    assert [shelf.named(name) for name in shown] == ids
 
 
 def test_without_any_session_the_error_says_so() -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: No variable stands for these. A session is one process's own: its name must not reach children by accident.
-FLAGS_ONLY = ("help", "json_stream", "session_id", "resume")
+FLAGS_ONLY = ("help", "json_stream", "session_id", "resume", "anyway")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,6 +57,11 @@ TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
     agent_options.add_agent_options(parser)
     add("--session-id", metavar="ID", help="begin a session under this id; an error if it exists")
     add("--resume", metavar="ID", help="go on with a session; `latest` is the one used last in this workspace")
+    add(
+        "--anyway",
+        action="store_true",
+        help="with --resume: also from another directory, and, in a new session, with another agent",
+    )
     agent_options.add_session_options(parser)
     add(
         "--max-line",
@@ -125,16 +130,17 @@ class _Start:
         """Whether the host knows that we are ready."""
         self._opened = False
         self.workspace = opening.directory(options.workspace)
-        self.log = opening.session_log(
-            self.workspace, session_id=options.session_id, resume=options.resume, kept=not options.no_session
+        self.model_options = agent_options.model_options(options)
+        self.agent = opening.make_agent(options.agent, options.script, self.workspace, self.model_options)
+        self.policy = opening.policy(options.allow, auto_approve=options.auto_approve, agent=self.agent)
+        self.kept = opening.session_log(
+            self.workspace,
+            session_id=options.session_id,
+            resume=options.resume,
+            kept=not options.no_session,
+            agent=self.agent.name,
+            anyway=options.anyway,
         )
-        try:
-            self.model_options = agent_options.model_options(options)
-            self.agent = opening.make_agent(options.agent, options.script, self.workspace, self.model_options)
-            self.policy = opening.policy(options.allow, auto_approve=options.auto_approve, agent=self.agent)
-        except BaseException:
-            self.give_up()
-            raise
 
     def greet(self, writing: int) -> None:
         """Say that we are ready if that is so: if nothing can keep the session from beginning.
@@ -146,7 +152,7 @@ class _Start:
         """
         if self.options.resume is not None or getattr(self.agent, "checked", False) is not True:
             return
-        named = None if self.options.no_session else self.log.session
+        named = None if self.options.no_session else self.kept.log.session
         lines = greeting(self.agent.capabilities, self.options.mode or self.policy.mode, named)
         # From the first byte on: a signal may come before the call returns.
         self.greeted = True
@@ -162,9 +168,9 @@ class _Start:
 
         session = await Session.open(
             self.agent,
-            self.log,
+            self.kept.log,
             self.policy,
-            resume=self.options.resume is not None,
+            resume=self.kept.resumed,
             mode=self.options.mode,
             workspace=self.workspace,
             instructions=self.options.system_prompt,
@@ -172,6 +178,7 @@ class _Start:
             redact=Redaction(opening.redactor(self.agent)),
         )
         self._opened = True
+        await opening.tell_before(session, self.kept.before)
         return session
 
     def give_up(self) -> None:
@@ -180,7 +187,7 @@ class _Start:
         What was opened is the session's own.
         """
         if not self._opened:
-            self.log.close() if self.greeted or self.options.resume is not None else self.log.discard()
+            self.kept.log.close() if self.greeted else self.kept.give_up()
 
 
 def _serve(start: _Start, reading: int, writing: int) -> int:

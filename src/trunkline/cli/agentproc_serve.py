@@ -27,7 +27,6 @@ from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, Usage
 from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
-from trunkline.core.log import EventLog
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec, codec_ndjson, serve_input
 from trunkline.wires.agentproc.messages import DIALECTS, Dialect, Turn
@@ -174,17 +173,16 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     workspace = opening.directory(options.workspace)
     with_model = agent_options.model_options(options)
     agent = await _agent(options, workspace, with_model)
-    log = _session_log(turn, workspace, agent.name, kept=not options.no_session)
-    resumed = bool(turn.session_id) and not options.no_session
+    opened = _session_log(turn, workspace, agent.name, kept=not options.no_session)
     try:
         policy = opening.policy(
             options.allow, auto_approve=options.auto_approve, agent=agent, interactive=turn.permission
         )
         session = await Session.open(
             agent,
-            log,
+            opened.log,
             policy,
-            resume=resumed,
+            resume=opened.resumed,
             mode=options.mode,
             workspace=workspace,
             instructions=options.system_prompt,
@@ -192,8 +190,7 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
             redact=Witness(opening.redactor(agent)),
         )
     except BaseException:
-        # A start that failed leaves nothing behind.
-        log.close() if resumed else log.discard()
+        opened.give_up()
         raise
     named = "" if options.no_session else _portable(turn.session_id, session.id)
     server = StdioServer(session, voice(told.dialect, named, streaming=turn.streaming), pipes[1])
@@ -215,7 +212,7 @@ async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[s
     return agent
 
 
-def _session_log(turn: Turn, workspace: str, agent: str, *, kept: bool) -> EventLog:
+def _session_log(turn: Turn, workspace: str, agent: str, *, kept: bool) -> opening.Opened:
     """The log of a new conversation, or of the one that the bridge names.
 
     Raises:
@@ -226,7 +223,10 @@ def _session_log(turn: Turn, workspace: str, agent: str, *, kept: bool) -> Event
         if resume == opening.LATEST:
             # A word of ours, and no name that a bridge can have been given.
             raise SessionNotFound(resume)
-        return opening.session_log(workspace, session_id=None, resume=resume, kept=kept, agent=agent)
+        return opening.session_log(workspace, session_id=None, resume=resume, kept=kept, agent=agent, roams=True)
+    except opening.AnotherAgents as error:
+        text = f"This conversation is with `{error.agent}`, and here is `{agent}`."
+        raise ConfigError(text, hint="Begin a new conversation.") from None
     except SessionNotFound:
         shown = turn.session_id[: codec.SHOWN_CHARS]
         raise SessionNotFound(

@@ -79,6 +79,11 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
     flag_value=LATEST,
     help="Go on with a session; without an id, or with `latest`, with the one used last in this workspace.",
 )
+@click.option(
+    "--anyway",
+    is_flag=True,
+    help="With --resume: also from another directory, and, in a new session, with another agent.",
+)
 @_option("no-session", is_flag=True, help="Keep nothing.")
 @_option("mode", type=click.Choice(["default", "auto_edit", "yolo"]), help="The approval mode to begin with.")
 @_option(
@@ -104,7 +109,7 @@ def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> No
     options = ChatOptions(**given)
     _check(options, as_json, as_jsonl)
     try:
-        _check_resumed(options)
+        options = _resumed(options)
         _check_agent(options.agent, asks=text is not None)
         if text is None and sys.stdin.isatty():
             if as_json or as_jsonl or not sys.stdout.isatty():
@@ -144,20 +149,24 @@ def _check_agent(name: str | None, *, asks: bool) -> None:
     raise ConfigError(f"There is no agent `{name}`.{known}", hint=hint)
 
 
-def _check_resumed(options: ChatOptions) -> None:
-    """Tell `--resume AGENT` from `--resume ID`: the agent would be taken for the id of a session.
+def _resumed(options: ChatOptions) -> ChatOptions:
+    """The options with the whole id of the session to resume.
 
     Raises:
-        SessionNotFound: it is the name of an agent, and of no session.
+        SessionNotFound: there is none, or there are several; or it is the name of an agent, put behind `--resume`.
     """
     name = options.resume
-    if options.agent is not None or name not in registry.names():
-        return
+    if name is None or name == LATEST:
+        return options
     from trunkline.cli import shelf
 
-    if name not in (info.id for info in shelf.sessions()):
+    try:
+        return options.replace(resume=shelf.named(name))
+    except SessionNotFound:
+        if options.agent is not None or name not in registry.names():
+            raise
         hint = f"Put the agent before `--resume`: `trunkline chat {name} --resume`."
-        raise SessionNotFound(f"There is no session `{name}`; that is the name of an agent.", hint=hint)
+        raise SessionNotFound(f"There is no session `{name}`; that is the name of an agent.", hint=hint) from None
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:

@@ -52,6 +52,8 @@ async def once(options: ChatOptions, message: UserMessage, form: Form) -> int:
             tell(note)
     output = _Output(form, tell, quiet=options.quiet)
     talk = await Talk.open(options, opened, interactive=False, on_judged=output.judged)
+    if talk.told is not None and not options.quiet:
+        tell(talk.told)
     try:
         signals = _stop_at_signals(talk)
         output.on_broken = talk.session.stop

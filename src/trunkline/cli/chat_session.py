@@ -42,6 +42,7 @@ class ChatOptions(Value):
     workspace: str | None = None
     session_id: str | None = None
     resume: str | None = None
+    anyway: bool = False
     no_session: bool = False
     mode: Mode | None = None
     allow: str | None = None
@@ -85,8 +86,10 @@ async def opening(options: ChatOptions) -> Opening:
 class Talk:
     """An open session. Made by `open`, ended by `close`."""
 
-    def __init__(self, session: Session, opened: Opening, *, kept: bool) -> None:
+    def __init__(self, session: Session, opened: Opening, *, kept: bool, told: str | None = None) -> None:
         self.session = session
+        self.told = told
+        """What people should know about what the agent knows."""
         self.agent = opened.agent
         settings = opened.settings
         self.model: str | None = settings.model.model if settings else opened.options.get("model")
@@ -113,28 +116,33 @@ class Talk:
         policy = cli.policy(
             options.allow, auto_approve=options.auto_approve, agent=opened.agent, interactive=interactive
         )
-        log = cli.session_log(
-            workspace, session_id=options.session_id, resume=options.resume, kept=not options.no_session
+        kept = cli.session_log(
+            workspace,
+            session_id=options.session_id,
+            resume=options.resume,
+            kept=not options.no_session,
+            agent=opened.agent.name,
+            anyway=options.anyway,
         )
-        if options.resume is None:
-            log = _NewLog(log)
+        log = kept.log if kept.resumed else _NewLog(kept.log)
         try:
             session = await Session.open(
                 opened.agent,
                 log,
                 policy,
-                resume=options.resume is not None,
+                resume=kept.resumed,
                 mode=options.mode,
                 workspace=workspace,
                 instructions=options.system_prompt,
                 options=opened.options,
                 redact=_heard(secrets, on_judged),
             )
+            told = await cli.tell_before(session, kept.before)
         except BaseException:
             # A start that failed leaves nothing behind.
             log.close()
             raise
-        return cls(session, opened, kept=not options.no_session)
+        return cls(session, opened, kept=not options.no_session, told=told)
 
     async def close(self) -> None:
         """End it. A session in which nothing was said is not kept."""

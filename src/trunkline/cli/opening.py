@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunkline.agents import registry
 from trunkline.base import paths
 from trunkline.base.redact import Redactor
-from trunkline.core.agent import Agent
+from trunkline.core.agent import AddHistory, Agent
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import ConfigError, Unsupported
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.models.providers import NAMES
@@ -19,6 +19,7 @@ from trunkline.store.files import FileStore
 
 if TYPE_CHECKING:
     from trunkline.agents.coder.settings import CoderSettings
+    from trunkline.core.session import Session
 
 #: Who answers unless somebody else is named.
 DEFAULT_AGENT = "coder"
@@ -89,23 +90,86 @@ def redactor(agent: Agent | None = None) -> Redactor:
     return own if own is not None else Redactor.from_environ(os.environ)
 
 
+class AnotherAgents(ConfigError):
+    """The session to resume is another agent's."""
+
+    def __init__(self, session: str, agent: str) -> None:
+        super().__init__(
+            f"Session `{session}` is with the agent `{agent}`.",
+            hint="Name that agent, or begin a new session that is told what was said, with `--anyway`.",
+        )
+        self.agent = agent
+
+
+class AnotherDirectorys(ConfigError):
+    """The session to resume is another directory's."""
+
+    def __init__(self, session: str, workspace: str) -> None:
+        super().__init__(
+            f"Session `{session}` is of the directory `{workspace}`.",
+            hint="Go there, name it with `--workspace`, or go on from here with `--anyway`.",
+        )
+
+
+class Opened(NamedTuple):
+    """A log that this process holds."""
+
+    log: EventLog
+    resumed: bool
+    """Whether it is one that there was before."""
+    before: str | None = None
+    """What was said in the session that this one goes on from, which was another agent's."""
+
+    def give_up(self) -> None:
+        """A start that failed leaves nothing behind: the same id may be tried again."""
+        self.log.close() if self.resumed else self.log.discard()
+
+
 def session_log(
-    workspace: str, *, session_id: str | None, resume: str | None, kept: bool, agent: str | None = None
-) -> EventLog:
-    """The log to write, held by this process from here on. With `agent`, it is kept who answers, and nobody else may.
+    workspace: str,
+    *,
+    session_id: str | None,
+    resume: str | None,
+    kept: bool,
+    agent: str,
+    anyway: bool = False,
+    roams: bool = False,
+) -> Opened:
+    """The log to write, held by this process from here on. It is kept who answers, and where.
+
+    Another agent cannot go on with a session: it knows nothing of what the first one kept for itself. `anyway` begins
+    a new one then, which `tell_before` tells what was said. It also takes a session to another directory, where one
+    that `roams` is at home anyhow.
 
     Raises:
-        ConfigError: there is no session to resume, it is another agent's, the id is taken, or another process holds it.
+        AnotherAgents, AnotherDirectorys: whose the session to resume is.
+        ConfigError: there is none, the id is taken, or another process holds it.
     """
     if not kept:
-        return MemoryLog(new_id(), keep=0)
+        return Opened(MemoryLog(new_id(), keep=0), False)
     store = FileStore(paths.sessions_dir())
-    if resume is not None:
-        log = store.open(store.latest(workspace) if resume == LATEST else resume)
-        if agent is not None and log.agent not in (None, agent):
-            log.close()
-            raise ConfigError(
-                f"This conversation is with `{log.agent}`, and here is `{agent}`.", hint="Begin a new conversation."
-            )
-        return log
-    return store.create(new_id() if session_id is None else session_id, workspace, agent)
+    if resume is None:
+        return Opened(store.create(new_id() if session_id is None else session_id, workspace, agent), False)
+    log = store.open(store.latest(workspace, agent) if resume == LATEST else resume)
+    owner = log.agent or agent
+    if owner == agent and (anyway or roams or log.workspace == workspace):
+        return Opened(log, True)
+    if not anyway:
+        log.close()
+        raise AnotherAgents(log.session, owner) if owner != agent else AnotherDirectorys(log.session, log.workspace)
+    from trunkline.cli.transcript import dialogue
+
+    before = dialogue(log.read())
+    log.close()
+    return Opened(store.create(new_id(), workspace, agent), False, before)
+
+
+async def tell_before(session: Session, before: str | None) -> str | None:
+    """Tell an agent what was said in the session of another; gives what people should know of it."""
+    if not before:
+        return None
+    try:
+        await session.configure(AddHistory(before))
+    except Unsupported:
+        return "This is a new session, and its agent cannot be told what was said before."
+    return "This is a new session, whose agent is told what was said before."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -27,8 +28,14 @@ from trunkline.core.state import SessionState
 #: The version of the first line of an export; `records` is that of the lines after it.
 EXPORT_VERSION = 1
 
-#: The longest id in a list on a terminal: ours have 36 characters, those of hosts may be sentences.
-LONGEST_ID = 36
+#: The longest id in a list on a terminal. Ours are told from others by less, those of hosts may be sentences.
+LONGEST_ID = 20
+#: So much of each id is shown at least.
+FEWEST_OF_ID = 8
+#: Names of agents may be commands.
+LONGEST_AGENT = 16
+#: The end of a directory's name, on a terminal.
+LONGEST_PLACE = 24
 #: As much of the first message as anybody reads in a list.
 LONGEST_TITLE = 200
 
@@ -47,7 +54,7 @@ _session = click.argument("session", metavar="ID", shell_complete=_complete)
 def command() -> None:
     """List, read, export and remove the conversations that were kept.
 
-    They can be read while an agent is at work on them.
+    They can be read while an agent is at work on them. Of an ID its beginning is enough, as long as no other has it.
 
     \b
     Examples:
@@ -77,21 +84,47 @@ def list_sessions(workspace: str | None, wide: bool, as_json: bool) -> None:
 
 def _record(info: SessionInfo) -> dict[str, Any]:
     seen = shelf.glance(info)
-    return {**shapes.encode(info), "title": seen.title[:LONGEST_TITLE], "turns": seen.turns}
+    return {**shapes.encode(info), "agent": info.agent, "title": seen.title[:LONGEST_TITLE], "turns": seen.turns}
 
 
 def _print_list(found: list[SessionInfo], wide: bool) -> None:
-    whole = table.room() is None
-    head = ("ID", "UPDATED", "CREATED", "TURNS", "WORKSPACE", "TITLE") if wide else ("ID", "UPDATED", "TURNS", "TITLE")
+    is_whole = wide or table.room() is None
+    short = _short_ids([info.id for info in shelf.sessions()])
+    head = ("ID", "UPDATED", *(("CREATED",) if wide else ()), "AGENT", "DIRECTORY", "TURNS", "TITLE")
     rows: list[tuple[str, ...]] = []
     for info in found:
         seen = shelf.glance(info)
-        name, title, turns = printable(info.id), printable(seen.title[:LONGEST_TITLE]), str(seen.turns)
-        if wide:
-            rows.append((name, when(info.updated), when(info.created), turns, printable(info.workspace), title))
-        else:
-            rows.append((name if whole else table.cut(name, LONGEST_ID), _day(info.updated), turns, title))
+        name, agent, place = printable(info.id), printable(info.agent or "-"), printable(_homely(info.workspace))
+        if not is_whole:
+            name, agent = table.cut(printable(short[info.id]), LONGEST_ID), table.cut(agent, LONGEST_AGENT)
+            place = _end_of(place, LONGEST_PLACE)
+        times = (when(info.updated), when(info.created)) if wide else (_day(info.updated),)
+        rows.append((name, *times, agent, place, str(seen.turns), printable(seen.title[:LONGEST_TITLE])))
     table.show(head, rows, wide=wide)
+
+
+def _short_ids(ids: list[str]) -> dict[str, str]:
+    """As much of each id as tells it from all others, and a little more to recognise it by."""
+    ordered = sorted(ids)
+    shared = [_shared(one, other) for one, other in pairwise(ordered)]
+    neighbours = zip(ordered, [0, *shared], [*shared, 0], strict=True)
+    return {name: name[: max(FEWEST_OF_ID, before + 1, after + 1)] for name, before, after in neighbours}
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two ids have in common before they differ."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _homely(place: str) -> str:
+    """A directory as its owner writes it."""
+    home = os.path.expanduser("~")
+    return f"~{place[len(home) :]}" if place == home or place.startswith(home + os.sep) else place
+
+
+def _end_of(text: str, width: int) -> str:
+    """The end of a path, which tells more than its beginning."""
+    return text if len(text) <= width else f"...{text[3 - width :]}"
 
 
 def _day(at: float) -> str:
@@ -112,6 +145,7 @@ def show(session: str) -> None:
     kept = shelf.read(session)
     for label, value in (
         ("session", kept.info.id),
+        ("agent", kept.info.agent or "not known"),
         ("workspace", kept.info.workspace),
         ("created", when(kept.info.created)),
         ("updated", when(kept.info.updated)),
@@ -193,7 +227,7 @@ def _markdown(kept: shelf.Kept) -> Iterator[str]:
 @click.argument("sessions", metavar="ID...", nargs=-1, required=True, shell_complete=_complete)
 @explained
 def remove(sessions: tuple[str, ...]) -> None:
-    """Remove the sessions ID... for good.
+    """Remove the sessions ID... for good, each by its whole id.
 
     One that an agent is at work on stays.
     """

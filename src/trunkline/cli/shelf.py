@@ -19,12 +19,15 @@ from trunkline.store import logfile, names
 from trunkline.store.files import FileStore
 from trunkline.store.view import View as Kept
 
-__all__ = ["LATEST", "Glance", "Kept", "glance", "read", "remove", "sessions"]
+__all__ = ["LATEST", "Glance", "Kept", "glance", "named", "read", "remove", "sessions"]
 
 LATEST = "latest"
 
 #: The first message is among so many records at the beginning, and one of a turn among so many at the end.
 GLANCE_RECORDS = 100
+
+#: So many of the sessions that could be meant are named.
+MOST_NAMED = 5
 
 
 class Glance(Value):
@@ -39,19 +42,33 @@ def sessions() -> list[SessionInfo]:
     return _store().list()
 
 
+def named(session: str) -> str:
+    """The id that is meant: it in full, or a beginning of it that no other has.
+
+    Raises:
+        SessionNotFound: there is none, or there are several; the text suggests which.
+    """
+    if session and os.path.lexists(_log(session)):
+        return session
+    known = [info.id for info in sessions()]
+    near = [name for name in known if session and name.startswith(session)]
+    if len(near) == 1:
+        return near[0]
+    if near:
+        listed = ", ".join(f"`{name}`" for name in near[:MOST_NAMED])
+        more = f" and {len(near) - MOST_NAMED} more" if len(near) > MOST_NAMED else ""
+        raise SessionNotFound(f"`{session}` is the beginning of several sessions: {listed}{more}.")
+    raise SessionNotFound(f"Session '{names.shown(session)}' not found.", hint=_suggestion(session, known))
+
+
 def read(session: str) -> Kept:
     """A session, or with `latest` the one used last in the current directory. It is not taken from who is writing it.
 
     Raises:
-        SessionNotFound: there is none; the text suggests another.
+        SessionNotFound: there is none, or there are several; the text suggests which.
         SessionDamaged: its log does not begin like one.
     """
-    if session == LATEST:
-        session = _latest(os.getcwd())
-    try:
-        return _store().peek(session)
-    except SessionNotFound as error:
-        raise SessionNotFound(f"{error.message}.", hint=_suggestion(session)) from None
+    return _store().peek(_latest(os.getcwd()) if session == LATEST else named(session))
 
 
 def glance(info: SessionInfo) -> Glance:
@@ -87,7 +104,7 @@ def _glance(fd: int) -> Glance:
 
 
 def remove(session: str) -> None:
-    """Forget a session for good.
+    """Forget a session for good. Its whole id is asked for: what is gone by a slip is gone.
 
     Raises:
         SessionNotFound: there is none; the text suggests another.
@@ -98,7 +115,8 @@ def remove(session: str) -> None:
     try:
         held = _store().open(session)
     except SessionNotFound as error:
-        raise SessionNotFound(f"{error.message}.", hint=_suggestion(session)) from None
+        known = [info.id for info in sessions()]
+        raise SessionNotFound(f"{error.message}.", hint=_suggestion(session, known)) from None
     try:
         os.unlink(_log(session))
     finally:
@@ -121,9 +139,7 @@ def _store() -> FileStore:
     return FileStore(paths.sessions_dir())
 
 
-def _suggestion(session: str) -> str:
-    known = [info.id for info in sessions()]
-    near = [name for name in known if name.startswith(session)] or get_close_matches(session, known)
-    if near:
+def _suggestion(session: str, known: list[str]) -> str:
+    if near := [name for name in known if name.startswith(session)] or get_close_matches(session, known):
         return f"Did you mean `{near[0]}`?"
     return "`trunkline sessions list` shows those there are." if known else "No sessions are kept here yet."

@@ -57,6 +57,12 @@ def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
         yield Block(kind, "".join(run))
 
 
+def dialogue(records: Iterable[Envelope | Gap]) -> str:
+    """What was said, and nothing of what was done: for an agent that was not there."""
+    who: dict[Kind, str] = {"user": "User", "agent": "Assistant"}
+    return "\n\n".join(f"{who[block.kind]}: {block.text}" for block in blocks(records) if block.kind in who)
+
+
 def _blocks_of(record: Envelope | Gap) -> Iterator[Block]:
     if isinstance(record, Gap):
         yield Block("failure", f"Records {record.first} to {record.last} are damaged or missing.")

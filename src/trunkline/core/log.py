@@ -73,6 +73,8 @@ class SessionInfo(Value):
     workspace: str
     created: float
     updated: float
+    agent: str | None = None
+    """Who answers in it, if that was said."""
 
 
 class SessionStore(Protocol):

@@ -35,8 +35,11 @@ class FileLog:
         size: int,
         last: int,
         made: tuple[str, ...] = (),
+        workspace: str,
         agent: str | None = None,
     ) -> None:
+        self.workspace = workspace
+        """The directory that the session was begun in."""
         self.agent = agent
         """Who answers in the session, if that was said when it was made."""
         self._fd = fd

@@ -49,7 +49,8 @@ class FileStore:
             made = paths.ensure_dir(self._directory)
             fd = _create(path, session, header)
         made_in = (self._directory, *map(os.path.dirname, made))
-        return FileLog(fd, path, session, start=len(header), size=len(header), last=0, made=made_in, agent=agent)
+        size = len(header)
+        return FileLog(fd, path, session, start=size, size=size, last=0, made=made_in, workspace=workspace, agent=agent)
 
     def open(self, session: str) -> FileLog:
         """An existing session. Makes nothing, except that a damaged end is cut off.
@@ -72,7 +73,9 @@ class FileStore:
             except BaseException:
                 os.close(fd)
                 raise
-        return FileLog(fd, path, session, start=start, size=size, last=last, agent=header.agent)
+        return FileLog(
+            fd, path, session, start=start, size=size, last=last, workspace=header.workspace, agent=header.agent
+        )
 
     def peek(self, session: str) -> View:
         """An existing session, only to be looked at, also while another process is writing it.
@@ -95,7 +98,8 @@ class FileStore:
         _check_id(found.info.id, session)
         return found
 
-    def latest(self, workspace: str) -> str:
+    def latest(self, workspace: str, agent: str | None = None) -> str:
+        """The session used last in a directory; with `agent`, that agent's, unless there are only others'."""
         found: SessionInfo | None = None
         newest = 0.0
         for updated, path in self._newest_first():
@@ -103,8 +107,12 @@ class FileStore:
                 break
             info = _info(path)
             # Coarse clocks give many files one time; the session that began last is the better guess then.
-            if info is not None and info.workspace == workspace and (found is None or info.created > found.created):
+            if info is None or info.workspace != workspace or (agent is not None and info.agent not in (None, agent)):
+                continue
+            if found is None or info.created > found.created:
                 found, newest = info, updated
+        if found is None and agent is not None:
+            return self.latest(workspace)
         if found is None:
             raise SessionNotFound(f"No sessions found in `{workspace}`")
         return found.id

@@ -43,7 +43,7 @@ def info(path: str) -> SessionInfo:
     with _opened(path) as fd:
         header, _ = logfile.read_header(fd)
         updated = os.fstat(fd).st_mtime
-    return SessionInfo(header.session, header.workspace, header.created, updated)
+    return SessionInfo(header.session, header.workspace, header.created, updated, header.agent)
 
 
 def _records(path: str) -> Iterator[Envelope | Gap]:

@@ -202,13 +202,9 @@ def _chosen(argument: str, workspace: str) -> str:
     found = sessions_of(workspace)
     if argument == shelf.LATEST:
         return found[0].id if found else argument
-    ids = [info.id for info in shelf.sessions()]
-    if argument in ids:
-        return argument
     if argument.isdecimal() and 1 <= int(argument) <= len(found):
         return found[int(argument) - 1].id
-    near = [name for name in ids if name.startswith(argument)]
-    return near[0] if len(near) == 1 else argument
+    return shelf.named(argument)
 
 
 def _title(session: str) -> str:

@@ -165,6 +165,9 @@ class Conversation:
 
     def _recall(self) -> None:
         """Show the last turn of a session that is resumed."""
+        if self._talk.told is not None:
+            self.view.note(self._talk.told)
+            return
         state = self.session.state
         self.view.note(f"Session {self.session.id}, {state.turns} turn{'' if state.turns == 1 else 's'} so far.")
         turn: list[Event] = []
