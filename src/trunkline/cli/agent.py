@@ -130,6 +130,7 @@ class _Start:
         """Whether the host knows that we are ready."""
         self._opened = False
         self.workspace = opening.directory(options.workspace)
+        opening.check_session(self.workspace, session_id=options.session_id, resume=options.resume)
         self.model_options = agent_options.model_options(options)
         self.agent = opening.make_agent(options.agent, options.script, self.workspace, self.model_options)
         self.policy = opening.policy(options.allow, auto_approve=options.auto_approve, agent=self.agent)

@@ -11,7 +11,7 @@ from trunkline.base import paths
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, Agent
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
-from trunkline.core.faults import ConfigError, Unsupported
+from trunkline.core.faults import ConfigError, SessionDamaged, SessionNotFound, Unsupported
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.models.providers import NAMES
@@ -123,6 +123,22 @@ class Opened(NamedTuple):
     def give_up(self) -> None:
         """A start that failed leaves nothing behind: the same id may be tried again."""
         self.log.close() if self.resumed else self.log.discard()
+
+
+def check_session(workspace: str, *, session_id: str | None, resume: str | None) -> None:
+    """See whether there can be a session of that id, before anything is done for it. Nothing is held or made.
+
+    Raises:
+        ConfigError: there is none to resume, or the id is no id. One that is taken is told by `session_log`.
+    """
+    if resume is None and session_id is None:
+        return
+    store = FileStore(paths.sessions_dir())
+    try:
+        store.peek(store.latest(workspace) if resume == LATEST else resume or session_id or "")
+    except (SessionNotFound, SessionDamaged):
+        if resume is not None:
+            raise
 
 
 def session_log(
