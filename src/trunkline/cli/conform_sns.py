@@ -148,7 +148,7 @@ def _pair(id_option: str, id: str | None, token_option: str, token: str | None) 
 
 def _cast(pairs: _Pairs, owner_key: str | None, no_owner: bool) -> Cast:
     from trunkline.conform.sns.cast import Given, Own
-    from trunkline.conform.sns.wallet import Wallet
+    from trunkline.wires.sns.wallet import Wallet
 
     if pairs.agent is not None:
         if owner_key:

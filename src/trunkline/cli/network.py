@@ -1,6 +1,7 @@
-"""`trunkline network`: the agent social network as a server.
+"""`trunkline network`: the agent social network as a server, and what owners do with one from a terminal.
 
-Exit codes: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM.
+Exit codes of `serve`: 1 when it could not start, 2 for wrong usage, 130 after Ctrl-C, 143 after SIGTERM. Of the others:
+0, or 1 when the network said no or is not there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -32,14 +34,39 @@ _HOSTS = "TRUNKLINE_NETWORK_HOSTS"
 _NAME = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?", re.ASCII)
 
 
-@click.group("network")
+#: Command name -> module in this folder, for what owners do; each has a `click` group named `command`.
+_OWNERS = {
+    "register": "network_register",
+    "credential": "network_credential",
+    "owner": "network_owner",
+    "key": "network_key",
+}
+
+
+class _Group(click.Group):
+    """Imports the commands of owners when one is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_OWNERS])
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name in _OWNERS:
+            found: click.Command = import_module(f"trunkline.cli.{_OWNERS[name]}").command
+            return found
+        return super().get_command(ctx, name)
+
+
+@click.group("network", cls=_Group)
 def command() -> None:
-    """Run an agent social network: agents write in it, people read and answer.
+    """Run an agent social network: agents write in it, people read and answer. And be one of them, from a terminal.
 
     \b
     Examples:
       trunkline network serve
       trunkline network serve --db postgresql://localhost/network --listen 127.0.0.1:8080
+      trunkline network register agent --key-file owner.key --community counter --handle ada
+      trunkline network credential issue ada --key-file owner.key
+      trunkline network owner requests --key-file owner.key
     """
 
 

@@ -13,6 +13,7 @@ from trunkline.network.communities import one_at_a_time, open_community
 from trunkline.network.database import Row, Transaction
 from trunkline.network.ids import new_id
 from trunkline.network.refusal import Refused
+from trunkline.network.texts import iso
 
 DEFAULT_PROVIDER = "GEMINI"
 _DEFAULT_MODEL = "gemini-1.5-flash-002"
@@ -113,9 +114,11 @@ def is_registered(tx: Transaction, agent_id: str) -> bool:
 def mine(tx: Transaction, wallet: str) -> list[dict[str, Any]]:
     """The registered agents of a wallet with their communities, by handle."""
     rows = tx.all(
-        "SELECT agent.*, community.slug, community.name, community.status FROM agent "
-        "JOIN registration ON registration.agent_id = agent.id "
+        "SELECT agent.*, community.slug, community.name, community.status, credential.updated_at AS issued_at "
+        "FROM agent JOIN registration ON registration.agent_id = agent.id "
         "JOIN community ON community.id = agent.community_id "
+        "LEFT JOIN runner_credential AS credential "
+        "ON credential.agent_id = agent.id AND credential.revoked_at IS NULL "
         "WHERE agent.owner_wallet = ? ORDER BY agent.handle, agent.id LIMIT ?",
         (wallet, MAX_LISTED),
     )
@@ -127,6 +130,7 @@ def mine(tx: Transaction, wallet: str) -> list[dict[str, Any]]:
             "llmProvider": row["llm_provider"],
             "llmModel": row["llm_model"],
             "hasSecuritySensitive": row["security_sensitive"] is not None,
+            "credentialIssuedAt": iso(row["issued_at"]) if row["issued_at"] is not None else None,
             "community": {
                 "id": row["community_id"],
                 "slug": row["slug"],

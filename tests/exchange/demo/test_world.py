@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from trunkline.base import recursion
 from trunkline.exchange.demo import services, tester
-from trunkline.exchange.demo.settling import _Api
 from trunkline.exchange.demo.world import World
 from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import State, Supervisor
+from trunkline.wires.sns.owner import Owner
+from trunkline.wires.sns.wallet import Wallet
 
 pytestmark = pytest.mark.slow
 
@@ -73,8 +73,6 @@ async def seen_through(world: World) -> None:
 async def answered(http: httpx.AsyncClient, world: World) -> None:
     """Be the owner, and answer what is asked, if it was not answered before."""
     request = await titled(http, world, tester.REQUEST)
-    with recursion.kept():
-        from eth_account import Account
-    api = _Api(http, world.network_url)
-    await api.sign_in(Account.from_key(world.owner_key).address.lower(), world.owner_key)
-    await api.post(f"/api/threads/{request['id']}/comments/human", {"body": "No: 2 wei would be right."})
+    api = Owner(http, world.network_url, Wallet(world.owner_key))
+    await api.sign_in()
+    await api.call("POST", f"/api/threads/{request['id']}/comments/human", {"body": "No: 2 wei would be right."})

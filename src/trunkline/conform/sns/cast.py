@@ -16,7 +16,7 @@ from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.conform.kit import NotExercised
 from trunkline.conform.sns.exchange import Answer, Exchanges, Memory
-from trunkline.conform.sns.wallet import Wallet
+from trunkline.wires.sns.wallet import Wallet
 
 T = TypeVar("T")
 

@@ -5,12 +5,14 @@ It may be done again at every start: what is there already is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trunkline.base import jsontext, recursion
 from trunkline.base.values import Value
 from trunkline.core.faults import AgentFailed
 from trunkline.exchange.chain.artefacts import artefact
+from trunkline.wires.sns.drive import SnsError
+from trunkline.wires.sns.owner import Owner
+from trunkline.wires.sns.wallet import Wallet
 
 if TYPE_CHECKING:
     from httpx import AsyncClient
@@ -23,7 +25,6 @@ _DESCRIPTION = (
 )
 #: Nobody's: it makes the draft of an issue visible, which is a link and nothing more.
 _REPOSITORY = "https://github.com/example/demo-vault"
-_OK = 200
 _CONFLICT = 409
 
 
@@ -44,24 +45,27 @@ async def settle(http: AsyncClient, url: str, owner_key: str, vault: str) -> Set
     Raises:
         AgentFailed: the network refused something.
     """
-    with recursion.kept():
-        from eth_account import Account
-    wallet = Account.from_key(owner_key).address.lower()
-    api = _Api(http, url)
-    await api.sign_in(wallet, owner_key)
+    try:
+        return await _settled(Owner(http, url, Wallet(owner_key)), vault)
+    except SnsError as error:
+        raise AgentFailed(f"The network refused what the demonstration needs: {error}") from None
+
+
+async def _settled(api: Owner, vault: str) -> Settled:
+    await api.sign_in()
     await _register(api, vault)
-    owned = await api.get(f"/api/communities/owned?walletAddress={wallet}")
+    owned = await api.call("GET", f"/api/communities/owned?walletAddress={api.wallet}")
     community = next(each for each in owned["communities"] if each["name"] == NAME)
-    registered = await api.post("/api/agents/register", {"handle": HANDLE, "communityId": community["id"]})
+    registered = await api.call("POST", "/api/agents/register", {"handle": HANDLE, "communityId": community["id"]})
     agent_id = str(registered["agent"]["id"])
     # What it shows of its model is the truth: it has none.
     general = {"handle": HANDLE, "llmProvider": "SCRIPTED", "llmModel": "none (a script)"}
     await api.call("PATCH", f"/api/agents/{agent_id}/general", general)
-    credential = await api.post(f"/api/agents/{agent_id}/runner-credential", {})
+    credential = await api.call("POST", f"/api/agents/{agent_id}/runner-credential", {})
     return Settled(str(community["slug"]), agent_id, str(credential["runnerToken"]))
 
 
-async def _register(api: _Api, vault: str) -> None:
+async def _register(api: Owner, vault: str) -> None:
     contract = artefact("Vault")
     body = {
         "serviceName": NAME,
@@ -70,40 +74,8 @@ async def _register(api: _Api, vault: str) -> None:
         "githubRepositoryUrl": _REPOSITORY,
         "contracts": [{"name": "Vault", "address": vault, "abi": contract.abi, "source": contract.source}],
     }
-    await api.call("POST", "/api/contracts/register", body, also=_CONFLICT)
-
-
-class _Api:
-    """The network's API, as an owner calls it."""
-
-    def __init__(self, http: AsyncClient, url: str) -> None:
-        self._http = http
-        self._url = url
-        self._token: str | None = None
-
-    async def sign_in(self, wallet: str, key: str) -> None:
-        with recursion.kept():
-            from eth_account import Account
-            from eth_account.messages import encode_defunct
-        challenge = (await self.post("/api/auth/owner/challenge", {"walletAddress": wallet}))["challenge"]
-        signed = Account.sign_message(encode_defunct(text=challenge["message"]), key)
-        answer = {"challengeId": challenge["id"], "signature": f"0x{bytes(signed.signature).hex()}"}
-        self._token = str((await self.post("/api/auth/owner/verify", answer))["token"])
-
-    async def get(self, path: str) -> dict[str, Any]:
-        return await self.call("GET", path, None)
-
-    async def post(self, path: str, body: Any) -> dict[str, Any]:
-        return await self.call("POST", path, body)
-
-    async def call(self, method: str, path: str, body: Any, *, also: int = _OK) -> dict[str, Any]:
-        """The answer; `also` is one more status that is fine."""
-        headers = {"content-type": "application/json"}
-        if self._token is not None:
-            headers["authorization"] = f"Bearer {self._token}"
-        content = None if body is None else jsontext.dumps(body)
-        response = await self._http.request(method, f"{self._url}{path}", headers=headers, content=content)
-        answer = jsontext.loads(response.content)
-        if response.status_code not in (_OK, also):
-            raise AgentFailed(f"The network refused `{method} {path}`: {answer.get('error')}")
-        return dict(answer)
+    try:
+        await api.call("POST", "/api/contracts/register", body)
+    except SnsError as error:
+        if error.status != _CONFLICT:
+            raise

@@ -139,6 +139,7 @@ _PAIR = shapes.thing(
         "llmProvider": schemas.TEXT,
         "llmModel": schemas.TEXT,
         "hasSecuritySensitive": schemas.FLAG,
+        "credentialIssuedAt": schemas.maybe(schemas.MOMENT),
         "community": shapes.thing(
             {"id": schemas.TEXT, "slug": schemas.TEXT, "name": schemas.TEXT, "status": schemas.TEXT}
         ),

@@ -1,16 +1,17 @@
-"""A wallet of the kit: a key, its address, and what it signs (EIP-191, `personal_sign`)."""
+"""An owner's wallet: a key, its address, and what it signs (EIP-191, `personal_sign`)."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
+from trunkline.base import recursion
 from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError
 
 
 class Wallet:
-    """One key. A throw-away one unless a key is given."""
+    """One key, which never leaves this object. A throw-away one unless a key is given."""
 
     def __init__(self, key: str | None = None) -> None:
         """The first one loads a large library.
@@ -19,7 +20,8 @@ class Wallet:
             ConfigError: that is no key, or the library is not installed.
         """
         try:
-            from eth_account import Account
+            with recursion.kept():
+                from eth_account import Account
         except ImportError:
             raise ConfigError("Wallets need `eth-account`.", hint=install_hint("network")) from None
         try:
@@ -30,9 +32,13 @@ class Wallet:
             ) from None
         self.address: str = self._account.address.lower()
 
+    def __repr__(self) -> str:
+        return f"<Wallet {self.address}>"
+
     def sign(self, message: str) -> str:
         """The signature of a text, in hexadecimal digits behind `0x`."""
-        from eth_account.messages import encode_defunct
+        with recursion.kept():
+            from eth_account.messages import encode_defunct
 
         signature: bytes = self._account.sign_message(encode_defunct(text=message)).signature
         return f"0x{signature.hex().removeprefix('0x')}"

@@ -1,0 +1,185 @@
+"""What the commands of owners have in common: where the network is, whose wallet it is, and how it is asked.
+
+A key is read from a file or from the system's keyring, never from the command line, where others could see it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import click
+
+from trunkline.base import jsontext
+from trunkline.base.printable import printable
+from trunkline.base.regular import read_regular
+from trunkline.core.faults import ConfigError, Fault
+from trunkline.wires.sns.owner import Owner
+from trunkline.wires.sns.wallet import Wallet
+
+T = TypeVar("T")
+
+DEFAULT_URL = "http://127.0.0.1:4317"
+#: The name of the owner's key in the keyring, among the secrets of agents, whose ids look different.
+KEYRING_ENTRY = "network-owner"
+_MEMBER = "privateKey"
+#: A key has 66 characters.
+_MAX_KEY = 4096
+#: What owners paste: an ABI, a source, an answer.
+_MAX_FILE = 8 * 1024 * 1024
+#: A block explorer may be asked meanwhile, for a minute.
+_READ_SECONDS = 90.0
+_CONNECT_SECONDS = 5.0
+#: Bits of a file's mode that let others read it.
+_OTHERS = stat.S_IRGRP | stat.S_IROTH
+
+_NO_KEY = (
+    "There is no key to sign in with. Say `--key-file FILE`, or put one into the keyring once: "
+    "`trunkline network key keep --key-file FILE`."
+)
+
+Work = Callable[[Owner], Awaitable[T]]
+
+
+def asking(function: Any) -> Any:
+    """The options of commands that ask a network in an owner's name."""
+    for decorate in (
+        click.option("--json", "as_json", is_flag=True, help="Print the network's answer."),
+        click.option(
+            "--key-file", metavar="FILE", help="The wallet's private key; `-`: standard input (default: the keyring's)."
+        ),
+        click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Where the network is."),
+    ):
+        function = decorate(function)
+    return function
+
+
+def asked(url: str, key_file: str | None, work: Work[T]) -> T:
+    """Sign in, do some work, and sign out; gives what came of it, or ends the command."""
+    try:
+        return asyncio.run(_asked(_address(url), key_file, work))
+    except Fault as error:
+        raise click.ClickException(printable(str(error))) from None
+
+
+async def _asked(url: str, key_file: str | None, work: Work[T]) -> T:
+    from trunkline.base.http import client
+
+    wallet = Wallet(await key(key_file))
+    try:
+        http = client(secure=url.startswith("https"), connect=_CONNECT_SECONDS, read=_READ_SECONDS)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    async with http:
+        owner = Owner(http, url, wallet)
+        await owner.sign_in()
+        try:
+            return await work(owner)
+        finally:
+            await owner.sign_out()
+
+
+async def key(key_file: str | None) -> str:
+    """The private key, from a file or from the keyring.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if key_file is not None:
+        return _from_file(key_file)
+    from trunkline.runner.keys import Keys, system_keyring
+
+    kept = await Keys(system_keyring).load(KEYRING_ENTRY)
+    found = (kept or {}).get(_MEMBER)
+    if not isinstance(found, str):
+        raise ConfigError(_NO_KEY)
+    return found
+
+
+async def keep(found: str) -> bool:
+    """Put a key into the keyring, and say whether it is there."""
+    from trunkline.runner.keys import Keys, system_keyring
+
+    return await Keys(system_keyring).save(KEYRING_ENTRY, {_MEMBER: found})
+
+
+def read(path: str) -> bytes:
+    """What a file has in it; `-`: standard input.
+
+    Raises:
+        ConfigError: it cannot be read, or is too large.
+    """
+    return _read(path, _MAX_FILE)
+
+
+def segment(id: str) -> str:
+    """An id or a slug as one part of a path, and never as a way to another path."""
+    if not id.strip(". "):
+        raise click.UsageError("An id is missing.")
+    return quote(id.encode("utf-8", "surrogateescape"), safe="")
+
+
+def show(answer: Any) -> None:
+    """Print an answer for programs."""
+    click.echo(jsontext.dumps(answer).decode())
+
+
+def line(value: Any) -> str:
+    """What somebody wrote, in one line that does nothing to a terminal."""
+    return printable(" ".join(str("" if value is None else value).split()))
+
+
+def member(answer: Mapping[str, Any], *names: str) -> Any:
+    """A member of an answer, however deep; None if it is not there."""
+    found: Any = answer
+    for name in names:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def items(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The objects in a list of an answer; none if it is not there."""
+    found = answer.get(name)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise click.UsageError(f"`--url`: `{printable(url)}` is no address of a network. Say `http://HOST:PORT`.")
+    return url.rstrip("/")
+
+
+def _from_file(path: str) -> str:
+    data = _read(path, _MAX_KEY)
+    try:
+        found = data.decode("ascii").strip()
+    except UnicodeDecodeError:
+        found = ""
+    if not found:
+        raise ConfigError(f"`{path}` holds no key.", hint="It has 64 hexadecimal digits, with `0x` or without.")
+    if path != "-" and os.stat(path).st_mode & _OTHERS:
+        click.echo(f"Others can read the key in `{printable(path)}`: `chmod 600` keeps them out.", err=True)
+    return found
+
+
+def _read(path: str, most: int) -> bytes:
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(most + 1)
+        else:
+            data = read_regular(path, most + 1).data
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}.") from None
+    if len(data) > most:
+        raise ConfigError(f"`{path}` has more than {most} bytes.")
+    return data

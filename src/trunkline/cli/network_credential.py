@@ -1,0 +1,106 @@
+"""`trunkline network credential`: what the runners of an owner's agents prove with that they act for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trunkline.base.printable import printable
+from trunkline.cli import network_asking as asking
+from trunkline.cli import table
+from trunkline.core.faults import ConfigError
+from trunkline.wires.sns.owner import Owner
+
+
+@click.group("credential", short_help="Issue, revoke and list the credentials of agents.")
+def command() -> None:
+    """Issue, revoke and list the credentials of a wallet's agents: with one, a runner acts for its agent.
+
+    \b
+    Examples:
+      trunkline network credential list --key-file owner.key
+      trunkline network credential issue ada --key-file owner.key > token
+      trunkline network credential revoke ada --key-file owner.key
+    """
+
+
+@command.command("issue", short_help="Make a new credential for an agent, and print it.")
+@click.argument("agent", metavar="AGENT")
+@asking.asking
+def issue(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
+    """Make a new credential for an agent, named by its id or handle, and print it: nobody can read it again.
+
+    The one before it is dead at once, and so is a runner that still uses it.
+
+    \b
+    Examples:
+      trunkline network credential issue ada --key-file owner.key > token
+    """
+
+    async def work(owner: Owner) -> dict[str, Any]:
+        return await owner.call("POST", f"{await _path(owner, agent)}/runner-credential", {})
+
+    answer = asking.asked(url, key_file, work)
+    if as_json:
+        asking.show(answer)
+        return
+    click.echo(f"For the agent {asking.line(answer.get('agentId'))}. It is shown this once:", err=True)
+    click.echo(printable(str(answer.get("runnerToken"))))
+
+
+@command.command("revoke", short_help="Make an agent's credential worthless.")
+@click.argument("agent", metavar="AGENT")
+@asking.asking
+def revoke(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
+    """Make the credential of an agent, named by its id or handle, worthless."""
+
+    async def work(owner: Owner) -> dict[str, Any]:
+        return await owner.call("DELETE", f"{await _path(owner, agent)}/runner-credential")
+
+    answer = asking.asked(url, key_file, work)
+    asking.show(answer) if as_json else click.echo("Revoked.")
+
+
+@command.command("list", short_help="List a wallet's agents, and which have a credential.")
+@asking.asking
+def list_all(url: str, key_file: str | None, as_json: bool) -> None:
+    """List a wallet's agents, and since when each has a credential."""
+    answer = asking.asked(url, key_file, _mine)
+    if as_json:
+        asking.show(answer)
+        return
+    rows = [
+        (
+            asking.line(each.get("id")),
+            asking.line(asking.member(each, "community", "slug")),
+            asking.line(each.get("credentialIssuedAt") or "none"),
+            asking.line(each.get("handle")),
+        )
+        for each in asking.items(answer, "pairs")
+    ]
+    if not rows:
+        click.echo("This wallet has no agent. Register one with `trunkline network register agent`.")
+        return
+    table.show(("AGENT", "COMMUNITY", "CREDENTIAL", "HANDLE"), rows)
+
+
+async def _mine(owner: Owner) -> dict[str, Any]:
+    return await owner.call("GET", "/api/agents/mine")
+
+
+async def _path(owner: Owner, agent: str) -> str:
+    """Where an agent is, by its id, or by its handle if only one of the wallet's has it.
+
+    Raises:
+        ConfigError: there is none, or there are several.
+    """
+    pairs = asking.items(await _mine(owner), "pairs")
+    found = [each for each in pairs if each.get("id") == agent] or [
+        each for each in pairs if each.get("handle") == agent
+    ]
+    if len(found) != 1:
+        there = ", ".join(f"{each.get('handle')} ({each.get('id')})" for each in found or pairs) or "none"
+        problem = "is the handle of several agents" if found else "is no agent of this wallet"
+        raise ConfigError(f"`{agent}` {problem}.", hint=f"Say one of: {there}.")
+    return f"/api/agents/{asking.segment(str(found[0]['id']))}"

@@ -1,0 +1,169 @@
+"""`trunkline network owner`: what agents ask of the people who own their communities, and the answers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from trunkline.base.printable import printable
+from trunkline.cli import network_asking as asking
+from trunkline.cli import table
+from trunkline.core.faults import ConfigError
+from trunkline.wires.sns.owner import Owner
+
+STATUSES = ("pending", "resolved", "rejected", "all")
+#: What one answer of the network has at most.
+_PAGE = 100
+#: More requests than anybody reads in a terminal.
+MOST = 1000
+
+
+@click.group("owner", short_help="Read and answer what agents ask of you.")
+def command() -> None:
+    """Read and answer what agents ask of the owner of their community.
+
+    \b
+    Examples:
+      trunkline network owner requests --key-file owner.key
+      trunkline network owner requests cm1abcdefghijklmnopqrstuv --key-file owner.key
+      trunkline network owner answer cm1abcdefghijklmnopqrstuv -m "Yes, that is meant." --key-file owner.key
+      trunkline network owner reject cm1abcdefghijklmnopqrstuv --key-file owner.key
+    """
+
+
+@command.command("requests", short_help="List what agents ask of you, or show one request.")
+@click.argument("id", required=False, metavar="[REQUEST]")
+@click.option("--status", type=click.Choice(STATUSES), default="pending", show_default=True, help="Which of them.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
+@asking.asking
+def requests(id: str | None, status: str, limit: int, url: str, key_file: str | None, as_json: bool) -> None:
+    """List the requests in the communities of the wallet, newest first; or show one of them with all that was said.
+
+    \b
+    Examples:
+      trunkline network owner requests --key-file owner.key
+      trunkline network owner requests --status all --json --key-file owner.key
+    """
+    if id is not None:
+        thread = asking.asked(url, key_file, lambda owner: _thread(owner, id))
+        asking.show(thread) if as_json else _show_thread(thread)
+        return
+    answer = asking.asked(url, key_file, lambda owner: _requests(owner, status, limit))
+    if as_json:
+        asking.show(answer)
+        return
+    rows = [
+        (
+            asking.line(each.get("id")),
+            asking.line(each.get("status")),
+            asking.line(each.get("communitySlug")),
+            asking.line(each.get("author")),
+            asking.line(each.get("title")),
+        )
+        for each in asking.items(answer, "threads")
+    ]
+    if not rows:
+        click.echo("Nothing waits for you." if status == "pending" else "There is none.")
+        return
+    table.show(("REQUEST", "STATUS", "COMMUNITY", "AGENT", "TITLE"), rows)
+    if answer.get("hasMore"):
+        click.echo("There are more: say `--limit N`.", err=True)
+
+
+@command.command("answer", short_help="Answer a request or a report.")
+@click.argument("id", metavar="REQUEST")
+@click.option("-m", "--message", metavar="TEXT", help="The answer (Markdown).")
+@click.option("--file", "path", metavar="FILE", help="Read the answer from a file; `-`: standard input.")
+@asking.asking
+def answer(id: str, message: str | None, path: str | None, url: str, key_file: str | None, as_json: bool) -> None:
+    """Answer a request, or say something about a report. The agent reads it in its next cycle.
+
+    \b
+    Examples:
+      trunkline network owner answer cm1abcdefghijklmnopqrstuv -m "Yes, that is meant." --key-file owner.key
+      trunkline network owner answer cm1abcdefghijklmnopqrstuv --key-file owner.key < answer.md
+    """
+    text = _text(message, path, key_file)
+
+    async def work(owner: Owner) -> dict[str, Any]:
+        return await owner.call("POST", f"/api/threads/{asking.segment(id)}/comments/human", {"body": text})
+
+    done = asking.asked(url, key_file, work)
+    asking.show(done) if as_json else click.echo(f"Answered: {asking.line(asking.member(done, 'comment', 'id'))}")
+
+
+def _deciding(name: str, status: str, told: str, help: str) -> None:
+    @command.command(name, help=help, short_help=help)
+    @click.argument("id", metavar="REQUEST")
+    @asking.asking
+    def decide(id: str, url: str, key_file: str | None, as_json: bool) -> None:
+        async def work(owner: Owner) -> dict[str, Any]:
+            return await owner.call("PATCH", f"/api/threads/{asking.segment(id)}/request-status", {"status": status})
+
+        done = asking.asked(url, key_file, work)
+        asking.show(done) if as_json else click.echo(told)
+
+
+_deciding("reject", "rejected", "Rejected.", "Reject a request: it will not be done.")
+_deciding("reopen", "pending", "It is pending again.", "Open a request again that was rejected or resolved.")
+
+
+async def _requests(owner: Owner, status: str, limit: int) -> dict[str, Any]:
+    threads: list[Any] = []
+    before: Any = None
+    while True:
+        query = {"owner": owner.wallet, "limit": str(min(_PAGE, limit - len(threads)))}
+        if status != "all":
+            query["status"] = status
+        if before:
+            query["before"] = str(before)
+        part = await owner.call("GET", f"/api/requests?{urlencode(query)}")
+        threads += asking.items(part, "threads")
+        last, before = before, part.get("nextBefore")
+        if not before or before == last or len(threads) >= limit:
+            return {"threads": threads[:limit], "hasMore": bool(part.get("hasMore"))}
+
+
+async def _thread(owner: Owner, id: str) -> dict[str, Any]:
+    """A thread with all of its comments."""
+    path = f"/api/threads/{asking.segment(id)}"
+    found = part = await owner.call("GET", path)
+    comments = asking.items(found, "comments")
+    while (after := part.get("nextAfter")) and len(comments) < MOST:
+        part = await owner.call("GET", f"{path}?{urlencode({'after': after})}")
+        comments += asking.items(part, "comments")
+    return {"community": found.get("community"), "thread": found.get("thread"), "comments": comments}
+
+
+def _show_thread(found: dict[str, Any]) -> None:
+    thread = found["thread"] if isinstance(found["thread"], dict) else {}
+    state = f", {asking.line(thread.get('status'))}" if thread.get("status") else ""
+    click.echo(f"{asking.line(thread.get('title'))}{state}")
+    _show_text(thread.get("author"), thread.get("createdAt"), thread.get("body"))
+    for comment in found["comments"]:
+        _show_text(comment.get("author"), comment.get("createdAt"), comment.get("body"))
+
+
+def _show_text(author: Any, at: Any, body: Any) -> None:
+    click.echo(f"\n{asking.line(author)}, {asking.line(at)}")
+    click.echo(printable(str(body)))
+
+
+def _text(message: str | None, path: str | None, key_file: str | None) -> str:
+    if message is not None and path is not None:
+        raise click.UsageError("`--message` and `--file` say the same thing: use one of them.")
+    if message is not None:
+        return message
+    if path is None and sys.stdin.isatty():
+        raise click.UsageError("Say what to answer: `-m TEXT`, `--file FILE`, or standard input.")
+    if (path or "-") == "-" and key_file == "-":
+        raise click.UsageError("Standard input cannot be both the key and the answer.")
+    try:
+        return asking.read(path or "-").decode()
+    except UnicodeDecodeError:
+        raise click.ClickException("The answer is no text in UTF-8.") from None
+    except ConfigError as error:
+        raise click.ClickException(printable(str(error))) from None

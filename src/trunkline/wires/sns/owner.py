@@ -1,0 +1,102 @@
+"""The owner's end: a client that signs in with a wallet, as the pages do, and asks the API in its name.
+
+async with http.client() as client:
+    owner = Owner(client, "http://127.0.0.1:4317", Wallet(key))
+    await owner.sign_in()
+    answer = await owner.call("GET", "/api/agents/mine")
+    await owner.sign_out()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trunkline.base import http, jsontext
+from trunkline.wires.sns.drive import MAX_ANSWER, MAX_MESSAGE, SnsError
+from trunkline.wires.sns.wallet import Wallet
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient, Response
+
+_SUCCESS = range(200, 300)
+
+
+class Owner:
+    """One wallet's access to one network. Belongs to the event loop that uses it."""
+
+    def __init__(self, client: AsyncClient, url: str, wallet: Wallet) -> None:
+        self._client = client
+        self._url = url.rstrip("/")
+        self._wallet = wallet
+        self._token: str | None = None
+
+    @property
+    def wallet(self) -> str:
+        """The wallet's address, in lower case."""
+        return self._wallet.address
+
+    async def sign_in(self) -> None:
+        """Begin a session: from here on, everything is asked in the wallet's name.
+
+        Raises:
+            SnsError: the network does not let it, or cannot be asked.
+        """
+        asked = await self.call("POST", "/api/auth/owner/challenge", {"walletAddress": self.wallet})
+        try:
+            id, message = str(asked["challenge"]["id"]), str(asked["challenge"]["message"])
+        except (KeyError, TypeError):
+            raise SnsError(f"`{self._url}` gave no challenge to sign: is a network there?") from None
+        # Whatever another server wants to have signed in its place, it does not get from us.
+        if f"Wallet: {self.wallet}" not in message.split("\n"):
+            raise SnsError("What the network wants to have signed is no challenge for this wallet. Nothing was signed.")
+        signed = {"challengeId": id, "signature": self._wallet.sign(message)}
+        token = (await self.call("POST", "/api/auth/owner/verify", signed)).get("token")
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise SnsError("The network gave no session.")
+        self._token = token
+
+    async def sign_out(self) -> None:
+        """End the session. One that cannot be ended ends by itself within a day."""
+        if self._token is None:
+            return
+        try:
+            await self.call("POST", "/api/auth/owner/logout", {})
+        except SnsError:
+            return
+        finally:
+            self._token = None
+
+    async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """Ask the API, and give the members of its answer.
+
+        Raises:
+            SnsError: it said no, or could not be asked.
+        """
+        import httpx
+
+        headers = {} if body is None else {"content-type": "application/json"}
+        if self._token is not None:
+            headers["authorization"] = f"Bearer {self._token}"
+        content = None if body is None else jsontext.dumps(body)
+        try:
+            async with self._client.stream(method, f"{self._url}{path}", headers=headers, content=content) as response:
+                data = await http.whole(response.aiter_bytes(), MAX_ANSWER)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            told = str(error) or type(error).__name__
+            raise SnsError(f"The network at `{self._url}` cannot be asked: {told}.") from None
+        except http.TooLong as error:
+            raise SnsError(f"The network at `{self._url}` cannot be understood: {error}.") from None
+        return self._read(response, data)
+
+    def _read(self, response: Response, data: bytes) -> dict[str, Any]:
+        try:
+            answer = jsontext.loads(data)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise SnsError(f"`{self._url}` did not answer as a network does: is one there?", response.status_code)
+        if response.status_code not in _SUCCESS:
+            said = answer.get("error")
+            told = said[:MAX_MESSAGE] if isinstance(said, str) and said else f"It was refused ({response.status_code})"
+            raise SnsError(told, response.status_code, answer)
+        return answer

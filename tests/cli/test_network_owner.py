@@ -1,0 +1,295 @@
+"""`trunkline network register`, `credential`, `owner` and `key`: what an owner does, from a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.launched import MemoryKeyring
+from tests.support.owner_world import ABI, address
+from trunkline.cli import network
+from trunkline.network import serving
+from trunkline.network.network import Network, Settings
+from trunkline.network.open_database import open_database
+from trunkline.wires.sns.drive import Sns
+from trunkline.wires.sns.wallet import Wallet
+
+KEY = "0x" + "11" * 32
+OTHER_KEY = "0x" + "22" * 32
+WALLET = Wallet(KEY).address
+CONTRACT = address()
+SLUG = f"my-counter-{CONTRACT[:6]}"
+
+
+class Site:
+    """A network on a port, and a terminal whose user has a key in a file."""
+
+    def __init__(self, url: str, network: Network, home: Path) -> None:
+        self.url = url
+        self.network = network
+        self.home = home
+        self.key_file = self.file("owner.key", KEY + "\n")
+
+    def file(self, name: str, content: str) -> str:
+        path = self.home / name
+        path.write_text(content, encoding="utf-8")
+        path.chmod(0o600)
+        return str(path)
+
+    async def run(self, *arguments: str, input: str | None = None, key: bool = True) -> Result:
+        more = ["--url", self.url, *(["--key-file", self.key_file] if key else [])]
+        return await invoke(*arguments, *more, input=input)
+
+    async def done(self, *arguments: str, **more: Any) -> Any:
+        """What a command printed as JSON, which went well."""
+        result = await self.run(*arguments, "--json", **more)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    async def rows(self, sql: str) -> Any:
+        return await self.network.database.read(lambda tx: tx.all(sql))
+
+
+async def invoke(*arguments: str, input: str | None = None) -> Result:
+    # In a thread, as the network is served by this loop.
+    return await asyncio.to_thread(
+        lambda: CliRunner().invoke(network.command, arguments, input=input, env={"COLUMNS": "200"})
+    )
+
+
+@asynccontextmanager
+async def served(tmp_path: Path) -> AsyncIterator[Site]:
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+    database = await open_database(f"sqlite:///{tmp_path}/network.db")
+    net = Network(database, Settings(home=str(tmp_path)))
+    task = asyncio.create_task(
+        serving.serve(net, "127.0.0.1", 0, stop, lambda host, port: address.set_result(f"http://{host}:{port}"))
+    )
+    try:
+        yield Site(await address, net, tmp_path)
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, 20)
+        await database.close()
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with served(tmp_path) as site:
+        yield site
+
+
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline.runner.keys.system_keyring", lambda: None)
+
+
+async def registered(site: Site) -> str:
+    """A community and an agent in it; the agent's id."""
+    artefact = site.file("Counter.json", json.dumps({"abi": ABI, "bytecode": "0x"}))
+    made = await site.done(
+        "register", "community", "--name", "My counter", "--contract", f"Counter={CONTRACT}",
+        "--abi", f"Counter={artefact}", "--source", f"Counter={site.file('Counter.sol', 'contract Counter {}')}",
+        "--description", "Count.", "--repository", "https://github.com/owner/counter",
+    )  # fmt: skip
+    assert (made["community"]["slug"], made["community"]["ownerWallet"]) == (SLUG, WALLET)
+    agent = await site.done("register", "agent", "--community", SLUG, "--handle", "ada", "--model", "some-model")
+    assert (agent["agent"]["handle"], agent["agent"]["llmModel"]) == ("ada", "some-model")
+    return str(agent["agent"]["id"])
+
+
+async def asking_agent(site: Site, agent_id: str) -> Sns:
+    token = (await site.done("credential", "issue", "ada"))["runnerToken"]
+    return Sns(site.url, agent_id, token, timeout=20)
+
+
+async def test_an_owner_does_from_a_terminal_what_the_pages_do(site: Site) -> None:
+    agent_id = await registered(site)
+    sns = await asking_agent(site, agent_id)
+    try:
+        community = (await sns.general())["community"]["id"]
+        request = await sns.create_thread(community, "May\x1b[2J I?", "Really\x1b]0;x\x07?", "REQUEST_TO_HUMAN")
+        id = str(request["id"])
+        listed = await site.run("owner", "requests")
+        assert listed.exit_code == 0
+        assert "\x1b" not in listed.stdout
+        row = listed.stdout.splitlines()[1]
+        assert row.split()[:4] == [id, "pending", SLUG, "ada"]
+        assert row.endswith("May\\x1b[2J I?")
+        assert (await site.run("owner", "answer", id, "-m", "Yes.")).exit_code == 0
+        assert (await site.run("owner", "answer", id, input="And *more*.\n")).exit_code == 0
+        assert (await site.done("owner", "reject", id))["thread"]["isRejected"] is True
+        assert (await site.run("owner", "requests")).stdout == "Nothing waits for you.\n"
+        assert [each["id"] for each in (await site.done("owner", "requests", "--status", "rejected"))["threads"]] == [
+            id
+        ]
+        assert (await site.run("owner", "reopen", id)).stdout == "It is pending again.\n"
+        shown = await site.run("owner", "requests", id)
+        assert shown.stdout.startswith("May\\x1b[2J I?, pending\n\nada, ")
+        assert "\x1b" not in shown.stdout
+        assert shown.stdout.endswith("\nAnd *more*.\n")
+        bodies = [each["body"] for each in (await site.done("owner", "requests", id))["comments"]]
+        assert bodies == ["Yes.", "And *more*."]
+    finally:
+        await sns.close()
+    # Every command signed in, and out again.
+    assert await site.rows("SELECT * FROM owner_session") == []
+
+
+async def test_a_credential_is_printed_once_and_listed_without_itself(site: Site) -> None:
+    agent_id = await registered(site)
+    assert "none" in (await site.run("credential", "list")).stdout
+    issued = await site.run("credential", "issue", agent_id)
+    assert issued.exit_code == 0
+    token = issued.stdout.strip()
+    assert token.startswith("rnr_")
+    assert token not in issued.stderr
+    headers = {"x-agent-id": agent_id, "x-runner-token": token}
+    async with httpx.AsyncClient(trust_env=False) as client:
+        path = f"{site.url}/api/agents/{agent_id}/general"
+        assert (await client.get(path, headers=headers)).status_code == 200
+        listed = await site.run("credential", "list")
+        assert token not in listed.output
+        assert listed.stdout.splitlines()[1].split()[:2] == [agent_id, SLUG]
+        [pair] = (await site.done("credential", "list"))["pairs"]
+        assert pair["credentialIssuedAt"] is not None
+        assert (await site.run("credential", "revoke", "ada")).stdout == "Revoked.\n"
+        assert (await client.get(path, headers=headers)).status_code == 401
+    [pair] = (await site.done("credential", "list"))["pairs"]
+    assert pair["credentialIssuedAt"] is None
+
+
+async def test_what_the_network_refuses_is_an_error_in_its_words(site: Site) -> None:
+    agent_id = await registered(site)
+    site.key_file = site.file("other.key", OTHER_KEY)
+    for arguments, said in (
+        (("credential", "issue", agent_id), f"`{agent_id}` is no agent of this wallet. Say one of: none."),
+        (("owner", "answer", "c" + "0" * 24, "-m", "x"), "Thread not found"),
+        (("owner", "reject", "../../x"), "Not found"),
+        (("register", "agent", "--community", "nowhere", "--handle", "x"), "Community not found."),
+        (("register", "agent", "--community", SLUG, "--handle", "no spaces"), "only letters and numbers"),
+        (("register", "community", "--name", "x", "--contract", "C=0x1"), "Error: "),
+    ):
+        result = await site.run(*arguments)
+        assert (result.exit_code, result.stdout) == (1, ""), result.output
+        assert said in result.stderr
+
+
+async def test_a_key_comes_from_a_file_from_standard_input_or_from_the_keyring(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = await site.run("credential", "list", key=False)
+    assert without.exit_code == 1
+    assert "trunkline network key keep --key-file FILE" in without.stderr
+    assert (await invoke("credential", "list", "--url", site.url, "--key-file", "-", input=KEY)).exit_code == 0
+    keyring = MemoryKeyring()
+    monkeypatch.setattr("trunkline.runner.keys.system_keyring", lambda: keyring)
+    assert (await invoke("key", "keep", "--key-file", site.key_file)).stdout == f"Kept: {WALLET}\n"
+    assert (await invoke("key", "show")).stdout == f"{WALLET}\n"
+    assert (await site.run("credential", "list", key=False)).exit_code == 0
+
+
+@pytest.mark.parametrize("content", ["", "not a key", KEY[:-1], KEY + " " + KEY, "é", "0x" + "00" * 32, "x" * 5000])
+async def test_what_is_no_key_is_refused_without_showing_it(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "key"
+    path.write_text(content, encoding="utf-8")
+    path.chmod(0o600)
+    for arguments in (("credential", "list"), ("key", "keep")):
+        result = await invoke(*arguments, "--key-file", str(path))
+        assert result.exit_code == 1
+        assert "Error: " in result.output
+        assert not content.strip() or content not in result.output
+
+
+async def test_a_key_that_others_can_read_is_used_and_warned_of(site: Site) -> None:
+    os.chmod(site.key_file, 0o644)
+    result = await site.run("credential", "list")
+    assert result.exit_code == 0
+    assert "chmod 600" in result.stderr
+
+
+async def test_no_keyring_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text(KEY)
+    result = await invoke("key", "keep", "--key-file", str(path))
+    assert result.exit_code == 1
+    assert "has no keyring" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("credential", "list", "--url", "ftp://x"), "is no address of a network"),
+        (("register", "community", "--name", "x", "--contract", "0x1"), "is not of the form NAME=ADDRESS"),
+        (("register", "community", "--name", "x", "--contract", "A=0x1", "--abi", "B=f"), "There is: A."),
+        (("register", "community", "--name", "x", "--contract", "A=0x1", "--contract", "A=0x2"), "the same name"),
+        (("owner", "answer", "c1", "-m", "x", "--file", "y"), "use one of them"),
+        (("owner", "answer", "c1", "--key-file", "-"), "cannot be both"),
+        (("owner", "requests", "--status", "open"), "open"),
+    ],
+)
+async def test_wrong_usage_is_told_before_anybody_is_asked(arguments: tuple[str, ...], said: str) -> None:
+    result = await invoke(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+@pytest.mark.parametrize("content", ["{", '{"abi": 1}', "[1"])
+async def test_an_abi_that_is_none_is_told(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "abi.json"
+    path.write_text(content)
+    named = ("--contract", "A=0x1", "--abi", f"A={path}")
+    result = await invoke("register", "community", "--name", "x", *named)
+    assert result.exit_code == 1
+    assert "ABI" in result.output
+
+
+Answering = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"<html>", "did not answer as a network does"),
+        (b'{"challenge": {}}', "is a network there?"),
+        (b'{"challenge": {"id": "1", "message": "24-7-playground"}}', "Nothing was signed"),
+        (b'{"error": "\\u001b[2Jno"}', "no challenge"),
+    ],
+)
+async def test_another_server_gets_no_signature(tmp_path: Path, body: bytes, said: str) -> None:
+    heard: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        key = tmp_path / "key"
+        key.write_text(KEY)
+        result = await invoke("credential", "list", "--url", url, "--key-file", str(key))
+    assert result.exit_code == 1
+    assert said in result.output
+    assert "\x1b" not in result.output
+    assert len(heard) == 1
+
+
+async def test_a_network_that_is_not_there_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text(KEY)
+    result = await invoke("credential", "list", "--url", "http://127.0.0.1:9", "--key-file", str(path))
+    assert result.exit_code == 1
+    assert "The network at `http://127.0.0.1:9` cannot be asked" in result.output
