@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.agent_process import gone
+from tests.support.web import served
 from trunkline.cli import agent_options, agentproc_serve, opening
 
 pytestmark = pytest.mark.process
@@ -290,6 +291,23 @@ def test_hostile_variables_are_answered_as_well_as_can_be(script: str) -> None:
     assert done.lines[1:] == ['AGENT_PARTIAL:"caf\ufffd"']
     attached = json.dumps([{"type": "file", "url": "file:///a%20b", "name": ""}, {"type": "image"}, 7])
     assert serve("--script", script, AGENT_ATTACHMENTS=attached).text == "message 1, files /a b"
+
+
+def test_a_file_of_the_web_is_fetched_but_not_from_this_machine_unless_that_is_allowed(script: str) -> None:
+    with served() as server:
+        server.answers["/notes.txt"] = (200, {}, b"data")
+        url = server.url("/notes.txt")
+        done = serve("--script", script, AGENT_FILE_URL=url)
+        assert (done.code, done.text) == (0, "message 1, files ")
+        assert "of this machine or of its network" in done.log
+        assert server.asked == []
+        done = serve("--script", script, "--allow-private-urls", AGENT_FILE_URL=url)
+        assert done.text.endswith("/1-notes.txt")
+        assert not os.path.exists(done.text.removeprefix("message 1, files "))
+        done = serve("--script", script, "--allow-private-urls", "--no-fetch", AGENT_FILE_URL=url)
+        assert (done.text, len(server.asked)) == ("message 1, files ", 1)
+    echoed = serve("echo", AGENT_FILE_URL="http://127.0.0.1:9/x").text
+    assert echoed.startswith("hello\n\n[Attached file: http://127.0.0.1:9/x (not here: ")
 
 
 def test_it_never_waits_for_standard_input_and_takes_a_long_message_from_there() -> None:

@@ -28,7 +28,7 @@ from trunkline.cli.arguments import HelpFormatter, Parser, Usage
 from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.session import Session
-from trunkline.wires.agentproc import codec, codec_ndjson, serve_input
+from trunkline.wires.agentproc import codec, codec_ndjson, serve_files, serve_input
 from trunkline.wires.agentproc.messages import DIALECTS, Dialect, Turn
 from trunkline.wires.agentproc.serve import Witness, user_message
 from trunkline.wires.agentproc.serve_stdio import StdioServer
@@ -82,6 +82,12 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
         choices=(*DIALECTS, "auto"),
         default="auto",
         help="how the bridge talks: variables and lines (0.1), JSON lines (0.4), or what it begins with (default)",
+    )
+    add("--no-fetch", action="store_true", help="do not fetch attachments from the web: tell the agent where they are")
+    add(
+        "--allow-private-urls",
+        action="store_true",
+        help="fetch attachments from this machine and its network, too: whoever writes in the chat names the address",
     )
     add("--verbose", action="store_true", help="log tools, notices and signs of life to standard error, too")
     return parser
@@ -169,16 +175,36 @@ def _listen(dialect: Dialect, told: dict[str, str], reading: int, *, explicit: b
 
 async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int]) -> int:
     turn = told.turn
-    message = user_message(turn)
+    # That there is nothing to answer is found out before there is an agent.
+    user_message(turn)
     workspace = opening.directory(options.workspace)
     with_model = agent_options.model_options(options)
     agent = await _agent(options, workspace, with_model)
+    fetching = serve_files.brought(
+        turn, images=agent.capabilities.images, private=options.allow_private_urls, enabled=not options.no_fetch
+    )
+    async with fetching as message:
+        session = await _session(options, turn, agent, with_model)
+        named = "" if options.no_session else _portable(turn.session_id, session.id)
+        server = StdioServer(session, voice(told.dialect, named, streaming=turn.streaming), pipes[1])
+        if turn.permission:
+            server.listen(pipes[0], told.rest)
+        return await server.run(message)
+
+
+async def _session(options: argparse.Namespace, turn: Turn, agent: Agent, with_model: dict[str, Any]) -> Session:
+    """The conversation that the turn belongs to.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
+    workspace = opening.directory(options.workspace)
     opened = _session_log(turn, workspace, agent.name, kept=not options.no_session)
     try:
         policy = opening.policy(
             options.allow, auto_approve=options.auto_approve, agent=agent, interactive=turn.permission
         )
-        session = await Session.open(
+        return await Session.open(
             agent,
             opened.log,
             policy,
@@ -192,11 +218,6 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     except BaseException:
         opened.give_up()
         raise
-    named = "" if options.no_session else _portable(turn.session_id, session.id)
-    server = StdioServer(session, voice(told.dialect, named, streaming=turn.streaming), pipes[1])
-    if turn.permission:
-        server.listen(pipes[0], told.rest)
-    return await server.run(message)
 
 
 async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[str, Any]) -> Agent:

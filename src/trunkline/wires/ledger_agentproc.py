@@ -31,8 +31,8 @@ CELLS: Mapping[str, Cell] = {
     "Checkpointed": refused(PRIVATE),
     "message": carried("a variable, and standard input where the profile says so", "AGENT_MESSAGE"),
     "attachments": degraded(
-        "URLs, each with a type and a name; those that are no files on this machine are named in the text",
-        "files behind other URLs are not fetched",
+        "URLs, each with a type and a name; images and files of the web are fetched, and named in the text",
+        "what is too large or slow, or lies on a private address: the text says so",
         "AGENT_ATTACHMENTS",
         "AGENT_IMAGE_URL",
         "AGENT_FILE_URL",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from trunkline.base.jsontext import dumps
@@ -245,8 +245,10 @@ def _decision(request: core.ToolRequested, response: PermissionResponse) -> Deci
 # What the agent is told
 
 
-def user_message(turn: Turn) -> core.UserMessage:
+def user_message(turn: Turn, problems: Mapping[str, str] | None = None) -> core.UserMessage:
     """The message of a turn. Attached files of this machine are files; of all others the agent learns the address.
+
+    `problems` are why those could not be had, by their addresses.
 
     Raises:
         RemoteProtocolError: it says nothing and brings nothing.
@@ -254,16 +256,18 @@ def user_message(turn: Turn) -> core.UserMessage:
     if not turn.message.strip() and not turn.attachments:
         raise faults.RemoteProtocolError(EMPTY)
     paths = [(attachment, local_path(attachment.url)) for attachment in turn.attachments]
-    elsewhere = [_mention(attachment) for attachment, path in paths if path is None]
+    why = problems or {}
+    elsewhere = [_mention(each, why.get(each.url, "")) for each, path in paths if path is None]
     text = "\n\n".join(filter(None, (turn.message, "\n".join(elsewhere))))
     return core.UserMessage(text, tuple(path for _, path in paths if path is not None))
 
 
-def _mention(attachment: Attachment) -> str:
+def _mention(attachment: Attachment, problem: str) -> str:
     named = f" `{attachment.name}`" if attachment.name else ""
     url = attachment.url
     where = url if len(url) <= SHOWN_URL_CHARS else f"{url[:80]}... ({len(url)} characters)"
-    return f"[Attached {attachment.type}{named}: {where}]"
+    missing = f" (not here: {problem})" if problem else ""
+    return f"[Attached {attachment.type}{named}: {where}{missing}]"
 
 
 class Witness(Redaction):
