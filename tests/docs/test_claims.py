@@ -314,3 +314,14 @@ def test_every_dependency_has_its_reason() -> None:
 
 def test_the_help_of_chat_names_every_form_of_an_agent() -> None:
     assert [form for form in registry.FORMS if form not in (chat.command.help or "")] == []
+
+
+def test_every_place_that_is_written_to_is_in_the_list_of_files() -> None:
+    written = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r"(?:state|cache|config)_dir\([^()]*\), [\"']([\w.-]+)[\"']", path.read_text("utf-8"))
+    }
+    text = document("reference/files.md")
+    assert len(written) > 8
+    assert [name for name in sorted(written) if f"`{name}" not in text] == []

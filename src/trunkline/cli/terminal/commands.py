@@ -24,6 +24,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 LISTED_SESSIONS = 15
 #: Records at the beginning of a session among which its first message is.
 FIRST_RECORDS = 20
+#: Resellers offer hundreds.
+LISTED_MODELS = 60
 
 
 class Chat(Protocol):
@@ -46,6 +48,9 @@ class Chat(Protocol):
 
     def leave(self) -> None:
         """End after this command."""
+
+    async def models(self) -> list[str]:
+        """Those that the agent could use, as far as that is known."""
 
     def use_model(self, name: str) -> None:
         """Count by another model's prices from now on."""
@@ -131,6 +136,11 @@ async def _mode(chat: Chat, argument: str) -> None:
 async def _model(chat: Chat, argument: str) -> None:
     if not argument:
         chat.view.note(f"The model is `{chat.model}`." if chat.model else "The agent does not say what its model is.")
+        others = [name for name in await chat.models() if name != chat.model]
+        if others:
+            more = f" and {len(others) - LISTED_MODELS} more" if len(others) > LISTED_MODELS else ""
+            chat.view.note(f"There are also {', '.join(map(printable, others[:LISTED_MODELS]))}{more}.")
+            chat.view.note("/model NAME changes to another.")
         return
     await chat.session.configure(SetOptions({"model": argument}))
     chat.use_model(argument)
@@ -156,7 +166,7 @@ COMMANDS: dict[str, tuple[str, str, Handler]] = {
     "sessions": ("", "lists the sessions of this directory", _sessions),
     "resume": ("[ID]", "goes on with another session", _resume),
     "mode": ("[MODE]", "shows or changes what may be done unasked", _mode),
-    "model": ("[NAME]", "shows or changes the model", _model),
+    "model": ("[NAME]", "shows which models there are, or changes to one", _model),
     "thinking": ("[on|off]", "shows thinking in full, or folded", _thinking),
     "usage": ("", "tells how many tokens were used", _usage),
     "exit": ("", "leaves", _exit),

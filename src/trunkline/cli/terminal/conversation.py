@@ -102,6 +102,14 @@ class Conversation:
     def spent(self) -> str:
         return "" if self._spent is None else words.money(self._spent)
 
+    async def models(self) -> list[str]:
+        settings = self._opened.settings
+        if settings is None:
+            return []
+        from trunkline.models.offered import offered
+
+        return await offered(settings.model)
+
     def use_model(self, name: str) -> None:
         self._talk.model = name
 

@@ -1,0 +1,80 @@
+"""Which models there are to choose from: as the provider itself lists them, else those that are known here."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from trunkline.base import http, jsontext
+from trunkline.models.endpoint import endpoint
+from trunkline.models.prices import PRICES
+from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
+
+#: Somebody waits in front of a prompt.
+OFFERED_SECONDS = 4.0
+
+#: More than the longest list of a reseller has.
+MAX_LIST_BYTES = 4 * 1024 * 1024
+
+#: How the names of a provider's own models begin, among those whose price is known.
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "anthropic": ("claude",),
+    "bedrock": ("claude",),
+    "vertex": ("claude",),
+    "openai": ("gpt", "o3", "o4"),
+}
+
+
+async def offered(settings: ModelSettings) -> list[str]:
+    """The names, in the order of the list. One that does not answer in time has those that are known here."""
+    if settings.provider == "local":
+        from trunkline.models import catalog
+
+        return [entry.name for entry in catalog.entries() if entry.kind == "llm"]
+    if settings.provider in ("anthropic", "openai"):
+        try:
+            async with asyncio.timeout(OFFERED_SECONDS):
+                return await _listed(settings)
+        except (OSError, ValueError, TimeoutError):
+            if settings.base_url is not None:  # whose models they are, nobody knows
+                return []
+    known = [name for name in PRICES if name.startswith(_FAMILIES.get(settings.provider, ()))]
+    return known or [DEFAULT_MODELS[settings.provider]]
+
+
+async def _listed(settings: ModelSettings) -> list[str]:
+    """What the provider says.
+
+    Raises:
+        OSError, ValueError: it says nothing that can be used.
+    """
+    import httpx
+
+    url, headers = _request(settings)
+    try:
+        async with (
+            http.client(secure=url.startswith("https:")) as client,
+            client.stream("GET", url, headers=headers) as response,
+        ):
+            if not response.is_success:
+                raise ValueError(f"status {response.status_code}")
+            found: Any = jsontext.loads(await http.whole(response.aiter_bytes(), MAX_LIST_BYTES))
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise OSError(str(error)) from error
+    models = found.get("data") if isinstance(found, dict) else None
+    if not isinstance(models, list):
+        raise ValueError("no list of models")
+    return [model["id"] for model in models if isinstance(model, dict) and isinstance(model.get("id"), str)]
+
+
+def _request(settings: ModelSettings) -> tuple[str, dict[str, str]]:
+    if settings.provider == "anthropic":
+        from trunkline.models.anthropic import API_VERSION, DEFAULT_BASE_URL
+
+        key = {"x-api-key": settings.api_key} if settings.api_key else {}
+        url = endpoint(settings.base_url or DEFAULT_BASE_URL, "/models")
+        return f"{url}?limit=1000", {"anthropic-version": API_VERSION, **key}
+    from trunkline.models.openai import DEFAULT_BASE_URL as OPENAI_BASE_URL
+
+    key = {"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
+    return endpoint(settings.base_url or OPENAI_BASE_URL, "/models", deep=True), key
