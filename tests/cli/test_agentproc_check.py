@@ -243,5 +243,18 @@ def test_nothing_of_a_profile_reaches_the_terminal_as_a_command(profile: Path) -
     assert "a\\x1b[31mb" in output
 
 
+def test_a_program_that_is_talked_to_is_told_as_such() -> None:
+    output = check("codex").output
+    assert "the answers to what it asks" in output
+    assert "read as the `codex-app-server` stream, which may ask for permission" in output
+
+
+def test_a_stream_that_is_only_read_cannot_ask(profile: Path) -> None:
+    profile.write_text("command: cat\nstdin: message\nstream: claude\npermission: true\n", encoding="utf-8")
+    output = " ".join(check(str(profile)).output.split())
+    assert "has no effect with `stream: claude`" in output
+    assert "`stream: claude-control` or `stream: codex-app-server` can ask" in output
+
+
 def test_a_command_without_a_profile_is_wrong_usage() -> None:
     assert check().exit_code == 2

@@ -84,6 +84,8 @@ def test_the_doctor_says_what_is_here_and_what_is_missing(monkeypatch: pytest.Mo
     assert "sk-very-secret" not in output
     assert f"gemini-cli: {programs / 'gemini'}\n  Log in (`gemini`) or set GEMINI_API_KEY or GOOGLE_API_KEY." in output
     assert "It does not start: try `qwen --version`." in output
+    asking = [line for line in output.splitlines() if "in the chat" in line]
+    assert [line.split()[0] for line in asking] == ["codex"]
     assert "claude-code  npm install -g @anthropic-ai/claude-code" in output
     assert max(map(len, output.replace(str(programs), "/x").splitlines())) <= 80
 
@@ -96,6 +98,7 @@ def test_the_doctor_for_programs_names_variables_and_no_values(monkeypatch: pyte
     (record,) = json.loads(output)["profiles"]
     assert record["installed"] is True
     assert (record["version"], record["keys"], record["advice"]) == ("codex 9.8.7", ["CODEX_API_KEY"], "")
+    assert record["asks"] is True
 
 
 @pytest.mark.process

@@ -12,6 +12,9 @@ plays is decided by the message, and by the session that it is to go on with:
     slow        answers, and does not end (for those who stop it)
     DEAD        as the session: it is not known, and the program says so, or begins a new one
     otherwise   a short answer: "You said: MESSAGE"
+
+Claude Code and Codex are talked to while they run, and ask: see `fake_dialogue`. What they print where they are only
+read, as in a profile of the user's own, is `run_lines`.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tests.support import fake_cli_plays as plays
+from tests.support import fake_dialogue
 from tests.support.fake_cli_plays import NEW, Failure, Output, Told
 
 #: The profile -> the program that it starts.
@@ -39,6 +43,8 @@ PROGRAMS = {
     "qwen-code": "qwen",
 }
 FAKES = list(PROGRAMS)
+#: Those that are talked to, and the stream that reads them where they are not.
+DIALOGUES = {"claude-code": "claude", "codex": "codex"}
 
 DEAD = "dead-0000"
 CRASHED = "something broke"
@@ -83,13 +89,9 @@ Play = Callable[[Told], Iterator[Output]]
 #: on standard input.
 _PLAYS: dict[str, tuple[Play, str, list[str], list[str], str]] = {
     "aider": (plays.aider, "", [], _AIDER, ""),
-    "claude-code": (
-        plays.claude, "", ["--resume={}"],
-        ["-p", "--output-format=stream-json", "--verbose", "--include-partial-messages"],
-        "No conversation found with session ID: {}",
-    ),
+    "claude-code": (plays.claude, "", [], [], "No conversation found with session ID: {}"),
     "codex": (
-        plays.codex, "exec --json", ["resume", "--", "{}"], ["-"],
+        plays.codex, "", [], [],
         "Error: thread/resume: thread/resume failed: no rollout found for thread id {} (code -32600)",
     ),
     "cursor": (
@@ -148,15 +150,14 @@ def main(name: str, *given: str) -> int:
     if arguments == ["--version"]:
         print(f"{PROGRAMS[name]} 9.8.7")
         return 0
+    if name in DIALOGUES:
+        return fake_dialogue.play(name, arguments)
     play, *_, unknown = _PLAYS[name]
     try:
         told = _told(name, arguments)
         if told.session == DEAD and not unknown:
             told = Told(told.message, NEW[name], True)
         elif told.session == DEAD:
-            if name == "claude-code":
-                error = {"is_error": True, "session_id": DEAD, "errors": [unknown.format(DEAD)]}
-                print(json.dumps({"type": "result", "subtype": "error_during_execution", **error}))
             raise Failure(1, unknown.format(DEAD))
         if told.message == "crash":
             raise Failure(EXIT_CRASHED, CRASHED)

@@ -18,7 +18,8 @@ from trunkline.cli import table
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
-    from trunkline.wires.agentproc.profile import Profile
+    from trunkline.wires.agentproc import streams
+from trunkline.wires.agentproc.profile import Profile
     from trunkline.wires.agentproc.profile_check import Report
 
 EXIT_PROBLEMS = 1
@@ -120,7 +121,7 @@ def _input_kind(profile: Profile) -> str:
         profile.protocol == "0.4" or (profile.protocol == "auto" and profile.stdin == "none")
     ):
         return "turn"
-    return profile.stdin
+    return "dialogue" if profile.stream in streams.DIALOGUES else profile.stdin
 
 
 def _inherits_all(profile: Profile) -> bool:
@@ -155,12 +156,14 @@ _INPUTS = {
     "none": "none; the message is in `AGENT_MESSAGE`",
     "message": "the message, which is also in `AGENT_MESSAGE`",
     "turn": "the turn as one JSON line",
+    "dialogue": "what the program's own protocol has: the message, and the answers to what it asks",
 }
 
 
 def _output(profile: Profile) -> str:
     if profile.stream is not None:
-        return f"read as the `{profile.stream}` stream"
+        asks = ", which may ask for permission" if profile.permission and profile.stream in streams.DIALOGUES else ""
+        return f"read as the `{profile.stream}` stream{asks}"
     lines = f"`{profile.session_line_prefix}`, `AGENT_PARTIAL:` and `AGENT_ERROR:` lines; the rest is the reply"
     events = "JSON events, one to a line" + (", which may ask for permission" if profile.permission else "")
     match profile.protocol:

@@ -44,6 +44,8 @@ class Finding(Value):
     """Those of its variables that are set; never their values."""
     advice: str
     """What to do next; empty when nothing is missing."""
+    asks: bool = False
+    """Whether it asks in the chat before it acts."""
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -100,7 +102,8 @@ def doctor(context: click.Context, names: tuple[str, ...], as_json: bool) -> Non
     """Look for the programs of all profiles, or of those named, and say what is missing.
 
     Variables are named and never shown. A program may be logged in without any of them: that is its own affair, and
-    cannot be seen from here.
+    cannot be seen from here. Those that ask do so in the chat, before they change a file or run a command; the others
+    do without, unless their profile lets them.
     """
     for name in names:
         try:
@@ -151,7 +154,8 @@ def _path(name: str) -> str | None:
 def _finding(name: str, path: str | None, version: str) -> Finding:
     program = hub.PROGRAMS[name]
     keys = tuple(key for key in program.keys if os.environ.get(key))
-    return Finding(name, program.command, path, version, keys, _advice(program, path, version, keys))
+    advice = _advice(program, path, version, keys)
+    return Finding(name, program.command, path, version, keys, advice, hub.load(name).permission)
 
 
 def _advice(program: hub.Program, path: str | None, version: str, keys: tuple[str, ...]) -> str:
@@ -190,8 +194,11 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
 def _print(findings: list[Finding]) -> None:
     here = [finding for finding in findings if finding.path is not None]
     if here:
-        rows = [[finding.name, finding.version or "?", ", ".join(finding.keys) or "-"] for finding in here]
-        table.show(["HERE", "VERSION", "KEYS SET"], rows)
+        rows = [
+            [each.name, each.version or "?", "in the chat" if each.asks else "no", ", ".join(each.keys) or "-"]
+            for each in here
+        ]
+        table.show(["HERE", "VERSION", "ASKS", "KEYS SET"], rows)
     for finding in here:
         if finding.advice:
             click.echo(f"\n{finding.name}: {finding.path}\n  {finding.advice}")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.base.processes import is_alive, until
+from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.wires.agentproc import drive
 from trunkline.wires.agentproc.drive import Outcome, Run, run
 from trunkline.wires.agentproc.messages import (
@@ -459,15 +460,99 @@ def test_a_malformed_request_is_denied_without_asking_anybody(py: Script) -> Non
     assert heard == [Session("s4")]
 
 
-def test_a_request_that_waits_when_time_is_over_is_denied(py: Script) -> None:
+def test_a_request_that_waits_when_the_turn_is_ended_is_denied(py: Script) -> None:
     script = ASKING.replace(
         "import json, sys", "import json, signal, sys\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)"
     )
     script = script.replace('"type": "result"', '"type": "partial"').replace("sys.stdin.read()", "")
-    profile = py(script % "Write", protocol="0.4", permission=True, timeout_secs=0.7)
-    outcome = Run(profile, Turn("hi", permission=True)).perform()
-    assert outcome.exit_code == 124
+    profile = py(script % "Write", protocol="0.4", permission=True)
+
+    def hear(said: Said) -> None:
+        if isinstance(said, PermissionRequest):
+            threading.Thread(target=holder[0].cancel).start()
+
+    holder = [Run(profile, Turn("hi", permission=True), hear=hear)]
+    outcome = holder[0].perform()
+    assert outcome.exit_code == 130
     assert '"deny"' in outcome.partials[0]
+
+
+class Clock:
+    """Deadlines that come when the test says so."""
+
+    def __init__(self) -> None:
+        self.limits: list[Deadline] = []
+        self.seconds: list[float] = []
+
+    def at(self, when: float, act: Callable[[], None]) -> Deadline:
+        self.limits.append(Deadline(act, deadlines))
+        self.seconds.append(when - time.monotonic())
+        return self.limits[-1]
+
+    @property
+    def runs(self) -> bool:
+        return self.limits[-1].act is not None
+
+
+def test_the_clock_stands_still_while_a_person_thinks(py: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(drive, "deadlines", clock)
+    stood: list[bool] = []
+
+    def hear(said: Said) -> None:
+        if isinstance(said, PermissionRequest):
+            stood.append(not clock.runs)
+            act = clock.limits[-1].act
+            assert act is None
+            holder[0].respond(PermissionResponse("r1", "allow"))
+            stood.append(clock.runs)
+
+    holder = [Run(asking(py, timeout_secs=500), Turn("hi", permission=True), hear=hear)]
+    outcome = holder[0].perform()
+    assert (outcome.exit_code, outcome.timed_out) == (0, False)
+    assert stood == [True, True]
+    # It goes on with what was left.
+    assert len(clock.seconds) == 2
+    assert clock.seconds[1] <= clock.seconds[0] <= 500
+
+
+def test_a_limit_that_comes_just_as_a_request_does_waits_for_the_answer(
+    py: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(drive, "deadlines", clock)
+    acts: list[Callable[[], None]] = []
+    at = clock.at
+
+    def remember(when: float, act: Callable[[], None]) -> Deadline:
+        acts.append(act)
+        return at(when, act)
+
+    monkeypatch.setattr(clock, "at", remember)
+
+    def hear(said: Said) -> None:
+        if isinstance(said, PermissionRequest):
+            # The keeper had taken it already.
+            acts[0]()
+            assert not holder[0].ending
+            holder[0].respond(PermissionResponse("r1", "allow"))
+
+    holder = [Run(asking(py, timeout_secs=500), Turn("hi", permission=True), hear=hear)]
+    assert holder[0].perform().exit_code == 0
+
+
+def test_an_agent_whose_profile_does_not_let_it_ask_is_denied_and_nobody_is_asked(py: Script) -> None:
+    script = """
+import json
+print(json.dumps({"type": "permission_request", "request_id": "r1", "tool_name": "Write", "input": {}}), flush=True)
+print(json.dumps({"type": "result", "text": "went on"}), flush=True)
+"""
+    heard: list[Said] = []
+    outcome = Run(py(script, protocol="0.4"), Turn("hi"), hear=heard.append).perform()
+    assert outcome.reply == "went on"
+    (told,) = heard
+    assert isinstance(told, Ignored)
+    assert "`Write`, which was denied" in told.why
 
 
 def test_a_request_in_the_grace_is_denied_and_nobody_is_asked(py: Script) -> None:

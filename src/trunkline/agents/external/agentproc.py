@@ -29,6 +29,7 @@ from trunkline.core.events import (
     SessionIdentified,
     TextDelta,
     ThinkingDelta,
+    ToolCancelled,
     ToolFinished,
     ToolRequested,
     ToolStarted,
@@ -47,6 +48,7 @@ from trunkline.wires.agentproc.messages import (
     Said,
     Session,
     Turn,
+    Withdrawn,
 )
 from trunkline.wires.agentproc.profile import Profile
 
@@ -62,8 +64,10 @@ _NOTICE_SECONDS = 0.5
 #: What the tools that agents commonly have do, by their usual names. All others may do anything.
 _CATEGORIES: dict[str, Category] = {
     "read": "info", "grep": "info", "glob": "info", "ls": "info", "websearch": "info",
-    "write": "edit", "edit": "edit", "multiedit": "edit", "notebookedit": "edit",
+    "write": "edit", "edit": "edit", "multiedit": "edit", "notebookedit": "edit", "apply_patch": "edit",
 }  # fmt: skip
+#: How the tools of MCP servers are called: a yes to one of them is none to commands.
+_MCP_PREFIX = "mcp__"
 _SILENT_TOOL = "It was allowed. What came of it, this agent does not report."
 
 
@@ -188,6 +192,9 @@ class AgentProcConversation:
             case PermissionRequest():
                 # An answer now would be taken for that to the first request, which still waits.
                 await tell.say(Notice(f"the agent asks twice as `{said.request_id}`; the second request was left out"))
+            case Withdrawn():
+                if self._calls.asked.pop(said.request_id, None) is not None:
+                    await tell.say(ToolCancelled(said.request_id, "the agent does not wait for an answer any more"))
             case Ignored() if self._calls.complain():
                 await tell.say(Notice(said.why))
 
@@ -222,9 +229,10 @@ class AgentProcConversation:
 
     def _requested(self, said: PermissionRequest) -> ToolRequested:
         """A request as an approval. Whether it stays in the workspace, only the paths that it names can tell."""
-        category = _CATEGORIES.get(said.tool_name.lower(), "exec")
+        category = "mcp" if said.tool_name.startswith(_MCP_PREFIX) else _CATEGORIES.get(said.tool_name.lower(), "exec")
         place = os.path.join(self._request.workspace, os.path.expanduser(self._profile.cwd or ""))
-        outside = not stays_inside(said.input, place, self._request.workspace)
+        named = said.input if said.paths is None else list(said.paths)
+        outside = not stays_inside(named, place, self._request.workspace)
         return ToolRequested(said.request_id, said.tool_name, category, said.input, said.description, outside)
 
     def _ended(self, outcome: Outcome) -> None:

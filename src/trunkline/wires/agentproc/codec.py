@@ -29,6 +29,7 @@ from trunkline.wires.agentproc.messages import (
     Ignored,
     Lost,
     Partial,
+    PermissionResponse,
     Said,
     Session,
     Turn,
@@ -83,6 +84,22 @@ class Reader(Protocol):
 
     def finish(self) -> list[Said]:
         """The output has ended: a last line may lack its line feed."""
+
+
+class Dialogue(Reader, Protocol):
+    """What talks to a program that has a protocol of its own, both ways."""
+
+    def arguments(self, env: Mapping[str, str]) -> tuple[str, ...]:
+        """Arguments that the program needs besides those of the profile, in this environment of its own."""
+
+    def begin(self, turn: Turn) -> bytes:
+        """What the program is told first."""
+
+    def outgoing(self) -> bytes:
+        """What the program is to be told after what was read."""
+
+    def respond(self, response: PermissionResponse) -> bytes:
+        """What tells the program the answer to one of its requests. From any thread, once for each request."""
 
 
 class LineReader:

@@ -6,7 +6,8 @@ What is promised, whatever the agent does:
 
 - `perform` returns, and raises nothing that is the agent's fault. The time limit counts from the start of the process
   and holds while input is written; at its end the tree gets SIGTERM, the profile's grace, SIGKILL. What is said
-  meanwhile is still heard.
+  meanwhile is still heard. The clock stands still while a permission request waits: a person thinks as long as it
+  takes. Whoever hears one answers it, or cancels the run.
 - Nothing is left running, and a grandchild that holds a pipe open delays nothing.
 - What the user gets on failure is one text: what the agent said went wrong, else what we saw. The session id counts in
   any case.
@@ -26,9 +27,9 @@ from trunkline.base.process_errors import SpawnError
 from trunkline.base.process_pump import OutputName, Pump
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc.codec import LineReader, Reader
-from trunkline.wires.agentproc.launch import launch
-from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn
+from trunkline.wires.agentproc.codec import Dialogue, LineReader, Reader
+from trunkline.wires.agentproc.launch import Launch, launch
+from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn, Withdrawn
 from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.reply import Reply
 
@@ -43,6 +44,7 @@ EXIT_TIMED_OUT = 124
 EXIT_NOT_RUNNABLE, EXIT_NOT_FOUND = 126, 127
 EXIT_INTERRUPTED = 130
 
+_NOT_ASKED = "nobody is asked here: the profile does not say `permission: true`"
 _ONLY_PARTIALS = "the agent said nothing but partials, which are left out in a turn that does not stream"
 
 
@@ -107,7 +109,12 @@ class Run:
         self._child: Child | None = None
         self._pump: Pump | None = None
         self._endings: list[threading.Thread] = []
+        self._dialogue: Dialogue | None = None
         self._limit: Deadline | None = None
+        self._ends_at: float | None = None
+        """When the time is over, while the clock runs."""
+        self._time_left: float | None = None
+        """What is left of it, while the clock stands still."""
         self._requests = 0
         self._timed_out = False
         self._cancelled: int | None = None
@@ -135,8 +142,8 @@ class Run:
         text = prepared.stdin or b""
         with child, Pump(child, text, open_input=prepared.interactive, wake_up=self._wake_up) as pump:
             try:
-                self._begin(child, pump)
-                self._listen(pump, make_reader(self._profile, prepared.protocol))
+                self._begin(child, pump, prepared)
+                self._listen(pump, prepared.dialogue or make_reader(self._profile, prepared.protocol))
                 code = child.wait()
             finally:
                 self._settle()
@@ -165,13 +172,18 @@ class Run:
         with self._lock:
             if response.request_id not in self._waiting:
                 return
-            self._waiting.discard(response.request_id)
+            self._release(response.request_id)
             pump = self._pump
         if pump is not None:
-            # Most agents speak 0.1, and never ask.
-            from trunkline.wires.agentproc.codec_ndjson import encode_response
+            pump.send(self._answer(response))
 
-            pump.send(encode_response(response))
+    def _answer(self, response: PermissionResponse) -> bytes:
+        if self._dialogue is not None:
+            return self._dialogue.respond(response)
+        # Most agents speak 0.1, and never ask.
+        from trunkline.wires.agentproc.codec_ndjson import encode_response
+
+        return encode_response(response)
 
     def _not_started(self, error: SpawnError) -> str:
         text = f"The agent could not be started: {error}."
@@ -181,27 +193,52 @@ class Run:
 
         return " ".join(filter(None, (text, instead(self._profile))))
 
-    def _begin(self, child: Child, pump: Pump) -> None:
-        self._child, self._pump = child, pump
+    def _begin(self, child: Child, pump: Pump, prepared: Launch) -> None:
+        self._child, self._pump, self._dialogue = child, pump, prepared.dialogue
         if self._profile.timeout_secs is not None:
-            # Not a matter of this thread: whoever hears the agent may keep it waiting.
-            self._limit = deadlines.at(time.monotonic() + self._profile.timeout_secs, self._expire)
+            self._start_clock(self._profile.timeout_secs)
         if self._cancelled is not None:
             # It was cancelled while there was nothing to end.
             self._end(self._hurry)
 
+    def _start_clock(self, seconds: float) -> None:
+        self._ends_at = time.monotonic() + seconds
+        # Not a matter of this thread: whoever hears the agent may keep it waiting.
+        self._limit = deadlines.at(self._ends_at, self._expire)
+
+    def _hold(self, request_id: str) -> None:
+        """A request waits, and the clock stands still."""
+        with self._lock:
+            self._waiting.add(request_id)
+            if self._limit is not None and self._ends_at is not None:
+                self._limit.cancel()
+                self._time_left, self._ends_at = max(self._ends_at - time.monotonic(), 0), None
+
+    def _release(self, request_id: str) -> None:
+        """A request does not wait any more. With the last one the clock goes on, unless the run is being ended."""
+        with self._lock:
+            self._waiting.discard(request_id)
+            if not self._waiting and self._time_left is not None and self._child is not None and not self.ending:
+                seconds, self._time_left = self._time_left, None
+                self._start_clock(seconds)
+
     def _expire(self) -> None:
         """Its time is over. An agent that has ended was in time, however long we take to hear all of it."""
         with self._lock:
-            if self._child is None or self._child.poll() is not None:
+            if self._ends_at is None or self._child is None or self._child.poll() is not None:
                 return
             self._timed_out = self._cancelled is None
             self._end()
 
     def _listen(self, pump: Pump, reader: Reader) -> None:
+        dialogue = self._dialogue
+
         def take(name: OutputName, data: bytes) -> None:
             if name == "stdout":
-                self._say(reader.feed(data))
+                said = reader.feed(data)
+                if dialogue is not None and (outgoing := dialogue.outgoing()):
+                    pump.send(outgoing)
+                self._say(said)
             else:
                 self._stderr.feed(data)
                 self._log(data)
@@ -214,6 +251,8 @@ class Run:
             if isinstance(said, PermissionRequest):
                 self._ask(said)
             else:
+                if isinstance(said, Withdrawn):
+                    self._release(said.request_id)
                 self._hear(said)
         if self._reply.concluded and self._pump is not None:
             self._pump.close_input()
@@ -226,9 +265,11 @@ class Run:
         if not request.request_id:
             self._refuse_all()
             return
-        with self._lock:
-            self._waiting.add(request.request_id)
-        if not request.tool_name:
+        self._hold(request.request_id)
+        if not self._profile.permission:
+            self._hear(Ignored(f"the agent wants to use `{request.tool_name}`, which was denied: {_NOT_ASKED}"))
+            self.respond(PermissionResponse(request.request_id, "deny", _NOT_ASKED))
+        elif not request.tool_name:
             self.respond(PermissionResponse(request.request_id, "deny", "malformed permission request"))
         elif self._endings:
             self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
@@ -244,8 +285,7 @@ class Run:
                 self._pump.close_input()
         elif request.request_id not in self._waiting:
             # Else an answer would be taken for that to the first request of this id.
-            with self._lock:
-                self._waiting.add(request.request_id)
+            self._hold(request.request_id)
             self.respond(PermissionResponse(request.request_id, "deny", "too many requests in one turn"))
 
     def _refuse_all(self) -> None:

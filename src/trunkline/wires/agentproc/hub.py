@@ -47,7 +47,7 @@ PROGRAMS: Mapping[str, Program] = {
         "`claude`, and there `/login`",
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     ),
-    "codex": Program("codex", "npm install -g @openai/codex", "`codex login`", ("OPENAI_API_KEY", "CODEX_API_KEY")),
+    "codex": Program("codex", "npm install -g @openai/codex", "`codex login`", ("CODEX_API_KEY",)),
     "cursor": Program("cursor-agent", "see https://cursor.com/cli", "`cursor-agent login`", ("CURSOR_API_KEY",)),
     "gemini-cli": Program(
         "gemini", "npm install -g @google/gemini-cli", "`gemini`", ("GEMINI_API_KEY", "GOOGLE_API_KEY")

@@ -5,7 +5,7 @@ The environment, what comes later wins:
 1. The bridge's own, without `AGENT_*`, which may be left from a turn that the bridge itself is part of. With
    `env_allowlist`, or in protocol 0.4, only what every program needs (`BASE_VARIABLES`) and what is on the list.
 2. The profile's `env`, with placeholders and `${NAME}` filled in.
-3. The turn, as `AGENT_*`, unless the agent speaks protocol 0.4, which gets it on standard input.
+3. The turn, as `AGENT_*`, unless the agent speaks protocol 0.4 or one of its own: then it is told on standard input.
 
 Nothing that a turn brings is looked at for placeholders or variables, and no shell sees any of it. Whatever the locale
 says, texts are UTF-8 for the agent.
@@ -19,7 +19,7 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc.codec import VARIABLES, turn_environment, whole
+from trunkline.wires.agentproc.codec import VARIABLES, Dialogue, turn_environment, whole
 from trunkline.wires.agentproc.messages import Attachment, Turn
 from trunkline.wires.agentproc.placeholders import FROM_THE_CHAT, expand, fill, from_the_chat, used
 from trunkline.wires.agentproc.profile import Profile, Protocol
@@ -60,6 +60,8 @@ class Launch(Value):
     protocol: Protocol = "0.1"
     """How to read the agent, unless it has a stream of its own."""
     warnings: tuple[str, ...] = ()
+    dialogue: Dialogue | None = None
+    """What talks to a program that has a protocol of its own. `stdin` is how it begins."""
 
 
 def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
@@ -72,7 +74,8 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
         raise ConfigError("There is nothing to say: the message is empty.", hint="Give it a text or an attachment.")
     speaks_json = profile.protocol != "0.1" and profile.stream is None
     has_line = speaks_json and (profile.protocol == "0.4" or profile.stdin == "none")
-    interactive = has_line and profile.permission
+    dialogue = _dialogue(profile)
+    interactive = dialogue is not None or (has_line and profile.permission)
     turn = _as_meant(profile, turn, interactive)
     values = _Values(MESSAGE=turn.message, SESSION_ID=turn.session_id, SESSION_NAME=turn.session_name)
     if profile.directory is not None:
@@ -85,6 +88,11 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
         # As a shell does it; else programs that believe it would work where the bridge does.
         env["PWD"] = cwd
     env |= _own_variables(profile, values, environ, warnings)
+    if dialogue is not None:
+        argv += dialogue.arguments(env)
+        return Launch(
+            argv, env, cwd, dialogue.begin(_as_text(turn)), interactive, warnings=tuple(warnings), dialogue=dialogue
+        )
     protocol = profile.protocol
     if protocol == "auto" and has_line and _is_too_long(_for_system(turn.message), len("AGENT_MESSAGE=")):
         # Without its message an agent of 0.1 would answer something else: better that it is found out not to speak 0.4.
@@ -93,6 +101,14 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
     if not speaks_json or protocol == "auto":
         env |= _turn_variables(profile, turn, warnings)
     return Launch(argv, env, cwd, _stdin(profile, turn, has_line), interactive, protocol, tuple(warnings))
+
+
+def _dialogue(profile: Profile) -> Dialogue | None:
+    if profile.stream is None:
+        return None
+    from trunkline.wires.agentproc import streams
+
+    return streams.converse(profile.stream) if profile.stream in streams.DIALOGUES else None
 
 
 class _Values(dict[str, str]):
@@ -259,9 +275,13 @@ def _stdin(profile: Profile, turn: Turn, has_line: bool) -> bytes | None:
     if has_line:
         from trunkline.wires.agentproc.codec_ndjson import encode_turn
 
-        texts = {field: _bytes(getattr(turn, field)).decode("utf-8", "replace") for field in _TEXTS}
-        return encode_turn(turn.replace(**texts))
+        return encode_turn(_as_text(turn))
     return _bytes(turn.message) if profile.stdin == "message" else None
+
+
+def _as_text(turn: Turn) -> Turn:
+    """The turn with texts that JSON can hold."""
+    return turn.replace(**{field: _bytes(getattr(turn, field)).decode("utf-8", "replace") for field in _TEXTS})
 
 
 def _check(text: str, what: str, named: int, hint: str) -> None:

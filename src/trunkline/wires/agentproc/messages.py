@@ -84,6 +84,14 @@ class PermissionRequest(Said):
     input: Mapping[str, Any]
     description: str = ""
     tool_use_id: str = ""
+    paths: tuple[str, ...] | None = None
+    """Which texts of the input may name files, where the tool is known; `None`: any of them. Not on the wire."""
+
+
+class Withdrawn(Said):
+    """The agent does not wait for the answer to a request any more."""
+
+    request_id: str
 
 
 class Ignored(Said):

@@ -240,7 +240,8 @@ def _warnings(profile: Profile, prepared: Launch, found: Sequence[Variable]) -> 
             yield f"`env.{variable.name}` holds a secret. Keep it out of the file: write `${{{variable.name}}}`."
     for index in _secret_arguments(prepared.argv):
         yield f"Everybody on this machine can see the value of `{prepared.argv[index - 1]}`. Use `env` for secrets."
-    if profile.stream is not None and profile.stdin == "none" and not _hands_over_message(profile):
+    is_told = prepared.stdin is not None or _hands_over_message(profile)
+    if profile.stream is not None and not is_told:
         yield "The program does not get the message. Add `{{MESSAGE}}` to `args`, or `stdin: message`."
     if profile.stream is None and profile.protocol == "auto" and prepared.interactive:
         yield (

@@ -56,10 +56,17 @@ def shell_syntax(profile: Profile) -> str | None:
 
 
 def _with_a_stream(profile: Profile, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    keys = ("protocol", "session_line_prefix", *(("permission",) if profile.permission else ()))
-    for key in keys:
+    from trunkline.wires.agentproc.streams import DIALOGUES
+
+    for key in ("protocol", "session_line_prefix"):
         if key in given:
             yield key, f"has no effect: the output is read as `stream: {profile.stream}`."
+    if profile.stream in DIALOGUES:
+        if "stdin" in given:
+            yield "stdin", f"has no effect with `stream: {profile.stream}`, which tells the program all it needs."
+    elif profile.permission:
+        asking = " or ".join(f"`stream: {name}`" for name in DIALOGUES)
+        yield "permission", f"has no effect with `stream: {profile.stream}`: only a program with {asking} can ask."
 
 
 def _in_old_style(profile: Profile, given: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fake_cli import CRASHED, DEAD, EXIT_CRASHED, FAKES, dead_words, install_fake
-from tests.support.fake_cli_plays import LOOKING, NEW, REFUSED, answer_to
+from tests.support.fake_cli_plays import LOOKING, NEW, REFUSED, answer_to, halves
 from trunkline.wires.agentproc import drive, hub, streams
 from trunkline.wires.agentproc.drive import Outcome, Run
 from trunkline.wires.agentproc.messages import Partial, Said, Turn
@@ -79,7 +79,7 @@ def test_what_was_said_before_a_run_is_stopped_is_heard_and_its_session_kept(env
     heard = threading.Event()
 
     def hear(said: Said) -> None:
-        if said == Partial(answer_to("slow")):
+        if said == Partial(halves(answer_to("slow"))[1]):
             heard.set()
 
     def stop() -> None:
@@ -93,7 +93,7 @@ def test_what_was_said_before_a_run_is_stopped_is_heard_and_its_session_kept(env
     outcome = turn_run.perform()
     stopper.join()
     assert (outcome.cancelled, outcome.exit_code) == (True, drive.EXIT_INTERRUPTED)
-    assert outcome.partials == (answer_to("slow"),)
+    assert outcome.partials == halves(answer_to("slow"))
     assert outcome.session_id == NEW["codex"]
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.support import fake_cli_plays as plays
-from tests.support.fake_cli import DEAD, FAKES, NOISE, dead_words, run_lines
+from tests.support.fake_cli import DEAD, DIALOGUES, FAKES, NOISE, dead_words, run_lines
 from tests.support.fake_cli_plays import LOOKING, NEW, REFUSED, THOUGHT, answer_to
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import hub, streams
@@ -23,7 +23,7 @@ TELLING = [name for name in FAKES if name not in ("cursor", "kimi")]
 
 
 def read(name: str, data: bytes, size: int | None = None) -> list[Said]:
-    stream = hub.load(name).stream
+    stream = DIALOGUES.get(name) or hub.load(name).stream
     assert stream is not None
     reader = streams.make(stream)
     size = size or max(len(data), 1)

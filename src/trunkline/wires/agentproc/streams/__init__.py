@@ -7,6 +7,9 @@ module for each format, imported when it is needed; all fulfil `codec.Reader`:
 - `Session` when the program has named its conversation,
 - at the end one `Result` with the whole answer, or an `Error` that people can read,
 - `Ignored` for what is no part of the stream.
+
+Some of them are more than read: their programs are talked to while they run, and ask before they act. Those fulfil
+`codec.Dialogue`.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ from __future__ import annotations
 from importlib import import_module
 
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc.codec import Reader
+from trunkline.wires.agentproc.codec import Dialogue, Reader
 
 #: The name of a stream -> the module in this folder whose `Stream` reads it.
 _MODULES = {
     "aider": "aider",
     "claude": "claude",
+    "claude-control": "claude_control",
     "codex": "codex",
+    "codex-app-server": "codex_app_server",
     "cursor": "cursor",
     "gemini": "gemini",
     "goose": "goose",
@@ -29,6 +34,10 @@ _MODULES = {
     "pi": "pi",
     "text": "text",
 }
+
+
+#: Those whose programs can ask, in the order of their names.
+DIALOGUES = ("claude-control", "codex-app-server")
 
 
 def names() -> tuple[str, ...]:
@@ -46,6 +55,12 @@ def make(name: str) -> Reader:
         raise ConfigError(f"There is no stream `{name}`.", hint=f"Use one of {', '.join(names())}.")
     reader: Reader = import_module(f"{__name__}.{_MODULES[name]}").Stream()
     return reader
+
+
+def converse(name: str) -> Dialogue:
+    """What talks to one run of a program, for one of the `DIALOGUES`."""
+    dialogue: Dialogue = import_module(f"{__name__}.{_MODULES[name]}").Stream()
+    return dialogue
 
 
 def is_dead_session(error: str) -> bool:

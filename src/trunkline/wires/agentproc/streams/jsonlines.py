@@ -47,6 +47,7 @@ class JsonLines:
         self._trouble = ""
         self._succeeded = False
         self._failed = False
+        self._concluded = False
 
     def feed(self, data: bytes) -> list[Said]:
         """Take some bytes and give what they complete."""
@@ -61,8 +62,8 @@ class JsonLines:
         self.close()
         if self._trouble and not self._succeeded and not self._failed:
             self.fail(self._trouble)
-        if not self._failed and (self._answer or self._succeeded):
-            self._said.append(Result(self.answer(), self._usage))
+        if not self._failed and not self._concluded and (self._answer or self._succeeded):
+            self.conclude()
         return self._take_said()
 
     def _read(self, line: bytes | TooLong) -> None:
@@ -159,6 +160,11 @@ class JsonLines:
         self._succeeded = True
         if isinstance(usage, dict) and usage:
             self._usage = usage
+
+    def conclude(self) -> None:
+        """Say the whole answer now, and not at the end of the output."""
+        self._concluded = True
+        self._said.append(Result(self.answer(), self._usage))
 
     def fail(self, message: Any) -> None:
         """The turn has failed."""

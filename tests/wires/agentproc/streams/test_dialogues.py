@@ -1,0 +1,284 @@
+"""Claude Code and Codex as they are talked to: what was recorded from the real ones, line by line, without a process.
+
+In `recorded/` are whole turns of Claude Code 2.1.197 and codex-cli 0.166.0, whose model was played: what the program
+said, and what the bridge said. Lines that mean nothing here, and long lists, are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests.support.fake_dialogue import claude_request, codex_command
+from trunkline.wires.agentproc import streams
+from trunkline.wires.agentproc.codec import Dialogue
+from trunkline.wires.agentproc.messages import (
+    Error,
+    Ignored,
+    Partial,
+    PermissionRequest,
+    PermissionResponse,
+    Result,
+    Said,
+    Session,
+    Turn,
+    Withdrawn,
+)
+from trunkline.wires.agentproc.streams import dialogue as base
+
+RECORDED = Path(__file__).parent / "recorded"
+NAMES = sorted(path.stem for path in RECORDED.glob("*.jsonl"))
+
+Line = dict[str, Any]
+
+
+def stream_of(name: str) -> str:
+    return "claude-control" if name.startswith("claude") else "codex-app-server"
+
+
+def data(*lines: Mapping[str, Any]) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+class Replay:
+    """One recorded turn, played to our side of it. Each request gets the answer that it got then."""
+
+    def __init__(self, name: str) -> None:
+        rows = [json.loads(row) for row in (RECORDED / f"{name}.jsonl").read_text().splitlines()]
+        self.expected = [row["line"] for row in rows if row["from"] == "bridge"]
+        self.said: list[Said] = []
+        self.asked: list[PermissionRequest] = []
+        talk = streams.converse(stream_of(name))
+        told = talk.begin(Turn("please do it", permission=True))
+        answers = iter(line for line in self.expected if is_answer(line))
+        for row in rows:
+            if row["from"] == "bridge":
+                continue
+            said = talk.feed(data(row["line"]))
+            told += talk.outgoing()
+            self.said += said
+            for request in said:
+                if isinstance(request, PermissionRequest):
+                    self.asked.append(request)
+                    told += talk.respond(recorded_answer(request, next(answers)))
+        self.said += talk.finish()
+        self.told = [json.loads(line) for line in told.splitlines()]
+
+
+def is_answer(line: Line) -> bool:
+    """Whether a line of the bridge answers a request that a person decided."""
+    if "Nobody sees this question" in str(line):
+        return False
+    return line.get("type") == "control_response" or ("result" in line and "method" not in line)
+
+
+def recorded_answer(request: PermissionRequest, line: Line) -> PermissionResponse:
+    yes = '"allow"' in json.dumps(line) or '"accept"' in json.dumps(line)
+    behavior: Literal["allow", "deny"] = "allow" if yes else "deny"
+    return PermissionResponse(request.request_id, behavior, "" if yes else "not now")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_bridge_says_what_it_said_to_the_real_program(name: str) -> None:
+    replay = Replay(name)
+    for line in (*replay.told, *replay.expected):
+        if line.get("method") == "initialize":
+            line["params"]["clientInfo"].pop("version")
+    assert replay.told == replay.expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recorded_turn_is_answered_whole_and_once(name: str) -> None:
+    said = Replay(name).said
+    shown = "".join(each.text for each in said if isinstance(each, Partial))
+    assert shown.endswith("All done now.")
+    results = [each for each in said if isinstance(each, Result)]
+    assert [result.text for result in results] == [shown]
+    assert results[0].usage
+    assert results[0].usage["input_tokens"] % 10 == 0
+    assert results[0].usage["output_tokens"] % 5 == 0
+    assert len([each for each in said if isinstance(each, Session)]) == 1
+    assert not [each for each in said if isinstance(each, Error | Ignored | Withdrawn)]
+
+
+def asked(name: str) -> list[tuple[str, Mapping[str, Any], str, tuple[str, ...] | None]]:
+    return [(each.tool_name, each.input, each.description, each.paths) for each in Replay(name).asked]
+
+
+def test_what_a_person_is_asked_is_the_whole_of_what_will_be_done() -> None:
+    made = {"command": "touch made.txt", "description": "Make a file"}
+    project = "/home/u/project"
+    assert asked("claude-allow") == [("Bash", made, "Make a file", (*made.values(), f"{project}/made.txt"))]
+    write, edit = asked("claude-edit")
+    assert write[:2] == ("Write", {"file_path": f"{project}/a.txt", "content": "one\ntwo\n"})
+    assert edit[1] == {
+        "file_path": f"{project}/a.txt", "old_string": "two", "new_string": "three", "replace_all": False
+    }  # fmt: skip
+    assert edit[3] == (f"{project}/a.txt",)
+    command = {"command": "touch made.txt", "shell": "/bin/bash -lc", "cwd": project}
+    assert asked("codex-allow") == [("Bash", command, "Need to make the file.", ("touch made.txt", project))]
+    add, update = asked("codex-patch")
+    changes = [{"path": f"{project}/new.txt", "kind": {"type": "add"}, "diff": "hello\nthere\n"}]
+    assert add[:2] == ("apply_patch", {"changes": changes})
+    assert update[1]["changes"][0]["diff"] == "@@ -1,2 +1,2 @@\n-hello\n+bye\n there\n"
+    assert update[3] == (f"{project}/new.txt",)
+    message = 'Allow the notes MCP server to run tool "write_note"?'
+    assert asked("codex-mcp") == [("mcp__notes__write_note", {"text": "hello"}, message, None)]
+    assert asked("claude-question") == []
+
+
+def codex(*lines: Mapping[str, Any]) -> tuple[Dialogue, list[Said]]:
+    """A Codex that has begun its turn, and what the lines after that say."""
+    talk = streams.converse("codex-app-server")
+    talk.begin(Turn("hi"))
+    opened = ({"id": 1, "result": {}}, {"id": 3, "result": {"thread": {"id": "t"}}}, {"id": 4, "result": {}})
+    talk.feed(data(*opened))
+    talk.outgoing()
+    return talk, talk.feed(data(*lines))
+
+
+def claude(*lines: Mapping[str, Any]) -> tuple[Dialogue, list[Said]]:
+    talk = streams.converse("claude-control")
+    talk.begin(Turn("hi"))
+    return talk, talk.feed(data(*lines))
+
+
+def answered(talk: Dialogue, request: Said, **changes: Any) -> Line:
+    assert isinstance(request, PermissionRequest)
+    answer: Line = json.loads(talk.respond(PermissionResponse(request.request_id, "allow").replace(**changes)))
+    return answer
+
+
+def test_codex_is_given_no_other_input_than_it_asked_about() -> None:
+    talk, (request,) = codex(codex_command(0, "t", "ls"))
+    assert answered(talk, request, updated_input={"command": "rm -r ."})["result"] == {"decision": "decline"}
+
+
+def test_claude_takes_a_changed_input() -> None:
+    talk, (request,) = claude(claude_request(1, "Bash", {"command": "ls"}))
+    decision = answered(talk, request, updated_input={"command": "ls -l"})["response"]["response"]
+    assert decision == {"behavior": "allow", "updatedInput": {"command": "ls -l"}}
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "shell"),
+    [
+        ("/bin/bash -lc 'git status'", "git status", "/bin/bash -lc"),
+        # What is not one command in one shell is shown as it is.
+        ("/bin/bash -lc 'git status'; rm x", "/bin/bash -lc 'git status'; rm x", None),
+        ("/bin/bash -c 'a' 'b'", "/bin/bash -c 'a' 'b'", None),
+        ("git 'status", "git 'status", None),
+    ],
+)
+def test_a_command_is_shown_with_the_shell_that_it_is_for(command: str, words: str, shell: str | None) -> None:
+    line = codex_command(0, "t", "x")
+    line["params"]["command"] = command
+    _, (request,) = codex(line)
+    assert isinstance(request, PermissionRequest)
+    assert (request.input["command"], request.input.get("shell")) == (words, shell)
+
+
+def test_what_else_codex_says_of_a_command_is_shown_too() -> None:
+    host = {"host": "example.com", "protocol": "https"}
+    _, (request,) = codex(codex_command(0, "t", "ls", kind="writeStdin", networkApprovalContext=host))
+    assert isinstance(request, PermissionRequest)
+    assert request.input["networkApprovalContext"] == host
+    assert request.input["kind"] == "writeStdin"
+
+
+def test_a_change_that_nobody_has_seen_is_malformed() -> None:
+    params = {"threadId": "t", "itemId": "never begun"}
+    _, (request,) = codex({"method": "item/fileChange/requestApproval", "id": 0, "params": params})
+    assert isinstance(request, PermissionRequest)
+    assert request.tool_name == ""
+
+
+def test_permissions_are_granted_as_they_were_asked_for_and_for_the_turn() -> None:
+    wanted = {"network": {"enabled": True}, "fileSystem": None}
+    line = {"method": "item/permissions/requestApproval", "id": "x y",
+            "params": {"itemId": "i", "cwd": "/p", "reason": "why", "permissions": wanted}}  # fmt: skip
+    talk, (request,) = codex(line)
+    assert isinstance(request, PermissionRequest)
+    assert (request.tool_name, request.input["permissions"]) == ("request_permissions", wanted)
+    granted = {"permissions": {"network": {"enabled": True}}, "scope": "turn"}
+    assert answered(talk, request) == {"id": "x y", "result": granted}
+    talk, (request,) = codex(line)
+    assert answered(talk, request, behavior="deny")["result"] == {"permissions": {}, "scope": "turn"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"method": "item/tool/requestUserInput", "id": 7, "params": {"questions": []}},
+        {"method": "some/new/thing", "id": 7, "params": None},
+        {"method": "mcpServer/elicitation/request", "id": 7, "params": {"mode": "form", "message": "Your name?"}},
+    ],
+)
+def test_what_codex_asks_that_no_yes_answers_is_refused_at_once(line: Line) -> None:
+    talk, said = codex(line)
+    assert [type(each) for each in said] == [Ignored]
+    answer = json.loads(talk.outgoing())
+    assert answer["id"] == 7
+    assert answer.get("result", {}).get("action") == "decline" or answer["error"]["code"] == -32601
+
+
+def test_a_program_that_asks_for_the_impossible_without_end_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "MAX_REFUSALS", 3)
+    talk, said = codex(*[{"method": "some/new/thing", "id": number} for number in range(10)])
+    assert len(talk.outgoing().splitlines()) == 3
+    assert len([each for each in said if isinstance(each, Error)]) == 1
+
+
+def test_what_codex_refuses_is_the_error_of_the_turn() -> None:
+    talk = streams.converse("codex-app-server")
+    talk.begin(Turn("hi", session_id="gone"))
+    talk.feed(data({"id": 1, "result": {}}))
+    resumed = json.loads(talk.outgoing().splitlines()[-1])
+    assert resumed["params"] == {"threadId": "gone", "excludeTurns": True}
+    message = "no rollout found for thread id gone"
+    assert talk.feed(data({"id": 3, "error": {"code": -32600, "message": message}})) == [Error(message)]
+    assert streams.is_dead_session(message)
+
+
+def test_a_key_logs_codex_in_for_this_run_alone_and_is_no_argument() -> None:
+    talk = streams.converse("codex-app-server")
+    assert talk.arguments({}) == ()
+    assert talk.arguments({"CODEX_API_KEY": "sk-own"}) == ("-c", 'cli_auth_credentials_store="ephemeral"')
+    talk.begin(Turn("hi"))
+    talk.feed(data({"id": 1, "result": {}}))
+    login = json.loads(talk.outgoing().splitlines()[-1])
+    assert login == {"id": 2, "method": "account/login/start", "params": {"type": "apiKey", "apiKey": "sk-own"}}
+    talk.feed(data({"id": 2, "result": {"type": "apiKey"}}))
+    assert json.loads(talk.outgoing())["method"] == "thread/start"
+
+
+def test_an_interrupted_turn_is_an_error() -> None:
+    turn = {"threadId": "t", "turn": {"status": "interrupted", "error": None}}
+    _, said = codex({"method": "turn/completed", "params": turn})
+    assert said == [Error("Codex ended the turn: interrupted.")]
+
+
+@pytest.mark.parametrize("name", streams.DIALOGUES)
+def test_hostile_output_neither_raises_nor_asks_anything(name: str) -> None:
+    values: tuple[object, ...] = (None, 7, "x", [], {}, [None, 3], {"type": 5, "id": 9, "threadId": 1, "item": 3})
+    keys = ("id", "params", "result", "error", "request", "request_id", "message", "session_id")
+    methods = ("item/started", "item/completed", "turn/completed", "error", "thread/tokenUsage/updated",
+               "serverRequest/resolved", "item/commandExecution/requestApproval", "item/fileChange/requestApproval",
+               "item/permissions/requestApproval", "mcpServer/elicitation/request",
+               "item/fileChange/patchUpdated")  # fmt: skip
+    kinds = ("control_request", "control_cancel_request", "result", "user")
+    for value in values:
+        for method in methods:
+            talk = streams.converse(name)
+            talk.begin(Turn("hi"))
+            line = {**dict.fromkeys(keys, value), "method": method}
+            said = talk.feed(data(line, {k: v for k, v in line.items() if k != "id"}, {**line, "id": 1}))
+            assert all(not each.tool_name for each in said if isinstance(each, PermissionRequest))
+        for kind in kinds:
+            talk = streams.converse(name)
+            said = talk.feed(data({**dict.fromkeys(keys, value), "type": kind})) + talk.finish()
+            assert all(not each.tool_name for each in said if isinstance(each, PermissionRequest))
