@@ -16,10 +16,10 @@ from click.shell_completion import CompletionItem
 from trunkline.base import jsontext
 from trunkline.cli import table
 from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc.streams import DIALOGUES
 
 if TYPE_CHECKING:
-    from trunkline.wires.agentproc import streams
-from trunkline.wires.agentproc.profile import Profile
+    from trunkline.wires.agentproc.profile import Profile
     from trunkline.wires.agentproc.profile_check import Report
 
 EXIT_PROBLEMS = 1
@@ -121,7 +121,7 @@ def _input_kind(profile: Profile) -> str:
         profile.protocol == "0.4" or (profile.protocol == "auto" and profile.stdin == "none")
     ):
         return "turn"
-    return "dialogue" if profile.stream in streams.DIALOGUES else profile.stdin
+    return "dialogue" if profile.stream in DIALOGUES else profile.stdin
 
 
 def _inherits_all(profile: Profile) -> bool:
@@ -162,7 +162,7 @@ _INPUTS = {
 
 def _output(profile: Profile) -> str:
     if profile.stream is not None:
-        asks = ", which may ask for permission" if profile.permission and profile.stream in streams.DIALOGUES else ""
+        asks = ", which may ask for permission" if profile.permission and profile.stream in DIALOGUES else ""
         return f"read as the `{profile.stream}` stream{asks}"
     lines = f"`{profile.session_line_prefix}`, `AGENT_PARTIAL:` and `AGENT_ERROR:` lines; the rest is the reply"
     events = "JSON events, one to a line" + (", which may ask for permission" if profile.permission else "")
