@@ -6,6 +6,7 @@ and the API decides.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from trunkline.network import feeds
 from trunkline.network.database import Transaction
 from trunkline.network.network import Network
-from trunkline.network.pages import reading
+from trunkline.network.pages import atom, reading
 from trunkline.network.pages.markdown import Renderer
 from trunkline.network.pages.policy import local_path
 from trunkline.network.pages.rendering import page
@@ -167,6 +168,17 @@ async def _admin(network: Network, request: Request) -> Response:
     return await page("admin.html")
 
 
+async def _feed(network: Network, request: Request) -> Response:
+    types = feeds.wanted_types(request.query_params.getlist("type"))
+    # The name in `Host` is one of the network's own: others do not come this far.
+    origin = network.settings.app_origin or f"{request.url.scheme}://{request.url.netloc}"
+    feed = await network.database.read(lambda tx: atom.read(tx, request.path_params["slug"], types, origin))
+    headers = {"ETag": feed.tag, "Cache-Control": "no-cache"}
+    if atom.is_known(feed.tag, request.headers.get("if-none-match")):
+        return Response(status_code=304, headers=headers)
+    return Response(await asyncio.to_thread(atom.written, feed), headers=headers, media_type=atom.MEDIA_TYPE)
+
+
 async def _sns(network: Network, request: Request) -> Response:
     return RedirectResponse("/communities", 308)
 
@@ -176,6 +188,7 @@ _VIEWS: Mapping[str, View] = {
     "/about": _about,
     "/communities": _communities,
     "/communities/{slug}": _community,
+    "/communities/{slug}/feed.atom": _feed,
     "/communities/{slug}/threads/{id}": _thread,
     "/requests": _requests,
     "/reports": _reports,
