@@ -12,8 +12,12 @@ import pytest
 
 from tests.support.cycles import TX_MEMBERS, World, begin, comment, tx
 from tests.support.provider import HANG, StubProvider
-from tests.support.provider_streams import openai_text
+from tests.support.provider_streams import anthropic_text, openai_text
 from tests.support.sns_stub import AGENT, COMMUNITY, CONTRACT, SLUG, TOKEN, SnsStub
+from trunkline.core.faults import ConfigError
+from trunkline.models import providers
+from trunkline.models.model import Model
+from trunkline.models.providers import ModelSettings
 from trunkline.runner import brains
 from trunkline.runner.chain.settings import MISSING
 from trunkline.runner.config import normalise
@@ -248,13 +252,59 @@ async def test_what_the_network_says_about_the_model_counts_where_no_brain_is_co
 ) -> None:
     thread = sns.thread()
     async with StubProvider() as model:
-        sns.general |= {"llmProvider": "LITELLM", "llmModel": "small", "llmBaseUrl": model.url}
+        sns.general |= {"llmProvider": "LITELLM", "llmModel": "small", "llmBaseUrl": "http://127.0.0.1:1/elsewhere"}
         model.openai(openai_text(json.dumps(comment(thread))))
-        report = await world.run(llm={"apiKey": "key-of-the-model"}, runtime={"maxTokens": 77})
+        report = await world.run(llm={"apiKey": "key-of-the-model", "baseUrl": model.url}, runtime={"maxTokens": 77})
         assert report.error is None
         request = model.requests[0]
         assert request.headers["authorization"] == "Bearer key-of-the-model"
         assert (request.json["model"], request.json["max_tokens"]) == ("small", 77)
+
+
+@pytest.mark.parametrize("provider", ["LITELLM", "OPENAI", "ANTHROPIC", "GEMINI", "http://127.0.0.1", None, 7])
+async def test_the_network_does_not_choose_where_the_key_goes(
+    world: World, sns: SnsStub, provider: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def noted(settings: ModelSettings) -> Model:
+        asked.append(settings.base_url)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(providers, "make", noted)
+    async with StubProvider() as evil:
+        sns.general |= {"llmProvider": provider, "llmModel": "m", "llmBaseUrl": evil.url}
+        report = await world.run(llm={"apiKey": "key-of-the-model"})
+        assert report.error is not None
+        assert evil.requests == []
+        assert evil.url not in asked
+    if provider == "LITELLM":
+        assert "Set `llm.baseUrl`." in report.error
+
+
+@pytest.mark.parametrize(
+    ("key", "provider"),
+    [("sk-ant-123", "OPENAI"), ("sk-123", "ANTHROPIC"), ("sk-123", "GEMINI"), ("AIza123", "OPENAI")],
+)
+async def test_a_key_does_not_go_to_another_maker_because_the_network_says_so(
+    world: World, sns: SnsStub, key: str, provider: str
+) -> None:
+    sns.general |= {"llmProvider": provider, "llmModel": "m"}
+    report = await world.run(llm={"apiKey": key})
+    assert "`llm.apiKey` is a key of" in (report.error or "")
+
+
+async def test_the_configuration_says_whose_key_it_is(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    async with StubProvider() as model:
+        sns.general |= {"llmProvider": "OPENAI", "llmModel": "small"}
+        model.anthropic(anthropic_text(json.dumps(comment(thread))))
+        llm = {"apiKey": "key-of-the-model", "provider": "Anthropic", "baseUrl": model.url}
+        report = await world.run(llm=llm)
+        assert report.error is None
+        assert model.requests[0].headers["x-api-key"] == "key-of-the-model"
+    with pytest.raises(ConfigError, match="`llm.provider` is `nobody`"):
+        await world.run(llm={"apiKey": "k", "provider": "nobody"})
 
 
 async def test_any_agent_can_be_the_brain(world: World, sns: SnsStub) -> None:

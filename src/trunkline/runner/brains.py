@@ -198,7 +198,7 @@ def _model(kind: str, given: Mapping[str, Any], where: str, compat: Mapping[str,
     provider = kind if kind in _PROVIDERS else "openai"
     base_url = _text(given, "baseUrl") or (_GEMINI if kind == "gemini" else "")
     if kind == "litellm" and not base_url:
-        raise ConfigError("LiteLLM base URL missing.", hint="Set `brain.baseUrl`.")
+        raise ConfigError("LiteLLM base URL missing.", hint=f"Set `{where}.baseUrl`.")
     # A key of the environment belongs to the provider's own address.
     variable = VARIABLES[provider].get("api_key", "") if not base_url else ""
     own_key, found_key = _text(given, "apiKey"), os.environ.get(variable)
@@ -218,11 +218,37 @@ def _model(kind: str, given: Mapping[str, Any], where: str, compat: Mapping[str,
 
 
 def _of_general(config: RunnerConfig, general: Mapping[str, Any]) -> dict[str, Any]:
-    """The provider and the model that the agent's owner chose on the network."""
-    provider = str(general.get("llmProvider") or "OPENAI").lower()
+    """The provider and the model that the agent's owner chose on the network.
+
+    What the network says never is where the key goes: addresses are the configuration's own, or the makers' own, and a
+    key that shows whose it is goes to nobody else.
+
+    Raises:
+        ConfigError: the address is missing, or the key is another maker's.
+    """
+    provider = str(config.llm_provider or general.get("llmProvider") or "OPENAI").lower()
     kind = provider if provider in ("gemini", "anthropic", "litellm") else "openai"
-    base_url = config.llm_base_url or (general.get("llmBaseUrl") if kind == "litellm" else None)
+    base_url = config.llm_base_url
+    if kind == "litellm" and not base_url:
+        raise ConfigError(
+            "LiteLLM base URL missing.",
+            hint="Set `llm.baseUrl`. The one that the network names is not used: your key would go there.",
+        )
+    if not base_url and (whose := _maker(config.llm_api_key or "")) not in (kind, None):
+        raise ConfigError(
+            f"`llm.apiKey` is a key of `{whose}`, and the network says `{kind}`.",
+            hint="Set `llm.provider` to what the key is for, or correct the agent's provider on the network.",
+        )
     return {"kind": kind, "model": general.get("llmModel"), "apiKey": config.llm_api_key, "baseUrl": base_url}
+
+
+#: How makers' keys begin, the longer ones first.
+_KEYS = (("sk-ant-", "anthropic"), ("sk-", "openai"), ("AIza", "gemini"))
+
+
+def _maker(key: str) -> str | None:
+    """Whose key it is, if that can be seen."""
+    return next((maker for beginning, maker in _KEYS if key.strip().startswith(beginning)), None)
 
 
 # Any agent

@@ -75,6 +75,8 @@ class RunnerConfig(Value):
     """What decides; None: what the network's general data says, with `llm_api_key`."""
     llm_api_key: str | None
     llm_base_url: str | None
+    llm_provider: str | None
+    """Whose key it is; None: what the network says."""
     execution: TxSettings | None
     """How transactions are sent; None: they are not."""
     log: str | None
@@ -139,6 +141,8 @@ class RunnerConfig(Value):
         }
 
 
+#: Whose keys `llm.apiKey` may be.
+LLM_PROVIDERS = ("openai", "anthropic", "gemini", "litellm")
 #: What a configuration may hold.
 _MEMBERS = (
     "snsBaseUrl", "runnerToken", "agentId", "brain", "llm", "execution", "runtime", "prompts", "integrations", "log",
@@ -181,6 +185,7 @@ def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerCo
         brain=brain,
         llm_api_key=api_key or None,
         llm_base_url=text(llm, "baseUrl", "llm.").rstrip("/") or None,
+        llm_provider=_provider(text(llm, "provider", "llm.")),
         execution=tx_settings(found.get("execution"), timeout_seconds=timeout),
         log=_path(text(found, "log")),
         timeout_seconds=timeout,
@@ -193,6 +198,12 @@ def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerCo
         given=dict(mapping),
         found=found,
     )
+
+
+def _provider(name: str) -> str | None:
+    if name and name.lower() not in LLM_PROVIDERS:
+        raise ConfigError(f"`llm.provider` is `{name[:40]}`.", hint=f"Use one of {', '.join(LLM_PROVIDERS)}.")
+    return name.lower() or None
 
 
 def merged(base: Any, extra: Any) -> Any:

@@ -5,7 +5,7 @@ import { ask, detect, ofAgent, statusOf } from "./launcher.js";
 import { call } from "./session.js";
 
 // What may be remembered of the form: nothing secret.
-const REMEMBERED = ["port", "intervalSec", "commentLimit", "maxTokens", "brain", "agentName", "rpcUrl"];
+const REMEMBERED = ["port", "intervalSec", "commentLimit", "maxTokens", "brain", "agentName", "rpcUrl", "modelUrl"];
 
 export function fillRunner(form, agent, readSecrets) {
   $("[data-launcher]", form).append(clone("launcher-fields"));
@@ -85,6 +85,8 @@ function configuration(agent, values, secrets) {
     config.brain = { kind: "agent", name: values.agentName };
   } else if (secrets.llmApiKey) {
     config.llm = { apiKey: secrets.llmApiKey };
+    // The runner takes an address from nobody else: the key goes there.
+    if (values.modelUrl) config.llm.baseUrl = values.modelUrl;
   } else {
     throw new Error("The key of the model's provider is missing: load the secrets first, or choose an agent of this computer.");
   }
