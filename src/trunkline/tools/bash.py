@@ -149,10 +149,10 @@ class BashTool:
 def find_shell(environ: Mapping[str, str]) -> str:
     """The user's own shell where its `-c` can be relied on, else `bash`, else `sh`."""
     own = environ.get("SHELL", "")
-    if os.path.basename(own) in _SHELLS and os.access(own, os.X_OK):
+    if os.path.basename(own) in _SHELLS and os.path.isabs(own) and os.access(own, os.X_OK):
         return own
     # Not `shutil.which`: its import costs more than all of this module.
-    candidates = (os.path.join(folder, "bash") for folder in os.get_exec_path(environ))
+    candidates = (os.path.join(folder, "bash") for folder in os.get_exec_path(environ) if os.path.isabs(folder))
     return next((path for path in candidates if os.access(path, os.X_OK)), "/bin/sh")
 
 

@@ -64,7 +64,8 @@ def test_what_a_failing_server_says_last_shows_no_secret(tmp_path: Path) -> None
 
 def test_a_server_gets_no_key_of_a_model_and_what_it_gets_is_a_secret(tmp_path: Path) -> None:
     look = calls(("Bash", {"command": "cat seen"}))
-    with coding(tmp_path, look, says("Done."), env={"OPENAI_API_KEY": KEY}, flags=("--auto-approve",)) as agent:
+    keys = dict.fromkeys(("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "MISTRAL_API_KEY"), KEY)
+    with coding(tmp_path, look, says("Done."), env=keys, flags=("--auto-approve",)) as agent:
         script = "import os; open('seen', 'w').write(repr(dict(os.environ))); raise SystemExit"
         agent.send(
             type="add_mcp_server",

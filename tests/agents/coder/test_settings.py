@@ -551,3 +551,16 @@ def test_resolving_imports_nothing_heavy(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], env=unmeasured(), capture_output=True, text=True, check=True)
     heavy = {"httpx", "tomllib", "difflib", "ssl", "botocore", "mcp", "asyncio.subprocess", "trunkline.models.openai"}
     assert not heavy & set(done.stdout.split())
+
+
+def test_the_keys_of_all_providers_are_known_as_keys_to_models(settings: Settings) -> None:
+    settings.environ.update(KEYS, DEEP="sk-deep-in-a-variable", WEB_TOKEN="token-of-a-server")
+    settings.user(
+        '[providers.mine]\nprovider = "openai"\napi_key_env = "DEEP"\nbase_url = "https://mine.example"\n'
+        '[profiles.p]\napi_key = "sk-of-a-profile"\n'
+        '[mcp.servers.web]\nurl = "https://web.example"\nheaders = { Authorization = "Bearer ${WEB_TOKEN}" }\n'
+    )
+    found = settings.resolve(provider="anthropic")
+    assert {"sk-ant-environment", "sk-deep-in-a-variable", "sk-of-a-profile"} <= {*found.model_keys}
+    assert "token-of-a-server" not in found.model_keys
+    assert "token-of-a-server" in found.secrets

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.events import Event, Extension, Notice
-from trunkline.models.providers import VARIABLES
+from trunkline.models.credentials import without_credentials
 from trunkline.tools.bash import BashTool, find_shell
 from trunkline.tools.files import FileMemory
 from trunkline.tools.mcp.servers import McpServers
@@ -18,14 +18,17 @@ from trunkline.tools.tool import Tool
 from trunkline.tools.toolbox import Toolbox, standard_tools
 from trunkline.tools.workspace import Workspace
 
-_MODEL_KEYS = {"TRUNKLINE_API_KEY", *(table["api_key"] for table in VARIABLES.values() if "api_key" in table)}
-
 
 class Kit:
     """Makes the tools, and lets go of what they hold."""
 
     def __init__(
-        self, workspace: str, announce: Callable[[Event], None], environ: Mapping[str, str], redactor: Redactor
+        self,
+        workspace: str,
+        announce: Callable[[Event], None],
+        environ: Mapping[str, str],
+        redactor: Redactor,
+        model_keys: Collection[str] = (),
     ) -> None:
         self._workspace = Workspace(workspace)
         self._redactor = redactor
@@ -37,8 +40,8 @@ class Kit:
         self._servers = McpServers(
             workspace,
             taken={*self.toolbox.names, SpawnTool.name},
-            # Keys to a model are the agent's own business, and none of a server's.
-            env={name: value for name, value in environ.items() if name not in _MODEL_KEYS},
+            # Keys to models and clouds are the agent's own business, and none of a server's.
+            env=without_credentials(environ, model_keys),
             on_ready=self._server_ready,
             on_problem=self._server_problem,
         )
