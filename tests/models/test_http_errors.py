@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from trunkline.base.posting import ConnectionFailed, Failure
-from trunkline.models.http_errors import SHOWN_CHARS, connection_fault, retry_after, status_fault, stream_fault
+from trunkline.models.http import HttpService
+from trunkline.models.http_errors import SHOWN_CHARS, clipped, connection_fault, retry_after, status_fault, stream_fault
 
 
 def fault(status: int, body: Any = b"", **headers: str) -> Any:
@@ -38,7 +39,7 @@ def test_the_provider_s_own_words_are_found_wherever_it_puts_them(body: Any, wor
 
 
 def test_long_words_are_cut() -> None:
-    assert len(fault(500, b"x" * 10_000).message) < SHOWN_CHARS + 50
+    assert len(clipped(fault(500, b"x" * 100_000).message)) < SHOWN_CHARS + 50
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
@@ -142,3 +143,12 @@ def test_a_certificate_that_is_not_trusted_says_what_to_set_and_is_not_tried_aga
     found = connection_fault(ConnectionFailed("unreachable", "h.example", reason))
     assert "SSL_CERT_FILE" in str(found)
     assert found.retryable is False
+
+
+@pytest.mark.parametrize("before", [SHOWN_CHARS - 30, SHOWN_CHARS - 20, 0])
+def test_words_are_cleaned_before_they_are_cut(before: int) -> None:
+    secret = "sk-live-0123456789abcdef"
+    service = HttpService(secure=True, secrets=[secret])
+    for failed in (fault(500, b"." * before + secret.encode()), stream_fault({"message": "." * before + secret})):
+        shown = str(service._redacted(failed))
+        assert not any(secret[place : place + 6] in shown for place in range(len(secret) - 5))

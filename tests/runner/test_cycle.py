@@ -18,7 +18,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.models import providers
 from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
-from trunkline.runner import brains
+from trunkline.runner import brains, cycle
 from trunkline.runner.chain.settings import MISSING
 from trunkline.runner.config import normalise
 from trunkline.runner.cycle import IN_FLIGHT, NO_COMMUNITY
@@ -337,6 +337,14 @@ async def test_a_post_with_a_known_secret_is_refused_and_the_secret_shown_nowher
         if path.is_file():
             everything += path.read_bytes().decode("latin-1")
     assert spelling.lower() not in everything.lower()
+
+
+async def test_an_output_is_cleaned_before_it_is_cut(
+    world: World, sns: SnsStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle, "MAX_OUTPUT", 10)
+    report = await world.run(f"....{TOKEN}")
+    assert report.output == "....[redac"
 
 
 async def test_a_transaction_with_a_secret_in_it_is_told_as_one_without_it(world: World, sns: SnsStub) -> None:

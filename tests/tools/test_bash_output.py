@@ -63,3 +63,10 @@ def test_valid_text_stays_valid_however_it_is_cut(text: str) -> None:
     kept = fed(text.encode(), head=11, tail=11)
     assert kept.dropped
     assert "�" not in kept.text()
+
+
+def test_the_last_line_does_not_begin_in_the_middle_of_a_word() -> None:
+    """It may be half of a secret, which nobody would recognise."""
+    assert fed(b"x" * 10_000).last_line() == ""
+    assert fed(b"x" * 10_000 + b" words").last_line() == "words"
+    assert fed(b"x" * 10_000 + b"\nlast line\n").last_line() == "last line"

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import require
 from tests.tools.calling import PATIENCE_SECONDS
+from trunkline.base.redact import Redactor
 from trunkline.tools import grep
 from trunkline.tools.grep import LONGEST_LINE, MOST_LINES, NO_MATCHES, Grep, MatchLines, find_ripgrep
 from trunkline.tools.tool import ToolOutput
@@ -270,6 +271,15 @@ def test_output_in_any_pieces_gives_the_same_lines() -> None:
             assert lines.feed(data[start : start + size])
         lines.finish()
         assert lines.lines == expected
+
+
+@pytest.mark.parametrize("before", [0, LONGEST_LINE - 10, LONGEST_LINE - 1, LONGEST_LINE + 50])
+def test_a_line_is_cleaned_before_it_is_cut(before: int) -> None:
+    secret = "sk-live-0123456789abcdef"
+    lines = MatchLines(Redactor([secret]).text)
+    lines.feed(b"./a\x001:" + b"." * before + secret.encode() + b"." * 9000 + b"\n")
+    assert "sk-" not in lines.lines[0]
+    assert len(lines.lines[0]) < LONGEST_LINE + 20
 
 
 async def test_it_says_what_it_does(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.tools.files import FileMemory
 from trunkline.tools.tool import Report, Tool, ToolOutput
-from trunkline.tools.toolbox import NOT_AN_OBJECT, Toolbox, standard_tools
+from trunkline.tools.toolbox import NOT_AN_OBJECT, PROGRESS_CHARS, Toolbox, standard_tools
+from trunkline.tools.truncation import truncate
 from trunkline.tools.workspace import Workspace
 
 
@@ -74,8 +75,39 @@ async def test_what_cannot_be_called_is_an_error_for_the_model() -> None:
 async def test_a_tool_that_raises_is_an_error_for_the_model_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         output = await Toolbox([Fake(KeyError("lost"))]).run("Fake", {"word": "x"}, ignore)
-    assert output == ToolOutput("Fake failed with KeyError: 'lost'", status="error")
+    assert output == ToolOutput(truncate("Fake failed with KeyError: 'lost'", Fake.limit), status="error")
     assert "Tool `Fake` raised" in caplog.text
+
+
+SECRET = "sk-live-0123456789abcdef"
+
+
+async def test_what_a_tool_raises_is_cleaned_before_it_is_cut() -> None:
+    box = Toolbox([Fake(KeyError(SECRET))], Redactor([SECRET]))
+    output = await box.run("Fake", {"word": "x"}, ignore)
+    assert not any(SECRET[place : place + 4] in output.text for place in range(len(SECRET) - 3))
+
+
+@pytest.mark.parametrize("before", [0, PROGRESS_CHARS - 5, PROGRESS_CHARS + 100])
+async def test_progress_is_cleaned_before_it_is_cut(before: int) -> None:
+    class Chatty(Fake):
+        async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
+            report(f"{'.' * before}{SECRET}{'.' * 500}")
+            return ToolOutput("done")
+
+    lines: list[str] = []
+    await Toolbox([Chatty()], Redactor([SECRET])).run("Fake", {"word": "x"}, lines.append)
+    assert "sk-" not in lines[0]
+    assert len(lines[0]) < PROGRESS_CHARS + 10
+
+
+def test_a_description_is_cleaned_before_it_is_cut() -> None:
+    class Cutting(Fake):
+        def describe(self, args: Mapping[str, Any]) -> str:
+            return f"Does {args['word'][:10]}"
+
+    box = Toolbox([Cutting()], Redactor([SECRET]))
+    assert box.read("Fake", {"word": SECRET}).description == "Does [redacted]"
 
 
 async def test_being_cancelled_passes_through() -> None:

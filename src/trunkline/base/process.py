@@ -207,9 +207,15 @@ class StderrTail:
             del self._kept[:surplus]
 
     def text(self) -> str:
-        """What is kept, as text without the white space around it; `...` stands for what was dropped."""
-        text = self._kept.decode("utf-8", "replace").strip()
-        return f"...{text}" if self._dropped else text
+        """What is kept, as text without the white space around it; `...` stands for what was dropped.
+
+        The rest of a word whose beginning is lost is left out: it may be the half of a secret that nobody recognises.
+        """
+        text = self._kept.decode("utf-8", "replace")
+        if not self._dropped:
+            return text.strip()
+        _, *rest = f"?{text}".split(None, 1)
+        return f"...{''.join(rest).strip()}"
 
 
 def spawn(

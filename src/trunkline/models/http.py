@@ -21,7 +21,7 @@ from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.models.endpoint import without_secrets
-from trunkline.models.http_errors import NobodyListens, connection_fault, status_fault
+from trunkline.models.http_errors import NobodyListens, clipped, connection_fault, status_fault
 from trunkline.models.model import Chunk, Retrying
 from trunkline.models.patience import MAX_ASKED_SECONDS, Patience
 
@@ -172,9 +172,9 @@ class HttpService:
         raise status_fault(response.status, response.headers, body, self._hints)
 
     def _redacted(self, fault: ProviderError) -> ProviderError:
-        if self._redactor:
-            fault.message = self._redactor.text(fault.message)
-            fault.args = (f"{fault.message} {fault.hint}" if fault.hint else fault.message,)
+        # Before it is cut: half of a secret would not be known for one.
+        fault.message = clipped(self._redactor.text(fault.message))
+        fault.args = (f"{fault.message} {fault.hint}" if fault.hint else fault.message,)
         return fault
 
 

@@ -14,8 +14,9 @@ from trunkline.core.faults import ProviderError
 from trunkline.models.endpoint import is_own_machine, without_secrets
 from trunkline.models.overflow import is_too_long, too_long
 
-#: How much of a provider's words is repeated.
+#: How much of a provider's words is repeated; and how much is kept until the secrets are out of it.
 SHOWN_CHARS = 500
+KEPT_CHARS = 16 * 1024
 
 #: Failures that may pass by themselves, besides everything from 500 on: timeout, too early, too many requests.
 _PASSING = frozenset({408, 425, 429})
@@ -121,9 +122,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def shown(text: str) -> str:
-    """Somebody else's words as part of ours: in one line, not too long."""
-    text = " ".join(text.split())
-    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "..."
+    """Somebody else's words as part of ours: in one line. `clipped` follows, when the secrets are out."""
+    return " ".join(text.split())[:KEPT_CHARS]
+
+
+def clipped(message: str) -> str:
+    """A message that is not too long."""
+    return message if len(message) <= SHOWN_CHARS else message[:SHOWN_CHARS] + "..."
 
 
 def _until(date: str) -> float:

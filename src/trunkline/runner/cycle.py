@@ -209,12 +209,12 @@ class Runner:
         try:
             reply = await brain.answer(prompt)
         except TooLong as error:
-            self._note(output=error.said[:MAX_OUTPUT])
+            self._note(output=parts.secrets.data(error.said)[:MAX_OUTPUT])
             await self._log((), error.said)
             raise
         # The brain has seen it, whatever it made of it.
         await parts.inbox.told(waiting)
-        self._note(output=reply.text[:MAX_OUTPUT], usage=reply.usage)
+        self._note(output=parts.secrets.data(reply.text)[:MAX_OUTPUT], usage=reply.usage)
         return reply
 
     async def _decide(self, reply: Reply) -> Decision:

@@ -31,7 +31,6 @@ MAX_BACKGROUND = 16
 _SHELLS = ("bash", "zsh", "sh")
 _LONGEST_RESULT = 50_000
 _DESCRIBED_BYTES = 80
-_PROGRESS_CHARS = 200
 #: So many process numbers are named in a result.
 _NAMED_PIDS = 5
 
@@ -170,7 +169,7 @@ async def _wait(command: Command, seconds: float, report: Report) -> int | None:
             elapsed = loop.time() - begun
             if elapsed >= seconds:
                 return None
-            line = command.last_line()[:_PROGRESS_CHARS]
+            line = command.last_line()
             report(f"still running after {elapsed:.0f} s" + (f": {line}" if line else ""))
     finally:
         ended.cancel()

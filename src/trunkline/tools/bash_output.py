@@ -57,7 +57,11 @@ class HeadAndTail:
     def last_line(self) -> str:
         """The last line with anything in it, so far; empty when there is none. A progress bar's last state is one."""
         end = (self._head[-_LAST_LINE_BYTES:] + self._tail)[-_LAST_LINE_BYTES:]
-        lines = end.decode("utf-8", "replace").splitlines()
+        text = end.decode("utf-8", "replace")
+        if self.size > len(end):
+            # The rest of a word whose beginning is not seen may be half of a secret, which nobody would recognise.
+            text = "".join(f"?{text}".split(None, 1)[1:])
+        lines = text.splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _cut_tail(self) -> None:

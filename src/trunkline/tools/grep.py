@@ -14,6 +14,7 @@ from typing import Any
 
 from trunkline.base.own_python import module_command
 from trunkline.base.process_errors import SpawnError
+from trunkline.base.redact import Clean, as_it_is
 from trunkline.base.values import Value
 from trunkline.core.events import Category
 from trunkline.tools.files import reason
@@ -76,10 +77,11 @@ class Grep:
         "required": ["pattern"],
     }
 
-    def __init__(self, workspace: Workspace, ripgrep: str | None = None) -> None:
+    def __init__(self, workspace: Workspace, ripgrep: str | None = None, *, clean: Clean = as_it_is) -> None:
         """`ripgrep` is its program; unless given it is looked for when it is needed, and empty means none."""
         self._workspace = workspace
         self._ripgrep = ripgrep
+        self._clean = clean
 
     def describe(self, args: Mapping[str, Any]) -> str:
         path = args.get("path") or "."
@@ -120,7 +122,7 @@ class Grep:
             return ToolOutput(f"grep error: {error}", status="error")
 
     async def _run(self, argv: Sequence[str], program: str) -> ToolOutput:
-        lines = MatchLines()
+        lines = MatchLines(self._clean)
         ended = await collect(argv, self._workspace.root, lines.feed, GREP_SECONDS)
         return _output(lines, ended, program)
 
@@ -134,8 +136,9 @@ class MatchLines:
     #: In bytes: what a path and a text that is shown can have.
     _LONGEST = 4096 + 4 * LONGEST_LINE + 32
 
-    def __init__(self) -> None:
+    def __init__(self, clean: Clean = as_it_is) -> None:
         self.lines: list[str] = []
+        self._clean = clean
         self._pending = bytearray()
         self._dropped = False
 
@@ -169,6 +172,7 @@ class MatchLines:
         text = self._pending.decode("utf-8", "replace").removesuffix("\r")
         path, found, rest = text.partition("\0")
         number, _, line = rest.partition(":")
+        line = self._clean(line)
         if len(line) > LONGEST_LINE or self._dropped:
             line = line[:LONGEST_LINE] + ELLIPSIS
         self.lines.append(f"{path.removeprefix('./')}:{number}:{line}" if found else path.removeprefix("./"))

@@ -8,7 +8,8 @@ from typing import Any, Literal, Protocol
 from trunkline.base.values import Value
 from trunkline.core.events import Category, OutputType
 
-#: Called by a tool that takes long, with one line for people; may be called from the tool's task only.
+#: Called by a tool that takes long, with one line for people; may be called from the tool's task only. The line is
+#: whole: who is told takes the secrets out, and cuts it then.
 Report = Callable[[str], None]
 
 

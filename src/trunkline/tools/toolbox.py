@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trunkline.base.redact import Redactor
+from trunkline.base.redact import Clean, Redactor, as_it_is
 from trunkline.tools.arguments import BadArguments, checked, renamed
 from trunkline.tools.edit import Edit
 from trunkline.tools.files import FileMemory
@@ -19,11 +19,14 @@ from trunkline.tools.glob import Glob
 from trunkline.tools.grep import Grep
 from trunkline.tools.read import Read
 from trunkline.tools.tool import Report, Tool, ToolOutput
-from trunkline.tools.truncation import truncate
+from trunkline.tools.truncation import one_line, truncate
 from trunkline.tools.workspace import Workspace
 from trunkline.tools.write import Write
 
 NOT_AN_OBJECT = "The arguments were not a JSON object. Call the tool again with one."
+
+#: Of what a tool says while it works: one line for people.
+PROGRESS_CHARS = 300
 
 _log = logging.getLogger(__name__)
 
@@ -33,14 +36,14 @@ def unknown_tool(name: str) -> str:
     return f"Unknown tool: {name}"
 
 
-def standard_tools(workspace: Workspace, memory: FileMemory) -> list[Tool]:
+def standard_tools(workspace: Workspace, memory: FileMemory, clean: Clean = as_it_is) -> list[Tool]:
     """The tools for files: Read, Write, Edit, Glob, Grep."""
     return [
         Read(workspace, memory),
         Write(workspace, memory),
         Edit(workspace, memory),
         Glob(workspace),
-        Grep(workspace),
+        Grep(workspace, clean=clean),
     ]
 
 
@@ -117,7 +120,8 @@ class Reading:
     def description(self) -> str:
         """One line for people about what the call would do."""
         try:
-            return self.tool.describe(self.args)
+            # Cleaned before: a description is short, and cuts what is long.
+            return self.tool.describe(self._redactor.data(self.args))
         except Exception:  # a description must not keep anybody from deciding about the call
             _log.exception("Tool `%s` cannot describe a call", self.tool.name)
             return self.tool.name
@@ -135,10 +139,12 @@ class Reading:
         """Do it. Always gives an output, without secrets, and nothing longer than the tool's limit and a mark."""
         name = self.tool.name
         try:
-            output = await self.tool.run(self.args, report)
+            output = await self.tool.run(
+                self.args, lambda line: report(one_line(self._redactor.text(line), PROGRESS_CHARS))
+            )
         except Exception as error:  # a tool's defect is the call's failure, and not the agent's
             _log.exception("Tool `%s` raised", name)
-            return ToolOutput(f"{name} failed with {type(error).__name__}: {error}", status="error")
+            output = ToolOutput(f"{name} failed with {type(error).__name__}: {error}", status="error")
         return _limited(self._redactor.data(output), self.tool.limit)
 
 

@@ -42,6 +42,7 @@ class Kit:
             taken={*self.toolbox.names, SpawnTool.name},
             # Keys to models and clouds are the agent's own business, and none of a server's.
             env=without_credentials(environ, model_keys),
+            clean=redactor.text,
             on_ready=self._server_ready,
             on_problem=self._server_problem,
         )
@@ -94,7 +95,7 @@ class Kit:
         self._memory.forget_shown()
 
     def _own_tools(self, memory: FileMemory) -> list[Tool]:
-        return [*standard_tools(self._workspace, memory), self._bash]
+        return [*standard_tools(self._workspace, memory, self._redactor.text), self._bash]
 
     def _server_ready(self, server: str, tools: tuple[str, ...]) -> None:
         self._offer()

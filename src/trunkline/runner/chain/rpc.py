@@ -81,7 +81,10 @@ class Rpc:
             raise Unanswered("The RPC node's address is none.", sent=False) from None
         except httpx.HTTPError as error:
             raise Unanswered(f"The connection to the RPC node broke off ({type(error).__name__}).") from None
-        if response.status_code != 200 and not jsonrpc.is_error(data):
+        if b'"error"' in data and jsonrpc.is_error(data):
+            # Before its words are cut: half of a key would not be known for one.
+            return self._redactor.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        if response.status_code != 200:
             raise Unanswered(f"The RPC node answered with HTTP status {response.status_code}.")
         return data
 

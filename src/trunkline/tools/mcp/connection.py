@@ -60,6 +60,7 @@ class Connection:
     def __init__(self, name: str, transport: Transport, on_tools: Callable[[tuple[Listed, ...]], None]) -> None:
         self._name = name
         self._transport = transport
+        self.clean = transport.clean
         self._on_tools = on_tools
         self._session: ClientSession | None = None
         self._opened: asyncio.Future[tuple[Listed, ...] | Lost] = asyncio.get_running_loop().create_future()
@@ -191,7 +192,9 @@ class Connection:
         try:
             self._on_tools(await _list_tools(session))
         except (MCPError, ValidationError) as error:
-            logger.warning("MCP server `%s` has new tools, but cannot list them: %s", self._name, in_short(error))
+            logger.warning(
+                "MCP server `%s` has new tools, but cannot list them: %s", self._name, in_short(error, self.clean)
+            )
 
     async def _rest(self) -> None:
         """Some servers announce new tools whenever they are asked for their tools."""
@@ -220,7 +223,7 @@ class Connection:
             await asyncio.wait({self._owner}, timeout=REASON_SECONDS)
             if self._owner.done():
                 return self._reason
-        return f"gave no answer: {in_short(error)}"
+        return f"gave no answer: {in_short(error, self.clean)}"
 
 
 class _Watched:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from trunkline.base.redact import Clean
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp.transport import OnBroken, in_short, leaf
 
@@ -28,9 +29,11 @@ class HttpTransport:
 
     remote = True
 
-    def __init__(self, spec: AddMcpServer) -> None:
+    def __init__(self, spec: AddMcpServer, clean: Clean) -> None:
         self.refused = False
         self._url = spec.url or ""
+        # A URL may hold a password or a token, and errors like to quote it.
+        self.clean: Clean = lambda text: clean(text.replace(self._url, self._place) if self._url else text)
         self._headers = dict(spec.headers or {})
         self._sse = spec.transport == "sse"
         self._status: int | None = None
@@ -58,10 +61,7 @@ class HttpTransport:
             return f"answered with HTTP status {self._status}; check its URL and its transport"
         if error is None:
             return "ended the connection"
-        cause = leaf(error)
-        # A URL may hold a password or a token, and errors like to quote it.
-        text = in_short(cause).replace(self._url, self._place)
-        return f"cannot be reached at {self._place}: {text}"
+        return f"cannot be reached at {self._place}: {in_short(leaf(error), self.clean)}"
 
     @property
     def _place(self) -> str:

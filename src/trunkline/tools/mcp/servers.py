@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
+from trunkline.base.redact import Clean, as_it_is
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, Fault, ToolError
 from trunkline.tools.mcp import sdk
@@ -48,12 +49,14 @@ class McpServers:
         *,
         taken: Iterable[str] = (),
         env: Mapping[str, str] | None = None,
+        clean: Clean = as_it_is,
         on_ready: OnReady | None = None,
         on_problem: OnProblem | None = None,
         startup_seconds: float = STARTUP_SECONDS,
     ) -> None:
         self._cwd = cwd
         self._env = env
+        self._clean = clean
         self._names = Names(taken)
         self._on_ready = on_ready
         self._on_problem = on_problem
@@ -113,7 +116,9 @@ class McpServers:
 
     def _make(self, spec: AddMcpServer) -> Server:
         def make_transport() -> Transport:
-            return StdioTransport(spec, self._cwd, self._env) if spec.transport == "stdio" else HttpTransport(spec)
+            if spec.transport == "stdio":
+                return StdioTransport(spec, self._cwd, self._env, self._clean)
+            return HttpTransport(spec, self._clean)
 
         def on_tools(tools: tuple[Listed, ...]) -> None:
             if self._servers.get(spec.name) is server:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
+from trunkline.base.redact import Clean
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp.messages import MAX_LINE_BYTES, Unreadable, decode, encode
 from trunkline.tools.mcp.transport import OnBroken, in_short, leaf
@@ -30,8 +31,9 @@ GOODBYE_SECONDS = 1.0
 #: ... and then to obey SIGTERM.
 GRACE_SECONDS = 0.5
 
-#: Of one line of noise or of standard error, in the log.
-_LOGGED_BYTES = 500
+#: Of one line of noise or of standard error, in the log; and what is looked through for secrets first.
+_LOGGED_CHARS = 500
+_CLEANED_BYTES = 1 << 14
 #: A longer line of standard error is not logged.
 _STDERR_LINE_BYTES = 1 << 16
 #: The last words in a message to people.
@@ -46,8 +48,9 @@ class StdioTransport:
     remote = False
     refused = False
 
-    def __init__(self, spec: AddMcpServer, cwd: str, env: Mapping[str, str] | None) -> None:
+    def __init__(self, spec: AddMcpServer, cwd: str, env: Mapping[str, str] | None, clean: Clean) -> None:
         self._name = spec.name
+        self.clean = clean
         self._argv = [spec.command or "", *spec.args]
         self._cwd = cwd
         self._env = child_env(env, extra=spec.env)
@@ -93,9 +96,9 @@ class StdioTransport:
         if self._complaint:
             return self._complaint
         if self._exit_code is not None:
-            words = self._stderr.text()[-_LAST_WORDS_CHARS:]
+            words = self.clean(self._stderr.text())[-_LAST_WORDS_CHARS:]
             return f"ended with exit code {self._exit_code}" + (f"; its last words: {words}" if words else "")
-        return "closed its output" if cause is None else f"failed: {in_short(cause)}"
+        return "closed its output" if cause is None else f"failed: {in_short(cause, self.clean)}"
 
     async def _end(self, child: AsyncChild) -> None:
         # Known only if it has ended by itself; how it ends now is our doing.
@@ -140,12 +143,14 @@ class StdioTransport:
             self._stderr.feed(data)
             for line in lines.feed(data):
                 if isinstance(line, bytes):
-                    logger.info("MCP server `%s`: %s", self._name, line[:_LOGGED_BYTES].decode("utf-8", "replace"))
+                    logger.info("MCP server `%s`: %s", self._name, self._excerpt(line))
 
     def _log_noise(self, line: bytes) -> None:
         if line.strip():
-            text = line[:_LOGGED_BYTES].decode("utf-8", "replace")
-            logger.info("MCP server `%s` printed what is no message: %s", self._name, text)
+            logger.info("MCP server `%s` printed what is no message: %s", self._name, self._excerpt(line))
+
+    def _excerpt(self, line: bytes) -> str:
+        return self.clean(line[:_CLEANED_BYTES].decode("utf-8", "replace"))[:_LOGGED_CHARS]
 
 
 async def _write(child: AsyncChild, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:

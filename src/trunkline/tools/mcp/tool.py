@@ -12,7 +12,7 @@ from trunkline.tools.mcp.connection import Listed, OnProgress
 from trunkline.tools.mcp.messages import mended
 from trunkline.tools.mcp.results import tool_output
 from trunkline.tools.mcp.server import Server, Unavailable
-from trunkline.tools.mcp.transport import in_short
+from trunkline.tools.mcp.transport import first_line
 from trunkline.tools.tool import Report, ToolOutput
 
 #: Between two signs of life. Hosts give up after 15 seconds of silence.
@@ -85,5 +85,5 @@ class McpTool:
         except (RuntimeError, ValidationError) as error:
             # The SDK's way to say that an answer breaks the protocol, or the tool's own schema.
             return ToolOutput(
-                f"MCP server `{self._server.name}` gave an answer that cannot be used: {in_short(error)}", "error"
+                f"MCP server `{self._server.name}` gave an answer that cannot be used: {first_line(error)}", "error"
             )

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
+from trunkline.base.redact import Clean
+
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
@@ -30,6 +32,10 @@ class Transport(Protocol):
     def connect(self, on_broken: OnBroken) -> AbstractAsyncContextManager[TransportStreams]:
         """The streams of the SDK. Leaving the context ends the connection in bounded time."""
 
+    @property
+    def clean(self) -> Clean:
+        """Takes out of a text of the server what must not be shown, before it is cut."""
+
     def explain(self, error: BaseException | None) -> str:
         """Why the connection failed or ended, for people: the rest of a sentence about the server, no secrets."""
 
@@ -41,7 +47,12 @@ def leaf(error: BaseException) -> BaseException:
     return error
 
 
-def in_short(error: BaseException) -> str:
+def in_short(error: BaseException, clean: Clean) -> str:
     """What an error says, in one line."""
+    return clean(first_line(error))[:_SHORT_CHARS]
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says in its first line, however long that is."""
     lines = str(error).splitlines()
-    return lines[0][:_SHORT_CHARS] if lines else type(error).__name__
+    return lines[0] if lines else type(error).__name__

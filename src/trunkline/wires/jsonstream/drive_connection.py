@@ -48,6 +48,8 @@ EXIT_SECONDS = 0.3
 #: What is repeated of standard error in an error: enough for the end of a stack trace.
 STDERR_LINES = 10
 STDERR_CHARS = 2000
+#: Of one line that is no message, until the secrets are out of it: far more than is shown.
+NOISE_BYTES = 1 << 14
 #: What is kept of lines that are no protocol, for a program that fails before `ready` and says why on the wrong stream.
 _KEPT_NOISE = 5
 
@@ -283,7 +285,7 @@ class Connection:
 
     def _note_before_ready(self, item: Heard) -> messages.Error | None:
         if isinstance(item, codec.Noise):
-            self._noise.append(item.line[:STDERR_CHARS])
+            self._noise.append(item.line[:NOISE_BYTES])
         elif isinstance(item, Fault):
             self._noise.append(str(item).encode("utf-8", "replace"))
         return item if isinstance(item, messages.Error) else None
