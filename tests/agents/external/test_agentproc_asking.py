@@ -157,7 +157,7 @@ async def test_an_edit_is_asked_about_with_its_whole_text_and_stays_in_the_works
     if name == "claude-code":
         assert asked.args["new_string"] == "/three" * 2000
     else:
-        assert asked.args["changes"][0]["diff"] == "/hello\nthere\n"
+        assert asked.args == {"add new.txt": "/hello\nthere\n"}
     await talk.session.close()
 
 

@@ -122,9 +122,8 @@ def test_what_a_person_is_asked_is_the_whole_of_what_will_be_done() -> None:
     command = {"command": "touch made.txt", "shell": "/bin/bash -lc", "cwd": project}
     assert asked("codex-allow") == [("Bash", command, "Need to make the file.", ("touch made.txt", project))]
     add, update = asked("codex-patch")
-    changes = [{"path": f"{project}/new.txt", "kind": {"type": "add"}, "diff": "hello\nthere\n"}]
-    assert add[:2] == ("apply_patch", {"changes": changes})
-    assert update[1]["changes"][0]["diff"] == "@@ -1,2 +1,2 @@\n-hello\n+bye\n there\n"
+    assert add[:2] == ("apply_patch", {f"add {project}/new.txt": "hello\nthere\n"})
+    assert update[1] == {f"update {project}/new.txt": "@@ -1,2 +1,2 @@\n-hello\n+bye\n there\n"}
     assert update[3] == (f"{project}/new.txt",)
     message = 'Allow the notes MCP server to run tool "write_note"?'
     assert asked("codex-mcp") == [("mcp__notes__write_note", {"text": "hello"}, message, None)]
@@ -188,6 +187,25 @@ def test_what_else_codex_says_of_a_command_is_shown_too() -> None:
     assert isinstance(request, PermissionRequest)
     assert request.input["networkApprovalContext"] == host
     assert request.input["kind"] == "writeStdin"
+
+
+def test_no_change_of_a_patch_hides_another() -> None:
+    move = {"type": "update", "move_path": "/etc/b"}
+    changes = [
+        {"path": "a", "kind": {"type": "add"}, "diff": "1"},
+        {"path": "a", "kind": {"type": "add"}, "diff": "2"},
+        {"path": "b", "kind": move, "diff": "3"},
+        {"path": "c"},
+    ]
+    item = {"type": "fileChange", "id": "i", "changes": changes}
+    params = {"threadId": "t", "itemId": "i", "grantRoot": "/r"}
+    began = {"method": "item/started", "params": {"threadId": "t", "item": item}}
+    _, (request,) = codex(began, {"method": "item/fileChange/requestApproval", "id": 0, "params": params})
+    assert isinstance(request, PermissionRequest)
+    assert request.input == {
+        "add a": "1", "add a (1)": "2", "update b, move to /etc/b": "3", "change c": {"path": "c"}, "grantRoot": "/r"
+    }  # fmt: skip
+    assert request.paths == ("a", "a", "b", "c", "/etc/b", "/r")
 
 
 def test_a_change_that_nobody_has_seen_is_malformed() -> None:

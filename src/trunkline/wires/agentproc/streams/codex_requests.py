@@ -1,7 +1,7 @@
 """What `codex app-server` asks a person, as permission requests, and how it is answered. Sans-IO.
 
 item/commandExecution/requestApproval   `Bash`: the command, its shell and directory
-item/fileChange/requestApproval         `apply_patch`: the changes, with their diffs
+item/fileChange/requestApproval         `apply_patch`: what is done to each file, with the diff or the new text
 item/permissions/requestApproval        `request_permissions`: what it wants to be let do for the rest of the turn
 mcpServer/elicitation/request           `mcp__SERVER__TOOL`, where it is about a tool; other questions are declined
 
@@ -99,13 +99,23 @@ def _files(request_id: str, params: Mapping[str, Any], item: Event) -> Permissio
     changes = objects(item.get("changes"))
     if not changes:
         return PermissionRequest(request_id, "", {})
-    given: dict[str, Any] = {"changes": [dict(change) for change in changes]}
+    given: dict[str, Any] = {}
+    for change in changes:
+        diff, name = change.get("diff"), _name_of(change)
+        # Each by its own name, so that its lines are lines to whoever reads them.
+        given[name if name not in given else f"{name} ({len(given)})"] = diff if isinstance(diff, str) else dict(change)
     if root := text_of(params.get("grantRoot")):
         given["grantRoot"] = root
     moved = [text_of(member(change, "kind", "move_path")) for change in changes]
     paths = [text_of(change.get("path")) for change in changes]
     named = tuple(filter(None, (*paths, *moved, root)))
     return PermissionRequest(request_id, "apply_patch", given, _reason(params), _use(params), named)
+
+
+def _name_of(change: Event) -> str:
+    """What is done to which file."""
+    kind, moved = text_of(member(change, "kind", "type")) or "change", text_of(member(change, "kind", "move_path"))
+    return f"{kind} {text_of(change.get('path'))}" + (f", move to {moved}" if moved else "")
 
 
 def _mcp(request_id: str, params: Mapping[str, Any], items: Mapping[str, Event]) -> PermissionRequest:
