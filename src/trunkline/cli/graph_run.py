@@ -322,7 +322,7 @@ class _Heard:
             talking.screen.write(text)
 
     def whole(self, text: str, final: bool) -> None:
-        self.delta(f"\n{text}" if self._pieces else text)
+        self.delta(text[sum(map(len, self._pieces)) :])
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         # Nobody plays it here; that there is some is worth knowing.

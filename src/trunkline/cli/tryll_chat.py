@@ -18,6 +18,7 @@ from trunkline.base.printable import printable
 from trunkline.cli import talking
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.core.faults import ConfigError, Fault
+from trunkline.wires.tryll.drive import appended
 from trunkline.wires.tryll.drive_sync import SyncAgent, SyncTryll
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import DownloadProgress, InferenceEngine, NodeEvent
@@ -158,7 +159,7 @@ def _ask(agent: SyncAgent, text: str) -> int:
     try:
         with reply:
             for piece in reply:
-                talking.screen.write(piece)
+                talking.screen.write(appended(piece))
     except TryllError as error:
         talking.screen.end()
         click.echo(f"Error: {printable(str(error))}", err=True)

@@ -91,7 +91,7 @@ async def test_what_nodes_tell_and_what_replaces_an_answer_comes_through(stub: T
         Extension("tryll.tool_call", {"node": "tools", "name": "open", "arguments": {"a": "b"}}),
         Extension("tryll.node_event", {"node": "odd", "type": "mine", "pairs": {"k": "v"}}),
     ]
-    assert text_of(events) == "Hm\n\nNo."
+    assert text_of(events) == "Hm\nNo."
 
 
 async def test_cancel_stops_the_turn_on_the_server(stub: TryllStub) -> None:

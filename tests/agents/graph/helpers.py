@@ -82,7 +82,15 @@ async def take(made: GraphAgent, text: str) -> list[Told]:
 
 
 def said(events: Sequence[Told]) -> str:
-    return "".join(event.text for event in events if isinstance(event, Delta | Whole))
+    """The text of a turn. What comes whole has all that came before at its beginning."""
+    text = ""
+    for event in events:
+        if isinstance(event, Delta):
+            text += event.text
+        elif isinstance(event, Whole):
+            assert event.text.startswith(text)
+            text = event.text
+    return text
 
 
 def end(events: Sequence[Told]) -> Ending:

@@ -93,7 +93,7 @@ async def test_a_loop_ends_at_the_step_limit() -> None:
 
 async def test_two_text_nodes_answer_one_after_the_other_and_only_the_last_is_final() -> None:
     made = await agent(graph(a=CANNED, b=GenerateParams()))
-    assert (await take(made, "x"))[:-1] == [Whole("Hm."), Whole("You said: x", final=True)]
+    assert (await take(made, "x"))[:-1] == [Whole("Hm."), Whole("Hm.\nYou said: x", final=True)]
     assert made.history() == [("x", "Hm.\nYou said: x")]
 
 
@@ -183,6 +183,8 @@ async def test_a_turn_that_waits_to_be_heard_can_be_cancelled(described: GraphDe
     assert [end(heard.events)] == heard.events
     assert end(heard.events).status == TurnStatus.CANCELLED
     assert not made.busy
+    # What nobody was told was not said.
+    assert made.history() == []
 
 
 # Cancelling.
@@ -220,6 +222,7 @@ async def test_a_turn_that_is_cancelled_ends_so_and_the_agent_lives_on(params: A
     assert end(events).status == TurnStatus.CANCELLED
     assert debug(events)["status"] == "Cancelled"
     assert engine.stopped == 1
+    assert made.history() == ([("sing", said(events))] if said(events) else [])
     task = asyncio.current_task()
     assert task is not None
     assert not task.cancelling()

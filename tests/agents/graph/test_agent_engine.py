@@ -81,7 +81,7 @@ async def test_all_nodes_of_an_agent_share_one_conversation_and_each_agent_has_i
         puppet.say(core.TextDelta("<1>"), DONE)
         await until(partial(_has_heard, puppet, 2))
         puppet.say(core.TextDelta("<2>"), DONE)
-        assert said((await peer.turn())[0]) == "<1><2>"
+        assert said((await peer.turn())[0]) == "<1>\n<2>"
     assert [puppet.request.instructions for puppet in troupe.puppets if puppet.request is not None] == ["one", "one"]
     await peer.ask(m.DestroyAgentRequest(4, agents[0]), m.Ack)
     await until(lambda: troupe.puppets[0].closed)

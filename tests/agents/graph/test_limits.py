@@ -195,7 +195,7 @@ def test_what_nodes_answer_without_a_model_adds_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(turn, "MAX_ANSWER", 10)
     one = turn.Turn("hi")
     for text in ("12345", "67890"):
-        one.wrote(text)
+        one.wrote(text, final=False)
     with pytest.raises(TryllError, match="4001"):
-        one.wrote("1")
+        one.wrote("1", final=False)
     assert one.answer == "12345\n67890"

@@ -117,7 +117,7 @@ async def test_speak_goes_on_at_its_exit() -> None:
     described = graph(
         line=CANNED, say=SpeakParams(default_exit="more"), more=CannedResponseParams(inline_strings=("!",))
     )
-    assert said(await take(await agent(described, host(FakeVoice())), "x")) == f"{LINE}!"
+    assert said(await take(await agent(described, host(FakeVoice())), "x")) == f"{LINE}\n!"
 
 
 # GenerateAndSpeak.

@@ -66,7 +66,10 @@ async def stage(folder: Path, troupe: Troupe, **options: Any) -> AsyncIterator[P
 
 
 def said(answers: Sequence[m.AnswerText]) -> str:
-    return "".join(answer.text for answer in answers)
+    text = ""
+    for answer in answers:
+        text = text + answer.text if answer.is_delta else answer.text
+    return text
 
 
 async def reply(peer: Peer, troupe: Troupe, agent: int, text: str, *events: core.Event) -> tuple[str, m.TurnComplete]:

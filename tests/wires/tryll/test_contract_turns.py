@@ -33,8 +33,8 @@ PATHS: dict[str, tuple[m.GraphDescription, str, int, str]] = {
     "streamed": (graph(a=SAY), "one two", SUCCESS, "You said: one two"),
     "whole": (graph(a=m.GenerateParams()), "one two", SUCCESS, "You said: one two"),
     "empty message": (graph(a=SAY), "", SUCCESS, "You said: "),
-    "two that speak": (graph(a=SAY.replace(default_exit="b"), b=HAT), "x", SUCCESS, "hat"),
-    "two that stream": (graph(a=SAY.replace(default_exit="b"), b=SAY), "x", SUCCESS, "You said: xYou said: x"),
+    "two that speak": (graph(a=SAY.replace(default_exit="b"), b=HAT), "x", SUCCESS, "You said: x\nhat"),
+    "two that stream": (graph(a=SAY.replace(default_exit="b"), b=SAY), "x", SUCCESS, "You said: x\nYou said: x"),
     "canned": (graph(a=HAT), "x", SUCCESS, "hat"),
     "canned and empty": (graph(a=m.CannedResponseParams(inline_strings=("",))), "x", SUCCESS, ""),
     "canned without lines": (graph(a=m.CannedResponseParams()), "x", SUCCESS, ""),
@@ -47,7 +47,7 @@ PATHS: dict[str, tuple[m.GraphDescription, str, int, str]] = {
     "no tool called, and said": (graph(a=tools(generate_on_no_tool=True)), "hello", SUCCESS, "You said: hello"),
     "instruction alone": (graph(a=m.InstructionParams(instruction="be brief")), "x", SUCCESS, ""),
     "step limit": (graph(a=m.InstructionParams(default_exit="a")), "x", ERROR, ""),
-    "step limit while speaking": (graph(a=HAT.replace(default_exit="a")), "x", ERROR, "hat"),
+    "step limit while speaking": (graph(a=HAT.replace(default_exit="a")), "x", ERROR, "\n".join(["hat"] * 64)),
     "pattern that takes for ever": (graph(a=ENDLESS), "x" * 5000, ERROR, ""),
 }  # fmt: skip
 

@@ -176,8 +176,8 @@ async def test_what_is_said_while_the_client_looks_is_not_forgotten(stub: TryllS
         agent: RemoteAgent = await tryll.create_agent(GRAPH)
         usual = stub.usual
         stub.answers[m.SendMessageRequest] = lambda _, asked: (
-            [m.AnswerText(asked.request_id, asked.agent_id, text, False) for text in ("0", "1")]
-            + [m.TurnComplete(asked.request_id, asked.agent_id)]
+            m.AnswerText(asked.request_id, asked.agent_id, "10", False),
+            m.TurnComplete(asked.request_id, asked.agent_id, m.TurnStatus.CANCELLED),
         )
         await agent.ask("one")
         await stub.until_asked(m.SaveHistoryRequest)

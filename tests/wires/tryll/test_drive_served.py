@@ -116,7 +116,7 @@ async def test_changes_that_fit_into_no_frame_together_are_made_again(tmp_path: 
         for name in ("a", "b"):
             await agent.change_some(name, system_prompt=name * 600_000)
         await _drop(server, tryll)
-        assert (await agent.ask("x")).text == "You said: x"
+        assert (await agent.ask("x")).text == "You said: x\nYou said: x"
 
 
 async def test_an_agent_that_cannot_be_made_again_fails_alone(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, Ope
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
 from trunkline.core.usage import Usage
-from trunkline.wires.tryll.drive import Anew, IntentClassified, RemoteAgent, Reply, Sound, ToolCall, Tryll, Turn
+from trunkline.wires.tryll.drive import IntentClassified, RemoteAgent, Reply, Sound, ToolCall, Tryll, Turn, appended
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
@@ -204,7 +204,7 @@ class TryllConversation:
             try:
                 while (event := await reply.next_event()) is not None:
                     if isinstance(event, str):
-                        await tell.say(TextDelta(f"\n\n{event}" if isinstance(event, Anew) else event))
+                        await tell.say(TextDelta(appended(event)))
                     elif isinstance(event, Sound):
                         await tell.say(Audio(event.pcm, event.sample_rate, event.channels))
                     else:
@@ -218,7 +218,7 @@ class TryllConversation:
 
     async def _record(self, agent: RemoteAgent, reply: Reply) -> None:
         """Write down what was said, as the server has it: of an answer that was stopped, no more than was heard."""
-        kept = reply.said
+        kept = reply.text
         try:
             kept = await agent.answer_kept(reply, timeout=KEPT_SECONDS)
         finally:

@@ -24,7 +24,7 @@ from trunkline.agents.graph.nodes import Node
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.shares import of_loop
-from trunkline.agents.graph.turn import Turn, TurnEvent
+from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending, Listener
 from trunkline.wires.tryll.messages import GraphDescription, NodeParams, TurnStatus
@@ -142,6 +142,7 @@ class GraphAgent:
                 raise
         finally:
             self._running = self._task = None
+            turn.take_back()
             if answer := turn.answer:
                 self.dialog.add(turn.text, answer)
         return _ending(turn, diary, error, cancelled=self._cancelled)
@@ -163,28 +164,32 @@ class GraphAgent:
             exit_name = await run
             if diary is not None:
                 diary.left(exit_name)
-            for event in turn.events:
+            while turn.events:
                 # Before each: while this turn was at its work, others have filled the reader.
                 if listener.full:
                     await listener.room()
                     if self._cancelled:
                         return
-                _tell(event, diary, listener)
+                _tell(turn.events.pop(0), diary, listener)
                 if self._cancelled:
-                    return
-            turn.events.clear()
+                    break
             if self._cancelled:
                 return
             name = node.exits[exit_name]
 
     async def _stream(self, node: Node[Any], turn: Turn, diary: Diary | None, listener: Listener) -> str:
         """Run a node that tells what happens; gives the name of the exit, or "" if it was cut off."""
+        lead = turn.lead
         async with aclosing(node.stream(turn, self.dialog)) as events:
             async for event in events:
                 if listener.full:
                     await listener.room()
                     if self._cancelled:
                         return ""
+                if isinstance(event, Delta):
+                    turn.pieces.append(event.text)
+                    if lead:
+                        event, lead = Delta(lead + event.text), ""
                 _tell(event, diary, listener)
                 if listener.full:
                     # The node does not go on for a reader that is behind.

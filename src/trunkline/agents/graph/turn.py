@@ -1,4 +1,9 @@
-"""One turn of a graph: what happens in it, as its reader sees it and as its nodes do."""
+"""One turn of a graph: what happens in it, as its reader sees it and as its nodes do.
+
+A turn has one text, whoever reads it and however it comes: what its nodes have answered, in their order, each beginning
+a new line. A node that answered nothing leaves no trace. What is told piece by piece is added to that text, and what is
+told whole is all of it so far; the history has it, too.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,11 @@ from trunkline.wires.tryll.host import Listener
 #: Characters that all nodes of one turn may answer, and their models say: a graph that goes round and round repeats a
 #: long message often, and there are engines that come to no end.
 MAX_ANSWER = 4 * 1024 * 1024
+#: What comes between the answers of two nodes.
+JOINT = "\n"
+#: Characters that one turn may tell again, for nodes that answer at once after others: a graph that goes round ten
+#: thousand times would say its first answer as often. The nodes after that have theirs added.
+MAX_REPEATED = 128 * 1024
 #: Records that all nodes of one turn may find: twenty times as many as one may, and 20 ms of work for a template.
 MAX_CHUNKS = 20_000
 #: Steps that all templates of one turn may take: ten times as many as one may.
@@ -38,7 +48,7 @@ class Delta(TurnEvent, hot=True):
 
 
 class Whole(TurnEvent, hot=True):
-    """The whole answer of one node, in place of what came before. `final`: no text can follow in this turn."""
+    """All of the turn's answer so far. `final`: no text can follow in this turn."""
 
     text: str
     final: bool = False
@@ -85,9 +95,9 @@ class Knowledge(Value, hot=True):
 class Turn:
     """What the nodes of one turn share."""
 
-    __slots__ = ("_chunks", "_context", "_steps", "_written", "cached_tokens", "data", "events",
-                 "instructions", "intent", "knowledge", "pieces", "prompt_tokens", "sample_rate", "text", "tokens",
-                 "tool_calls", "written")  # fmt: skip
+    __slots__ = ("_chunks", "_context", "_repeated", "_steps", "_written", "cached_tokens", "data", "events",
+                 "instructions", "intent", "knowledge", "lead", "pieces", "prompt_tokens", "sample_rate", "text",
+                 "tokens", "tool_calls", "written")  # fmt: skip
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,10 +109,12 @@ class Turn:
         self.written: list[str] = []
         """The answers of the nodes that are done with theirs."""
         self.pieces: list[str] = []
-        """The answer of the running node, as far as it is there."""
+        """The answer of the running node, as far as it was told."""
+        self.lead = ""
+        """What an answer that follows begins with."""
         self.events: list[TurnEvent] = []
-        """What the running node has to tell."""
-        self._written = self._chunks = self._steps = 0
+        """What the running node has to tell, as far as it was not."""
+        self._written = self._chunks = self._steps = self._repeated = 0
         self._context: dict[str, Any] | None = None
         """What templates can speak of, as far as one has asked."""
         self.tokens = self.prompt_tokens = self.cached_tokens = 0
@@ -127,23 +139,42 @@ class Turn:
         self.prompt_tokens = min(self.prompt_tokens + cost(piece.prompt_tokens), MOST_TOKENS)
         self.cached_tokens = min(self.cached_tokens + cost(piece.cached_tokens), MOST_TOKENS)
 
-    def settle(self) -> str:
-        """The running node's answer is complete; gives it. Its pieces were counted."""
-        whole = "".join(self.pieces)
+    def settle(self) -> None:
+        """The running node has told all of its answer, piece by piece."""
+        self._keep("".join(self.pieces))
         self.pieces.clear()
-        self.written.append(whole)
-        return whole
 
-    def wrote(self, text: str) -> None:
-        """A node has answered this, without a model.
-
-        Raises:
-            TryllError: 4001, the turn has answered too much.
-        """
+    def wrote(self, text: str, *, final: bool) -> None:
+        """The running node has answered this, all at once, and without a model. Raises as `count`."""
         self._written += len(text)
         if self._written > MAX_ANSWER:
             raise self._too_much()
+        self.tell(text, final=final)
+
+    def tell(self, text: str, *, final: bool) -> None:
+        """The running node's answer is this, all at once. It was counted."""
+        self.events.append(self._at_once(text, final))
+        self._keep(text)
+
+    def _at_once(self, text: str, final: bool) -> TurnEvent:
+        if not self.written:
+            return Whole(text, final)
+        if self._repeated <= MAX_REPEATED:
+            before = self.answer
+            self._repeated += len(before) + len(self.written)
+            if self._repeated <= MAX_REPEATED:
+                return Whole(f"{before}{self.lead}{text}" if text else before, final)
+        return Delta(f"{self.lead}{text}" if text else "")
+
+    def _keep(self, text: str) -> None:
         self.written.append(text)
+        if text:
+            self.lead = JOINT
+
+    def take_back(self) -> None:
+        """The turn ends here: what was not told was not said."""
+        if any(isinstance(event, Delta | Whole) for event in self.events):
+            self.written.pop()
 
     def _too_much(self) -> TryllError:
         # It would push everything else out of the history.
@@ -166,7 +197,7 @@ class Turn:
         """All that was answered so far."""
         if len(self.written) == 1 and not self.pieces:
             return self.written[0]
-        return "\n".join(text for text in (*self.written, "".join(self.pieces)) if text)
+        return JOINT.join(text for text in (*self.written, "".join(self.pieces)) if text)
 
     def rendered(self, template: Template, user_message: str) -> str:
         """What a template becomes in this turn.

@@ -27,7 +27,7 @@ from trunkline.wires.tryll.drive_again import MODEL_SECONDS, PASSING, REQUEST_SE
 from trunkline.wires.tryll.drive_agent import TURN_SECONDS, RemoteAgent
 from trunkline.wires.tryll.drive_connection import Connection, Progress
 from trunkline.wires.tryll.drive_events import IntentClassified, ToolCall
-from trunkline.wires.tryll.drive_turn import Anew, Reply, Sound, Turn, TurnFailed
+from trunkline.wires.tryll.drive_turn import Anew, Reply, Sound, Turn, TurnFailed, appended
 from trunkline.wires.tryll.drive_voice import RemoteVoice
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
@@ -62,7 +62,7 @@ from trunkline.wires.tryll.messages import (
 
 __all__ = [
     "CONNECT_SECONDS", "MODEL_SECONDS", "REQUEST_SECONDS", "TURN_SECONDS", "Anew", "IntentClassified", "Progress",
-    "Reconnect", "RemoteAgent", "RemoteVoice", "Reply", "Sound", "ToolCall", "Tryll", "Turn", "TurnFailed",
+    "Reconnect", "RemoteAgent", "RemoteVoice", "Reply", "Sound", "ToolCall", "Tryll", "Turn", "TurnFailed", "appended",
 ]  # fmt: skip
 
 CONNECT_SECONDS = 30.0

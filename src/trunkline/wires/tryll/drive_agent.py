@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 from trunkline.wires.tryll.drive_again import PASSING, REQUEST_SECONDS
 from trunkline.wires.tryll.drive_connection import Connection, Progress
 from trunkline.wires.tryll.drive_events import INTENT_CLASSIFIED, TOOL_CALL, IntentClassified, Listeners, ToolCall, call
-from trunkline.wires.tryll.drive_memory import Memory, in_parts, is_plain
+from trunkline.wires.tryll.drive_memory import Memory, in_parts, is_known
 from trunkline.wires.tryll.drive_turn import Reply, Turn
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.fitting import joined
@@ -158,8 +158,8 @@ class RemoteAgent:
                 if self._looking is not None:
                     await asyncio.wait([self._looking])
         except TimeoutError:
-            return reply.said
-        return reply.said if is_plain(reply, self._graph) else self._memory.answer_to(reply.message)
+            return reply.text
+        return reply.text if is_known(reply) else self._memory.answer_to(reply.message)
 
     async def destroy(self, *, timeout: float = REQUEST_SECONDS) -> None:
         """End it, and a turn of it. From now on no listener hears anything. Idempotent."""
@@ -327,11 +327,11 @@ class RemoteAgent:
     # What was said.
 
     def _remember(self, reply: Reply) -> None:
-        self._memory.add(reply.message, reply.said)
+        self._memory.add(reply.message, reply.text)
         link = self._home
         if reply.status is None or link is None or link.lost is not None or "history" not in link.extensions:
             return
-        if not self._destroyed and not is_plain(reply, self._graph) and (self._looking is None or self._looking.done()):
+        if not self._destroyed and not is_known(reply) and (self._looking is None or self._looking.done()):
             self._looking = asyncio.get_running_loop().create_task(self._look(link), name="tryll: history")
 
     async def _look(self, link: Connection) -> None:

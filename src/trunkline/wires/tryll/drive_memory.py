@@ -13,9 +13,6 @@ from trunkline.wires.tryll.drive_turn import Reply
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.fitting import MOST_CHARACTERS
 from trunkline.wires.tryll.messages import (
-    GenerateAndSpeakParams,
-    GenerateParams,
-    GraphDescription,
     HistoryEntry,
     RestoreHistoryRequest,
     TurnStatus,
@@ -83,24 +80,12 @@ def _length(exchange: tuple[HistoryEntry, ...]) -> int:
     return sum(len(entry.text) for entry in exchange)
 
 
-def is_plain(reply: Reply, graph: GraphDescription | None) -> bool:
-    """Whether the server has the same text of a turn as the frames of it had, for sure.
+def is_known(reply: Reply) -> bool:
+    """Whether the server has the same text of a turn as its reader, for sure.
 
-    It has the answers of all nodes, each in a line of its own. Where the pieces of one end and those of the next begin,
-    nothing tells. Of a turn that was stopped or failed it has what was said aloud, or also what was not sent yet.
+    Of one that was stopped or failed it may have less: only what was said aloud.
     """
-    if reply.status != TurnStatus.SUCCESS:
-        return False
-    if not reply.deltas:
-        return reply.wholes <= 1
-    return not reply.wholes and graph is not None and not any(_goes_on(node.params) for node in graph.nodes)
-
-
-def _goes_on(params: object) -> bool:
-    """Whether a node answers piece by piece, and another one may follow."""
-    if isinstance(params, GenerateParams):
-        return params.stream and bool(params.default_exit)
-    return isinstance(params, GenerateAndSpeakParams) and bool(params.default_exit)
+    return reply.status == TurnStatus.SUCCESS
 
 
 def in_parts(entries: tuple[HistoryEntry, ...]) -> list[tuple[HistoryEntry, ...]]:

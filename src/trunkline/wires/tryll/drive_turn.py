@@ -6,7 +6,7 @@
     print(reply.turn.tokens_generated)
 
 A frame that holds all of the answer so far adds the piece that is new. If it says something else than what was said,
-it is the answer from then on: all of it comes as one piece, which is an `Anew`.
+it is the answer from then on: all of it comes as one piece, which is an `Anew`. Our server never does that.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ from trunkline.wires.tryll.messages import (
 
 #: The longest answer that is kept, in characters. No model says so much; a server that does is broken.
 MAX_ANSWER = 16 * 1024 * 1024
-#: What is kept of answers that were replaced. A server that replaces its answer again and again has said no more.
-MAX_BEFORE = 256 * 1024
 #: The most events of one turn.
 MAX_EVENTS = 10_000
 #: The most sound of one turn, in bytes: more than twenty minutes of a usual voice.
@@ -44,6 +42,11 @@ class Anew(str):
     """A piece that takes the place of all that came before it."""
 
     __slots__ = ()
+
+
+def appended(piece: str) -> str:
+    """A piece as it is shown where nothing can be taken back: what takes the place of all before it begins a line."""
+    return f"\n{piece}" if isinstance(piece, Anew) else piece
 
 
 class Sound(Value):
@@ -135,10 +138,6 @@ class Reply:
         """`timeout`: the longest silence, in seconds. `check`: whether a failed turn raises."""
         self.message = text
         self.request_id = 0
-        self.wholes = self.deltas = 0
-        """Frames that held an answer, and pieces of one."""
-        self._before: list[str] = []
-        self._before_length = 0
         self._conduct = conduct
         self._timeout = timeout
         self._check = check
@@ -182,11 +181,6 @@ class Reply:
     def text(self) -> str:
         """The answer, as far as it has come."""
         return "".join(self._pieces)
-
-    @property
-    def said(self) -> str:
-        """All that was answered, as far as it has come: also what was replaced, each in a line of its own."""
-        return "\n".join(filter(None, (*self._before, self.text)))
 
     @property
     def status(self) -> int | None:
@@ -308,12 +302,7 @@ class Reply:
             self._conduct.ended(self)
 
     def _add(self, message: AnswerText) -> None:
-        text = message.text
-        if not message.is_delta:
-            self.wholes += 1
-            text = self._new(text)
-        elif text:
-            self.deltas += 1
+        text = message.text if message.is_delta else self._new(message.text)
         if text:
             if self._first is None:
                 self._first = monotonic() - self._since
@@ -328,9 +317,6 @@ class Reply:
         # Not even looked at if it is shorter: a long answer would be put together for each of many short frames.
         if len(text) >= self._length and text.startswith(self.text):
             return text[self._length :]
-        if self._before_length + self._length <= MAX_BEFORE:
-            self._before.append(self.text)
-            self._before_length += self._length
         self._pieces, self._length = [], 0
         return Anew(text)
 

@@ -51,10 +51,10 @@ class Listener(Protocol):
         """Wait until the client has caught up, or the turn is cancelled."""
 
     def delta(self, text: str) -> None:
-        """A piece of the answer."""
+        """A piece of the turn's answer, to be added to what came before."""
 
     def whole(self, text: str, final: bool) -> None:
-        """All of a node's answer at once. `final`: nothing follows in this turn."""
+        """All of the turn's answer so far, which begins with what came before. `final`: no text follows."""
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
         """Some of the answer, aloud: 16 bits, one channel. The rate is the same for all sound of a turn."""

@@ -164,8 +164,8 @@ class ModelNode(Node[P]):
             finally:
                 await answer.aclose()
 
-    async def answer(self, turn: Turn, dialog: Dialog, kept: list[str], grammar: str | None = None) -> None:
-        """Have the model say it all, and keep that piece by piece: of one that is cut off, what came is there.
+    async def answer(self, turn: Turn, dialog: Dialog, grammar: str | None = None) -> str:
+        """Have the model say it all.
 
         Raises:
             TryllError: 4001, it failed.
@@ -173,11 +173,12 @@ class ModelNode(Node[P]):
         while True:
             prompt = self.prompt(turn, dialog)
             answer = self._begin(turn, prompt, stream=False, grammar=grammar)
+            said: list[str] = []
             try:
                 async for piece in answer:
                     turn.count(piece)
-                    kept.append(piece)
-                return
+                    said.append(piece)
+                return "".join(said)
             except Exception as error:
                 if not self.shrink(error, prompt, dialog):
                     raise self.failed(error) from error

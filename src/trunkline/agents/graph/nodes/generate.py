@@ -11,7 +11,7 @@ from trunkline.agents.graph.engines import ChatMessage, Prompt, Role
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import Template, TemplateError, read_template
 from trunkline.agents.graph.nodes.base import ModelNode, system
-from trunkline.agents.graph.turn import Delta, Turn, TurnEvent, Whole
+from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
 from trunkline.wires.tryll.messages import GenerateAndSpeakParams, GenerateParams, Placement
 
 A = TypeVar("A", bound=GenerateParams | GenerateAndSpeakParams)
@@ -85,11 +85,9 @@ class Answering(ModelNode[A]):
         Raises:
             TryllError: 4001, it failed.
         """
-        kept = turn.pieces
         async with aclosing(self.pieces(turn, dialog)) as pieces:
             async for piece in pieces:
                 if piece:
-                    kept.append(piece)
                     yield Delta(piece)
         turn.settle()
 
@@ -102,6 +100,5 @@ class Generate(Answering[GenerateParams]):
         return self.params.stream
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
-        await self.answer(turn, dialog, turn.pieces)
-        turn.events.append(Whole(turn.settle(), not self.exits["default"]))
+        turn.tell(await self.answer(turn, dialog), final=not self.exits["default"])
         return "default"

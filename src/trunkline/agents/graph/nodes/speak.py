@@ -93,10 +93,8 @@ class GenerateAndSpeak(Answering[GenerateAndSpeakParams]):
                 async for event in events:
                     if isinstance(event, Sentence):
                         said.append(event.text)
-                        continue
-                    if isinstance(event, Delta):
-                        turn.pieces.append(event.text)
-                    yield event
+                    else:
+                        yield event
         except _CUT_OFF:
             turn.pieces[:] = ["".join(said).rstrip()]
             raise

@@ -13,7 +13,7 @@ from trunkline.agents.graph.nodes.base import Node
 from trunkline.agents.graph.patterns import Left, PatternBook, PatternError, are_quick, check_size, first, nobody_left
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.agents.graph.turn import Instruction as Told
-from trunkline.agents.graph.turn import Turn, Whole
+from trunkline.agents.graph.turn import Turn
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
@@ -116,9 +116,7 @@ class CannedResponse(Node[CannedResponseParams]):
         self.params = params
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
-        line = self._choose()
-        turn.wrote(line)
-        turn.events.append(Whole(line, not self.exits["default"]))
+        turn.wrote(self._choose(), final=not self.exits["default"])
         return "default"
 
     def _choose(self) -> str:

@@ -7,7 +7,7 @@ from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.engines import ChatMessage, Prompt
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import ModelNode
-from trunkline.agents.graph.turn import Event, Turn, Whole
+from trunkline.agents.graph.turn import Event, Turn
 from trunkline.wires.tryll.messages import NodeDescription, ToolCallParams
 
 #: Tools of one node, and parameters of one tool: a grammar has a rule for each.
@@ -72,7 +72,7 @@ class ToolCall(ModelNode[ToolCallParams]):
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         if not self.tools and not self.params.generate_on_no_tool:
             return "no_tool_called"
-        answer = await self._ask(turn, dialog)
+        answer = await self.answer(turn, dialog, self._answer_grammar())
         declared = {tool.name for tool in self.tools}
         # An engine without grammars may make up names, and a message may hold what looks like a call.
         calls = [call for call in tool_calls.read_calls(answer, self.format) if call.name in declared]
@@ -92,11 +92,5 @@ class ToolCall(ModelNode[ToolCallParams]):
                     turn.events.append(Event(self.name, TOOL_EVENT, pairs))
             return "tool_called"
         if self.params.generate_on_no_tool:
-            turn.written.append(answer)
-            turn.events.append(Whole(answer, not self.exits["no_tool_called"]))
+            turn.tell(answer, final=not self.exits["no_tool_called"])
         return "no_tool_called"
-
-    async def _ask(self, turn: Turn, dialog: Dialog) -> str:
-        answer: list[str] = []
-        await self.answer(turn, dialog, answer, self._answer_grammar())
-        return "".join(answer)
