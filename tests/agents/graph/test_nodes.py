@@ -117,21 +117,19 @@ async def test_canned_lines_come_round_robin_first_or_at_random() -> None:
     assert len(set(turns[CannedResponseSelectionStrategy.RANDOM])) > 1
 
 
-async def test_lines_come_from_a_storage_else_the_node_else_the_host(tmp_path: Path) -> None:
+async def test_lines_come_from_a_storage_else_from_the_node(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("from the file")
-    host = host_in(tmp_path, defaults={"canned": ("default",), "guardrail": ("bad",)})
+    host = host_in(tmp_path)
     host.shelf.create_strings(CreateStringStorageRequest(1, "named", ("from the storage",)))
     inline = ("inline",)
     for params, expected in (
         (CannedResponseParams("lines.txt", inline), "from the file"),
         (CannedResponseParams("named", inline), "from the storage"),
         (CannedResponseParams("", inline), "inline"),
-        (CannedResponseParams(), "default"),
     ):
         assert said(await take(await agent(graph(c=params), host), "x")) == expected
     assert await take(await agent(graph(c=CannedResponseParams())), "x") == [Whole("", final=True), Ending()]
     guard = graph(g=HumanMessageGuardrailParams(triggered_exit="c"), c=CannedResponseParams(inline_strings=inline))
-    assert said(await take(await agent(guard, host), "so BAD!")) == "inline"
     assert said(await take(await agent(guard), "so BAD!")) == ""
 
 

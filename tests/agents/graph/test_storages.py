@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_maps_are_sorted_by_key_and_multimaps_keep_the_order_within_one() -> Non
         strings("s", file="empty.txt"),
         strings("s", file="a.png"),
         strings("s", file="bad.json"),
-        strings("s", file="twice.json"),
+        strings("s", file="twice.json", kind=MAP),
         strings("s", file="lines.txt", kind=MAP),
         strings("s", file="."),
     ],
@@ -80,10 +81,22 @@ def test_files_are_of_the_kind_that_their_names_tell(tmp_path: Path) -> None:
     assert storages.load(str(tmp_path), "m.json").kind == MAP
     multimap = storages.load(str(tmp_path), "m.mm.json")
     assert (multimap.kind, multimap.keys, multimap.lines) == (MULTIMAP, ("b", "b"), ("2", "1"))
+
+
+def test_a_file_is_of_the_kind_that_was_asked_for(tmp_path: Path) -> None:
+    for name in ("m.json", "m.mm.json"):
+        (tmp_path / name).write_text(
+            '[{"id":"b","text":"2"},{"id":"a","text":"1","metadata":{}},{"id":"b","text":"3"}]'
+        )
     shelf = Shelf(str(tmp_path))
-    # A kind that an older client does not send reads as List.
-    assert shelf.create_strings(strings("m", file="m.json")).kind == MAP
-    assert shelf.create_strings(strings("n", file="m.mm.json", kind=MULTIMAP)).kind == MULTIMAP
+    for name in ("m.json", "m.mm.json"):
+        many = shelf.create_strings(strings(f"many {name}", file=name, kind=MULTIMAP))
+        assert (many.kind, many.keys, many.lines) == (MULTIMAP, ("a", "b", "b"), ("1", "2", "3"))
+        # A client that says none means a List: the texts, as they stand there.
+        plain = shelf.create_strings(strings(f"plain {name}", file=name))
+        assert (plain.kind, plain.keys, plain.lines) == (LIST, (), ("2", "1", "3"))
+        with pytest.raises(TryllError, match="7003"):
+            shelf.create_strings(strings(f"one each {name}", file=name, kind=MAP))
 
 
 def test_names_are_one_of_a_kind_and_free_again_after_their_storage(tmp_path: Path) -> None:
@@ -262,9 +275,9 @@ async def test_two_who_read_a_file_at_once_have_one_storage(tmp_path: Path, monk
     (tmp_path / "a.txt").write_text("one")
     both = threading.Barrier(2)
 
-    def load(root: str | None, path: str, name: str = "") -> StringStorage:
+    def load(*arguments: Any) -> StringStorage:
         both.wait(10)
-        return really(root, path, name)
+        return really(*arguments)
 
     really = storages.load
     monkeypatch.setattr(storages, "load", load)

@@ -18,7 +18,7 @@ changes("fails_every_turn", m.TurnComplete, "tryll.turn.canned", "tryll.turn.emp
 changes("fails_no_turn", m.TurnComplete, "tryll.turn.failed", "tryll.turn.steps", "tryll.graph.cycle",
         "tryll.turn.destroyed", "tryll.extra.cancel", status=m.TurnStatus.SUCCESS)  # fmt: skip
 changes("always_tells_what_it_did", m.TurnComplete, "tryll.turn.quiet", debug_info="{}")
-changes("never_tells_what_it_did", m.TurnComplete, "tryll.turn.diagnostics", "tryll.turn.failed",
+changes("never_tells_what_it_did", m.TurnComplete, "tryll.turn.diagnostics", "tryll.turn.why",
         "tryll.node.retrieve", "tryll.node.any-distance", debug_info="")  # fmt: skip
 changes("counts_no_tokens", m.TurnComplete, "tryll.turn.stream", "tryll.turn.whole", "tryll.node.generate",
         "tryll.node.deltas", tokens_generated=0)  # fmt: skip
@@ -61,6 +61,18 @@ def writes_short_and_plain(way: Way, message: m.Message) -> Any:
 def tells_of_failures_as_errors(way: Way, message: m.Message) -> Any:
     is_it = isinstance(message, m.TurnComplete) and message.status == m.TurnStatus.ERROR
     return (m.ErrorResponse(0, 4003, "too many steps"), message) if is_it else None
+
+
+@answers("tryll.turn.so-far")
+def says_only_what_the_last_node_did(way: Way, message: m.Message) -> Any:
+    if not isinstance(message, m.AnswerText) or message.is_delta:
+        return None
+    return message.replace(text=message.text.rpartition("\n")[2])
+
+
+@answers("tryll.turn.why")
+def keeps_the_reason_to_itself(way: Way, message: m.Message) -> Any:
+    return message.replace(debug_info="{}") if isinstance(message, m.TurnComplete) and message.debug_info else None
 
 
 @requests("tryll.turn.steps")
@@ -159,6 +171,13 @@ def makes_a_list_of_everything(way: Way, message: Any, payload: bytes) -> Any:
 def reads_no_files(way: Way, message: Any, payload: bytes) -> Any:
     is_it = isinstance(message, m.CreateStringStorageRequest) and message.file_path
     return way.refuse(message, 7003) if is_it else None
+
+
+@requests("tryll.storage.paths")
+def knows_storages_by_name_alone(way: Way, message: Any, payload: bytes) -> Any:
+    is_it = isinstance(message, m.CreateAgentRequest) and message.graph is not None
+    paths = [getattr(node.params, "string_storage", "") or "" for node in message.graph.nodes] if is_it else []
+    return way.refuse(message, 3010) if any("/" in path for path in paths) else None
 
 
 changes("finds_no_records", m.CreateEmbeddedStringStorageResponse, "tryll.embedded.create", record_count=0)

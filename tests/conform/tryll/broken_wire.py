@@ -128,7 +128,7 @@ def takes_half_a_mebibyte_at_most(way: Way, message: Any, payload: bytes) -> Any
     return () if len(payload) > 1 << 19 else None
 
 
-@answers("tryll.frame.too-large", "tryll.frame.before")
+@answers("tryll.frame.too-large", "tryll.frame.announced", "tryll.frame.before")
 def counts_too_large_as_malformed(way: Way, message: m.Message) -> Any:
     is_it = isinstance(message, m.ErrorResponse) and message.code == 5003
     return message.replace(code=5001) if is_it else None

@@ -74,9 +74,14 @@ def test_a_token_is_used_and_never_told(tmp_path: Path, monkeypatch: pytest.Monk
     assert "s3cret" not in done.output
 
 
-def test_files_are_put_into_the_storage_folder_and_removed_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
+def test_files_are_put_into_the_storage_folder_and_removed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with beside(tmp_path) as address:
-        done = conform(address, "--only", "tryll.storage.*", "--storage-root", str(tmp_path / "root"))
+        root = "root" if relative else str(tmp_path / "root")
+        done = conform(address, "--only", "tryll.storage.*", "--storage-root", root, "--strict")
     assert done.exit_code == 0, done.output
     assert "tryll.storage.files" in done.stdout
     assert list((tmp_path / "root").iterdir()) == []

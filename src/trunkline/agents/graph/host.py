@@ -50,9 +50,6 @@ class Host(Protocol):
             TryllError: outside the storage folder (3009), not there (3010), or not readable (8003).
         """
 
-    def default_lines(self, purpose: str) -> tuple[str, ...]:
-        """What a node without a source of its own takes: `canned` lines or `guardrail` patterns. May be empty."""
-
 
 class LocalHost:
     """A `Host` over a shelf of storages, with engines made by name: mocks, unless others are given."""
@@ -64,13 +61,11 @@ class LocalHost:
         language: Callable[[str], LanguageEngine] = MockLanguage,
         embedding: Callable[[str], EmbeddingEngine] = MockEmbedding,
         voice: Callable[[str], Voice | None] = lambda _: None,
-        defaults: dict[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.shelf = shelf if shelf is not None else Shelf(None)
         self._language = language
         self._embedding = embedding
         self._voice = voice
-        self._defaults = defaults or {}
         self.patterns = PatternBook()
 
     async def language(self, model_name: str) -> LanguageEngine:
@@ -88,6 +83,3 @@ class LocalHost:
 
     async def embedded(self, reference: str) -> EmbeddedStorage:
         return await self.shelf.embedded(reference, self.embedding)
-
-    def default_lines(self, purpose: str) -> tuple[str, ...]:
-        return self._defaults.get(purpose, ())

@@ -252,9 +252,6 @@ class _AgentHost:
     async def embedded(self, reference: str) -> EmbeddedStorage:
         return await self._shelf.embedded(reference, self.embedding)
 
-    def default_lines(self, purpose: str) -> tuple[str, ...]:
-        return ()
-
 
 class LocalGraphHost:
     """A `GraphHost` over a pool. `storage_root` is the folder that clients may name files of; None for no files."""

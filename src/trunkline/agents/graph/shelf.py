@@ -9,17 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from trunkline.agents.graph import confined, embedded, storages
+from trunkline.agents.graph import confined, embedded
 from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf
 from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import (
-    CreateEmbeddedStringStorageRequest,
-    CreateStringStorageRequest,
-    StringStorageKind,
-)
+from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest, CreateStringStorageRequest
 
 #: Storages of each sort in one session.
 MAX_STORAGES = 4096
@@ -61,15 +57,8 @@ class Shelf:
         return made
 
     def _strings_from_file(self, request: CreateStringStorageRequest) -> StringStorage:
-        path, kind = request.file_path, request.kind
-        told = storages.kind_of(path)
         try:
-            # A path that leads out is that before anything else.
-            confined.resolve(self.root, path)
-            # A kind that was not given reads as List.
-            if kind not in (StringStorageKind.LIST, told):
-                raise TryllError(7003, f"The storage `{request.name}`: `{path}` is of another kind.")
-            return self._files.strings(self.root, path, request.name).lent()
+            return self._files.strings(self.root, request.file_path, request.name, request.kind).lent()
         except TryllError as error:
             raise (TryllError(7003, error.message) if error.code == 3010 else error) from None
 

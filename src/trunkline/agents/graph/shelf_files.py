@@ -16,6 +16,7 @@ from trunkline.agents.graph import confined, embedded, storages
 from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf, Records
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
+from trunkline.wires.tryll.messages import StringStorageKind
 
 T = TypeVar("T")
 _Key = tuple[object, ...]
@@ -31,13 +32,16 @@ class StorageFiles:
         # Files are read in threads.
         self._lock = Lock()
 
-    def strings(self, root: str | None, path: str, name: str = "") -> StringStorage:
-        """The storage in a file. For a thread.
+    def strings(self, root: str | None, path: str, name: str = "", kind: int | None = None) -> StringStorage:
+        """The storage in a file, of that kind, or else of the one that its name tells. For a thread.
 
         Raises:
             TryllError: as `storages.load`.
         """
-        return self._once(self._strings, confined.state(root, path), lambda: storages.load(root, path, name))
+        state = confined.state(root, path)
+        kind = StringStorageKind.of_file(path) if kind is None else kind
+        key = None if state is None else (*state, kind)
+        return self._once(self._strings, key, lambda: storages.load(root, path, name, kind))
 
     async def embedded(
         self, root: str | None, path: str, name: str, engine_of: EngineOf, store: VectorStore,

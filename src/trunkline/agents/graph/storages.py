@@ -3,8 +3,9 @@
 A `List` is what it is. A `Map` has each key once, a `Multimap` any number of times; both are kept sorted by key, texts
 of one key in the order in which they came, and that is also their order as a list.
 
-From files: `.txt` is a list, one text per line, without blank lines and those that begin with `#`; `.json` is a map and
-`.mm.json` a multimap, both an array of `{"id": ..., "text": ...}`.
+From files: `.txt` is a list, one text per line, without blank lines and those that begin with `#`. `.json` is an array
+of `{"id": ..., "text": ...}`, of the kind that is asked for: as a list, its texts as they stand there. Where nobody
+says one, as in a node that names a file, it is a map, and a `.mm.json` a multimap. The latter cannot be had as a map.
 """
 
 from __future__ import annotations
@@ -74,26 +75,22 @@ class StringStorage:
         return self.lines[place] if place < len(self._keys) and self._keys[place] == key else None
 
 
-def kind_of(path: str) -> int | None:
-    """The kind that a file's name tells; None if it tells none."""
-    name = path.lower()
-    if name.endswith(".mm.json"):
-        return Kind.MULTIMAP
-    return Kind.MAP if name.endswith(".json") else Kind.LIST if name.endswith(".txt") else None
-
-
-def load(root: str | None, path: str, name: str = "") -> StringStorage:
-    """The storage in a file, of the kind that its name tells.
+def load(root: str | None, path: str, name: str = "", kind: int | None = None) -> StringStorage:
+    """The storage in a file, of that kind, or else of the one that its name tells.
 
     Raises:
         TryllError: 3009, outside the root; 3010, not there; 7003, not what it should be.
     """
     name = name or path
     data = confined.read(root, path, 7003)
-    kind = kind_of(path)
-    if kind is None:
+    told = Kind.of_file(path)
+    if told is None:
         raise _wrong(name, f"`{path}` ends neither in `.txt` nor in `.json`")
-    if kind == Kind.LIST:
+    if kind is None:
+        kind = told
+    elif kind != told and not _may_be(kind, told):
+        raise _wrong(name, f"`{path}` is a {KIND_NAMES[told]}, and no {KIND_NAMES.get(kind, kind)}")
+    if told == Kind.LIST:
         return StringStorage(name, kind, _lines(data, name))
     keys, strings = [], []
     for number, record in enumerate(_records(data, name)):
@@ -101,7 +98,12 @@ def load(root: str | None, path: str, name: str = "") -> StringStorage:
             raise _wrong(name, f"record {number} has no `id` and `text`")
         keys.append(record["id"])
         strings.append(record["text"])
-    return StringStorage(name, kind, strings, keys)
+    return StringStorage(name, kind, strings, keys if kind != Kind.LIST else ())
+
+
+def _may_be(kind: int, told: int) -> bool:
+    """Whether a file whose name tells one kind can be read as another: keys can be left out, or be there twice."""
+    return told != Kind.LIST and (kind == Kind.LIST or (kind, told) == (Kind.MULTIMAP, Kind.MAP))
 
 
 def _lines(data: bytes, name: str) -> list[str]:

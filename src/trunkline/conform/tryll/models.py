@@ -32,7 +32,7 @@ async def sizes(stage: Stage) -> None:
             holds(each.size_bytes > 0, f"the model {each.name!a} is there, with a size of 0")
 
 
-@check("tryll.model.unknown", "MUST", "Details")
+@check("tryll.model.unknown", "SHOULD", "Details")
 async def unknown(stage: Stage) -> None:
     """To load, unload, delete or download a model that is not in the catalog is refused with 6xxx on every engine."""
     for engine in (m.InferenceEngine.MOCK, m.InferenceEngine.LLAMA_CPP):

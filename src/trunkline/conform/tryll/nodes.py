@@ -17,7 +17,7 @@ SLOW_SECONDS = 0.3
 _RECORDS = ("The mill burned down last winter.", "Queen Zoya hunts foxes.", "Gold is kept below.")
 
 
-@check("tryll.node.guardrail", "MUST", "Details")
+@check("tryll.node.guardrail", "SHOULD", "Details")
 async def guardrail(stage: Stage) -> None:
     """A guardrail finds its pattern anywhere in the message, whatever the case, and takes the exit for it."""
     link = await stage.session()
@@ -32,7 +32,7 @@ async def guardrail(stage: Stage) -> None:
         same(f"the answer to {text!a}", ended_well(await link.say(agent, text)).text, wanted)
 
 
-@check("tryll.node.canned", "MUST", "Details")
+@check("tryll.node.canned", "SHOULD", "Details")
 async def lines(stage: Stage) -> None:
     """A canned response takes its lines in turn, or always the first, or any; its text is whole, no delta."""
     strategies = m.CannedResponseSelectionStrategy
@@ -59,7 +59,7 @@ async def default_strategy(stage: Stage) -> None:
     same("the lines", said, ["a", "b", "a"])
 
 
-@check("tryll.node.generate", "MUST", "Mock engine", "mock")
+@check("tryll.node.generate", "SHOULD", "Mock engine", "mock")
 async def generate(stage: Stage) -> None:
     """The Mock engine takes any model name and repeats the message word for word; the agent's model counts, too."""
     link = await stage.session()
@@ -73,7 +73,7 @@ async def generate(stage: Stage) -> None:
         holds(turn.complete.tokens_generated > 0, "no token was generated")
 
 
-@check("tryll.node.deltas", "MUST", "Mock engine", "mock")
+@check("tryll.node.deltas", "SHOULD", "Mock engine", "mock")
 async def deltas(stage: Stage) -> None:
     """The Mock engine streams one delta per token, one token per word; joined they are the whole answer."""
     link = await stage.session()
@@ -115,7 +115,7 @@ async def two(stage: Stage) -> None:
         same("the tokens of two nodes", tokens[0], 2 * tokens[1])
 
 
-@check("tryll.node.slow", "MUST", "Mock engine", "mock")
+@check("tryll.node.slow", "SHOULD", "Mock engine", "mock")
 async def slow(stage: Stage) -> None:
     """A model whose name begins with `mock-slow` takes 20 ms per token, and no other agent waits for it."""
     link = await stage.session()
@@ -133,7 +133,7 @@ async def slow(stage: Stage) -> None:
     holds(taken >= SLOW_SECONDS, f"20 tokens took {taken:.2f} s")
 
 
-@check("tryll.node.tools", "MUST", "Mock engine", "mock")
+@check("tryll.node.tools", "SHOULD", "Mock engine", "mock")
 async def tools(stage: Stage) -> None:
     """The Mock engine calls each declared tool that the message names; each call is an event, its arguments texts."""
     link = await stage.session()
@@ -166,7 +166,7 @@ async def tools_quiet(stage: Stage) -> None:
     same("the exit, and the events", (turn.text, turn.events), ("Called.", ()))
 
 
-@check("tryll.node.retrieve", "MUST", "Mock engine", "mock")
+@check("tryll.node.retrieve", "SHOULD", "Mock engine", "mock")
 async def retrieve(stage: Stage) -> None:
     """Retrieve finds the same text at a distance of about 0, nothing at all for a text that shares nothing."""
     link = await _with_lore(stage)
@@ -195,7 +195,7 @@ async def any_distance(stage: Stage) -> None:
     same("the records that were taken", sum(record in told for record in _RECORDS), 2)
 
 
-@check("tryll.node.template", "MUST", "Details", "mock")
+@check("tryll.node.template", "SHOULD", "Details", "mock")
 async def template(stage: Stage) -> None:
     """Templates know the message, instructions and records; nothing is escaped, unknown names are empty."""
     link = await _with_lore(stage)
@@ -228,7 +228,7 @@ async def placement(stage: Stage) -> None:
         holds(said.rstrip().endswith(wanted), f"with the placement {place} the model was told last {said!a}")
 
 
-@check("tryll.node.intent-model", "MUST", "Details", "mock")
+@check("tryll.node.intent-model", "SHOULD", "Details", "mock")
 async def intent_model(stage: Stage) -> None:
     """ClassifyIntentLLM with threshold and margin 0 takes `found` on any message, `not_found` on an empty one."""
     link = await stage.session()
@@ -242,7 +242,7 @@ async def intent_model(stage: Stage) -> None:
     same("the exit on an empty message, and the events", (turn.text, turn.events), ("Not found.", ()))
 
 
-@check("tryll.node.intent-text", "MUST", "Details", "mock")
+@check("tryll.node.intent-text", "SHOULD", "Details", "mock")
 async def intent_text(stage: Stage) -> None:
     """IntentToInstruction adds the text that its Map has for the intent of the turn."""
     link = await stage.session()

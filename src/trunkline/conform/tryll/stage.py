@@ -141,7 +141,8 @@ class Stage:
 
     def folder(self) -> tuple[Path, str]:
         """A fresh folder inside of the server's storage folder, and its path as clients name it."""
-        root = Path(self.target.root or "")
+        # Links that are put there would not know what it is relative to.
+        root = Path(self.target.root or "").absolute()
         made = Path(tempfile.mkdtemp(prefix="conform-", dir=root))
         # The server may be somebody else on this machine.
         made.chmod(0o755)

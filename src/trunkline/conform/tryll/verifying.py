@@ -14,7 +14,7 @@ _NO_UTF8 = (b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"ok
 _NEWER_FIELDS = 40
 
 
-@check("tryll.verify.offsets", "MUST", "Framing")
+@check("tryll.verify.offsets", "SHOULD", "Framing")
 async def offsets(stage: Stage) -> None:
     """Offsets and vtables that lead out of the frame, or nowhere, are answered with 5001, and nothing breaks."""
     made = raw.send(71, NOBODY, b"hello")
@@ -30,7 +30,7 @@ async def offsets(stage: Stage) -> None:
     await _refuses(await stage.session(), frames, "a frame whose offsets lead nowhere")
 
 
-@check("tryll.verify.lengths", "MUST", "Framing")
+@check("tryll.verify.lengths", "SHOULD", "Framing")
 async def lengths(stage: Stage) -> None:
     """Strings and vectors that claim to be longer than the frame are answered with 5001, and nothing breaks."""
     made = raw.send(72, NOBODY, b"hello")
@@ -41,7 +41,7 @@ async def lengths(stage: Stage) -> None:
     await _refuses(await stage.session(), frames, "a frame that claims to be longer than it is")
 
 
-@check("tryll.verify.utf8", "MUST", "Framing")
+@check("tryll.verify.utf8", "SHOULD", "Framing")
 async def utf8(stage: Stage) -> None:
     """Text that is not UTF-8 is answered with 5001, wherever it stands."""
     frames = [raw.send(74, NOBODY, text).data for text in _NO_UTF8]
@@ -50,7 +50,7 @@ async def utf8(stage: Stage) -> None:
     await _refuses(await stage.session(), frames, "text that is not UTF-8")
 
 
-@check("tryll.verify.unknown-tag", "MUST", "Message types")
+@check("tryll.verify.unknown-tag", "SHOULD", "Message types")
 async def unknown_tag(stage: Stage) -> None:
     """A message of a kind that is not in the schema is answered with 5002, and the session stays usable."""
     link = await stage.session()
@@ -60,7 +60,7 @@ async def unknown_tag(stage: Stage) -> None:
     await usable(link, "a message of an unknown kind")
 
 
-@check("tryll.verify.server-only", "MUST", "Message types")
+@check("tryll.verify.server-only", "SHOULD", "Message types")
 async def server_only(stage: Stage) -> None:
     """What only a server may say is answered with 5001 or 5002, and the session stays usable."""
     link = await stage.session()
@@ -70,7 +70,7 @@ async def server_only(stage: Stage) -> None:
     await usable(link, "a server's message")
 
 
-@check("tryll.verify.no-body", "MUST", "Message types")
+@check("tryll.verify.no-body", "SHOULD", "Message types")
 async def no_body(stage: Stage) -> None:
     """A message without a body, or whose tag is NONE, is answered with 5001 or 5002."""
     made = raw.send(78, NOBODY, b"hello")
@@ -83,7 +83,7 @@ async def no_body(stage: Stage) -> None:
     await usable(link, "a message without a body")
 
 
-@check("tryll.verify.unknown-node", "MUST", "GraphDescription shape")
+@check("tryll.verify.unknown-node", "SHOULD", "GraphDescription shape")
 async def unknown_node(stage: Stage) -> None:
     """A node of a kind that is not in the schema is answered with 5002 (or 3003), and no agent is made."""
     link = await stage.session()
@@ -94,7 +94,7 @@ async def unknown_node(stage: Stage) -> None:
     await usable(link, "an unknown node")
 
 
-@check("tryll.verify.aliases", "MUST", "Details")
+@check("tryll.verify.aliases", "SHOULD", "Details")
 async def aliases(stage: Stage) -> None:
     """Frames that refer to one text a hundred thousand times over are answered soon, whatever the answer."""
     link = await stage.session()

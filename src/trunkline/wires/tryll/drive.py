@@ -203,13 +203,16 @@ class Tryll:
     ) -> None:
         """Name some strings: a list, a mapping, values with `keys` of any `kind`, or a file on the server.
 
+        A file is of the `kind` that its name tells (`.txt`, `.json`, `.mm.json`), unless another one is named.
+
         Raises:
             TryllError: 7xxx, or 3009 and 3010 for a file.
         """
         if isinstance(strings, Mapping):
             keys, strings = tuple(strings), tuple(strings.values())
         if kind is None:
-            kind = StringStorageKind.MAP if keys else StringStorageKind.LIST
+            told = StringStorageKind.of_file(file_path) if file_path else None
+            kind = told if told is not None else StringStorageKind.MAP if keys else StringStorageKind.LIST
         request = CreateStringStorageRequest(0, name, tuple(strings), file_path, kind, tuple(keys))
         await self._one(request, CreateStringStorageResponse, timeout)
         self._ledger.stored(CreateStringStorageResponse, name, request)

@@ -77,6 +77,14 @@ class StringStorageKind(Ordinals):
     MAP = 1
     MULTIMAP = 2
 
+    @classmethod
+    def of_file(cls, path: str) -> int | None:
+        """The kind that a file's name tells, where nobody says another; None if it tells none."""
+        name = path.lower()
+        if name.endswith(".mm.json"):
+            return cls.MULTIMAP
+        return cls.MAP if name.endswith(".json") else cls.LIST if name.endswith(".txt") else None
+
 
 class ModelStatus(Ordinals):
     """Where a model's files are. `DOWNLOADED` came after `LOADED`."""

@@ -54,7 +54,7 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
         self.params = params
 
     async def _load(self, params: HumanMessageGuardrailParams, host: Host, code: int) -> Sequence[Any]:
-        storage, lines = await _lines(params, host, "guardrail")
+        storage, lines = await _lines(params, host)
         work = partial(self.compile, self._book, lines, code)
         patterns = work() if are_quick(lines) else await self._book.aside.do(work)
         self._storage = storage
@@ -87,16 +87,16 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
 
 
 async def _lines(
-    params: HumanMessageGuardrailParams | CannedResponseParams, host: Host, purpose: str
+    params: HumanMessageGuardrailParams | CannedResponseParams, host: Host
 ) -> tuple[StringStorage | None, Sequence[str]]:
-    """Those of a storage, else what the node itself holds, else what the host has.
+    """Those of a storage, else what the node itself holds.
 
     A node has to hold on to the storage: as long as somebody does, it counts as used.
     """
     if params.string_storage:
         found = await host.strings(params.string_storage)
         return found, found.lines
-    return None, params.inline_strings or host.default_lines(purpose)
+    return None, params.inline_strings
 
 
 class CannedResponse(Node[CannedResponseParams]):
@@ -107,11 +107,11 @@ class CannedResponse(Node[CannedResponseParams]):
     _next = 0
 
     async def open(self, host: Host, default_model: str) -> None:
-        self._storage, self._lines = await _lines(self.params, host, "canned")
+        self._storage, self._lines = await _lines(self.params, host)
 
     async def change(self, params: CannedResponseParams, host: Host) -> None:
         if (params.string_storage or "") != (self.params.string_storage or ""):
-            self._storage, self._lines = await _lines(params, host, "canned")
+            self._storage, self._lines = await _lines(params, host)
             self._next = 0
         self.params = params
 
