@@ -29,8 +29,6 @@ def test_a_language_model_and_an_embedding_model_are_built_in() -> None:
     assert {kinds[name] for name in ("piper-joe", "espeak")} == {"tts"}
     assert kinds["silero-vad"] == "vad"
     assert all(entry.runs_here for entry in built_in())
-    # What came with a package is nowhere to be downloaded from.
-    assert {entry.name for entry in built_in() if not entry.source} == {"espeak", "silero-vad"}
 
 
 def test_a_full_entry_is_read() -> None:

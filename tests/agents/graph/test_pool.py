@@ -22,6 +22,7 @@ from trunkline.agents.graph.minilm import MiniLm
 from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.turn import Event
+from trunkline.agents.graph.weights import Weights
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog
 from trunkline.wires.tryll.messages import (
@@ -97,7 +98,37 @@ def test_built_in_models_are_listed_and_absent_until_they_are_pulled() -> None:
     assert all(each.status == ModelStatus.LOCAL and each.size_bytes > 0 for each in packaged)
     for each in listed.values():
         assert (each.status, each.size_bytes, each.local_path) == (ModelStatus.ABSENT, 0, "")
-        assert each.huggingface_repo
+
+
+def test_a_model_tells_the_repository_that_it_comes_from_and_nothing_else(tmp_path: Path) -> None:
+    sources = {"hub": "owner/repo", "address": "https://127.0.0.1/f.gguf", "nowhere": ""}
+    entries = [{"name": name, "huggingface_repo": source, "files": ["f.gguf"]} for name, source in sources.items()]
+    (tmp_path / "models.json").write_text(json.dumps({"models": entries}))
+    told = {each.name: each.huggingface_repo for each in ModelPool(models_dir=str(tmp_path)).list()}
+    assert {name: repository for name, repository in told.items() if repository} == {"hub": "owner/repo"}
+
+
+async def test_a_model_that_nothing_here_runs_is_refused_at_once_and_not_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetch(*_: object) -> None:
+        pytest.fail("it was fetched")
+
+    monkeypatch.setattr(Weights, "fetch", fetch)
+    kinds = {"foreign": ("tensorrt-llm", "language"), "odd": ("llama-cpp", "reranking"), "ears": ("sherpa-onnx", "stt")}
+    entries = [
+        {"name": name, "engine": engine, "purpose": kind, "huggingface_repo": "o/r", "files": ["f.gguf"]}
+        for name, (engine, kind) in kinds.items()
+    ]
+    usual = {"name": "usual", "huggingface_repo": "o/r", "files": ["f.gguf"]}
+    (tmp_path / "models.json").write_text(json.dumps({"models": [*entries, usual]}))
+    pool = ModelPool(models_dir=str(tmp_path))
+    refused: list[Any] = [pool.ensure("usual", InferenceEngine.OPEN_VINO), pool.speech("ears", "stt", 4100)]
+    for name in kinds:
+        refused += [pool.ensure(name, REAL), pool.download(name), pool.load(name)]
+    refused += [pool.language("foreign", REAL)]
+    assert [(await refusal(each)).code for each in refused] == [6002] * len(refused)
+    await pool.close()
 
 
 def test_a_catalog_that_cannot_be_used_is_an_error_at_once(tmp_path: Path) -> None:
@@ -125,7 +156,7 @@ async def test_what_is_not_in_the_catalog_is_refused_by_its_name(pool: ModelPool
         assert "`nobody`" in error.message
     for use, code in ((pool.language, 3003), (pool.embedding, 8003)):
         assert (await refusal(use("nobody", REAL))).code == code
-    assert (await refusal(pool.ensure("nobody"))).code == 6006
+    assert (await refusal(pool.ensure("nobody", REAL))).code == 6006
 
 
 async def test_a_model_that_is_not_here_or_of_another_kind_cannot_be_used(pool: ModelPool) -> None:

@@ -61,7 +61,7 @@ async def test_offline_is_a_sentence_and_leaves_nothing(tiny: Model, monkeypatch
     error = await refusal(pool.download("tiny"))
     assert error.code == 6001
     assert error.message.startswith("The model `tiny` could not be downloaded: ")
-    assert (await refusal(pool.ensure("tiny"))).code == 6006
+    assert (await refusal(pool.ensure("tiny", REAL))).code == 6006
     assert [name for name in os.listdir(catalog.models_dir()) if not name.endswith(".lock")] == []
 
 
@@ -186,7 +186,7 @@ async def test_one_download_at_a_time_and_it_outlives_who_asked(hub: Hub, tmp_pa
     assert (await refusal(pool.delete("w"))).code == 6004
     asked.cancel()
     hub.go_on.set()
-    await pool.ensure("w")
+    await pool.ensure("w", REAL)
     assert info(pool, "w").status == ModelStatus.DOWNLOADED
 
 
@@ -254,13 +254,13 @@ async def test_what_an_earlier_version_has_fetched_is_read_when_it_is_needed(
     hashed.clear()
     # Nothing is to be compared.
     pool = listing(tmp_path)
-    await pool.ensure("w")
+    await pool.ensure("w", REAL)
     assert (info(pool, "w").status, hashed) == (ModelStatus.DOWNLOADED, [])
     # Until it is needed it is here.
     pool = listing(tmp_path, sha256=hub.digest)
     assert (info(pool, "w").status, hashed) == (ModelStatus.DOWNLOADED, [])
     for _ in range(2):
-        await pool.ensure("w")
+        await pool.ensure("w", REAL)
         await pool.download("w")
     assert (info(pool, "w").status, hashed) == (ModelStatus.DOWNLOADED, ["w.gguf"])
     assert ("sha256" in ledger.read_text()) is writable
@@ -312,7 +312,7 @@ async def test_an_address_that_an_earlier_version_did_not_list_is_told_by_the_ha
     forget(tmp_path)
     assert info(listing(tmp_path, **source), "w").status == ModelStatus.ABSENT
     pool = listing(tmp_path, **source, sha256=hub.digest)
-    await pool.ensure("w")
+    await pool.ensure("w", REAL)
     assert hub.ranges == [None]
     # Now it is known.
     assert info(listing(tmp_path, **source), "w").status == ModelStatus.DOWNLOADED
@@ -385,4 +385,4 @@ async def test_what_nobody_has_cannot_be_downloaded(hub: Hub, tmp_path: Path) ->
     assert (await refusal(listing(tmp_path, files=["other.gguf"]).download("w"))).code == 6001
     nowhere = listing(tmp_path, huggingface_repo="", path="gone.gguf")
     assert (await refusal(nowhere.download("w"))).code == 6002
-    assert (await refusal(nowhere.ensure("w"))).code == 6006
+    assert (await refusal(nowhere.ensure("w", REAL))).code == 6006

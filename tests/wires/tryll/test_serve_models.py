@@ -62,7 +62,7 @@ class Pool:
         await self.here.wait()
         progress(name, 4, 4)
 
-    async def ensure(self, name: str, progress: Progress) -> None:
+    async def ensure(self, name: str, engine: int, progress: Progress) -> None:
         try:
             await self.download(name, progress)
         except TryllError as error:

@@ -177,7 +177,7 @@ async def test_a_voice_is_fetched_with_the_agent_if_models_may_be(tmp_path: Path
     fetched: list[str] = []
 
     class Recording(ModelPool):
-        async def ensure(self, name: str, progress: Progress | None = None) -> None:
+        async def ensure(self, name: str, engine: int, progress: Progress | None = None) -> None:
             fetched.append(name)
 
         def list(self) -> tuple[m.ModelInfo, ...]:

@@ -236,10 +236,10 @@ class AgentModels:
         self._refuse(name, "there is nothing to download")
         await self._models.download(name, progress)
 
-    async def ensure(self, name: str, progress: Progress) -> None:
+    async def ensure(self, name: str, engine: int, progress: Progress) -> None:
         """See to it that a model is here. Agents are."""
         if not name.startswith(PREFIX):
-            await self._models.ensure(name, progress)
+            await self._models.ensure(name, engine, progress)
 
     async def load(self, name: str) -> None:
         """Load a model, and keep it. An agent is ready as it is."""

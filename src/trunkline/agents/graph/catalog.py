@@ -84,6 +84,11 @@ class ModelEntry(Value):
     built_in: pulled.Entry | None = None
 
     @property
+    def repository(self) -> str:
+        """The repository on the hub that it comes from; empty if it comes from anywhere else."""
+        return self.source if "://" not in self.source else ""
+
+    @property
     def runs_here(self) -> bool:
         """Whether there is an engine for it."""
         if self.engine == SPEECH:
@@ -105,8 +110,6 @@ def built_in() -> tuple[ModelEntry, ...]:
             context_size=min(entry.context or 0, DEFAULT_CONTEXT),
             default_sampling=_SAMPLING.get(entry.name),
             files=tuple(file.name for file in entry.files),
-            # By the documents an empty source means that there is nothing to download.
-            source=f"index/{entry.files[0].parts[0].package}" if entry.files else "",
             built_in=entry,
         )
         for entry in pulled.entries()

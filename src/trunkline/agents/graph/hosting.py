@@ -57,7 +57,7 @@ class Models(Protocol):
 
     async def download(self, name: str, progress: Progress) -> None: ...
 
-    async def ensure(self, name: str, progress: Progress) -> None: ...
+    async def ensure(self, name: str, engine: int, progress: Progress) -> None: ...
 
     async def load(self, name: str) -> None: ...
 
@@ -244,7 +244,7 @@ class _AgentHost:
         """Under auto download, see to it that a model is here."""
         if engine == InferenceEngine.MOCK or not self._settings.allow_auto_model_downloading:
             return
-        await self._models.ensure(name, self._progress)
+        await self._models.ensure(name, engine, self._progress)
 
     async def strings(self, reference: str) -> StringStorage:
         return await self._shelf.strings(reference)

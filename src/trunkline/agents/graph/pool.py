@@ -111,7 +111,7 @@ class ModelPool:
         return ModelInfo(
             name=entry.name,
             status=self._status(entry),
-            huggingface_repo=entry.source,
+            huggingface_repo=entry.repository,
             size_bytes=self._weights.size(entry) if path else 0,
             model_type=entry.kind,
             engine=entry.engine,
@@ -137,7 +137,7 @@ class ModelPool:
         """A language model, for one node, whoever the guest is. Its `release` ends the use.
 
         Raises:
-            TryllError: 3003, it is not there, or cannot be used.
+            TryllError: 3003, it is not there, or cannot be used; 6002, there is no engine for it.
         """
         if engine == InferenceEngine.MOCK:
             return MockLanguage(name)
@@ -149,7 +149,7 @@ class ModelPool:
         """An embedding model. The use ends when nobody holds it any more.
 
         Raises:
-            TryllError: 8003, it is not there, or cannot be used.
+            TryllError: 8003, it is not there, or cannot be used; 6002, there is no engine for it.
         """
         if engine == InferenceEngine.MOCK:
             return MockEmbedding(name)
@@ -165,18 +165,17 @@ class ModelPool:
         """A model that hears or speaks, and what ends its use, in any thread. It stays loaded until it is unloaded.
 
         Raises:
-            TryllError: with that number; it is not there, is of another kind, or cannot be used.
+            TryllError: with that number; it is not there, is of another kind, or cannot be used. 6002, there is no
+                engine for it.
         """
         entry = self._of_kind(name, kind, code)
-        if not entry.runs_here:
-            raise TryllError(code, f"There is nothing here that runs the model `{name}`.")
+        _see_to_engine(entry)
         resident, loaded = await self._use(entry, code, pin=True)
         return loaded, partial(_in_loop, asyncio.get_running_loop(), self._ender(name, resident))
 
     def _usable(self, name: str, engine: int, kind: str, code: int) -> ModelEntry:
         entry = self._of_kind(name, kind, code)
-        if engine != InferenceEngine.LLAMA_CPP or not entry.runs_here:
-            raise TryllError(6002, f"There is nothing here that runs the model `{name}` on the engine asked for.")
+        _see_to_engine(entry, engine)
         return entry
 
     def _of_kind(self, name: str, kind: str, code: int) -> ModelEntry:
@@ -273,9 +272,11 @@ class ModelPool:
         """Fetch a model. It goes on when the caller is cancelled: it is for all sessions.
 
         Raises:
-            TryllError: 6002, not in the catalog, or nowhere to be had; 6004, it is being fetched; 6003; 6001.
+            TryllError: 6002, not in the catalog, nowhere to be had, or there is no engine for it; 6004, it is being
+                fetched; 6003; 6001.
         """
         entry = self._known(name)
+        _see_to_engine(entry)
         if name in self._downloads:
             raise TryllError(6004, f"The model `{name}` is being downloaded already.")
         if entry.engine == OPENAI:
@@ -295,15 +296,16 @@ class ModelPool:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.info("a download failed: %s", error)
 
-    async def ensure(self, name: str, progress: Progress | None = None) -> None:
+    async def ensure(self, name: str, engine: int, progress: Progress | None = None) -> None:
         """Fetch a model that an agent or a storage needs, if it is not here; if it is coming, wait for it.
 
         Raises:
-            TryllError: 6006, it cannot be had.
+            TryllError: 6006, it cannot be had; 6002, nothing here would run it, so that nothing is fetched.
         """
         entry = self._entries.get(name)
         if entry is None:
             raise TryllError(6006, f"There is no model `{name}` in the catalog.")
+        _see_to_engine(entry, engine)
         await self._weights.verify(entry)
         if self._weights.status(entry) != ModelStatus.ABSENT or name in self._residents:
             return
@@ -324,8 +326,7 @@ class ModelPool:
             TryllError: 6002, not in the catalog, not here, or it cannot be loaded.
         """
         entry = self._known(name)
-        if not entry.runs_here:
-            raise TryllError(6002, f"There is nothing here that runs the model `{name}`.")
+        _see_to_engine(entry)
         resident, _ = await self._use(entry, 6002, pin=True)
         self._end(name, resident)
 
@@ -367,6 +368,20 @@ class ModelPool:
             self._evict(name, resident)
         if self._closing:
             await asyncio.wait(self._closing)
+
+
+def _see_to_engine(entry: ModelEntry, engine: int | None = None) -> None:
+    """See to it that there is something that runs a model, on the engine asked for.
+
+    Raises:
+        TryllError: 6002, there is not.
+    """
+    usual = InferenceEngine.SHERPA_ONNX if entry.engine == SPEECH else InferenceEngine.LLAMA_CPP
+    if not entry.runs_here or engine not in (None, usual):
+        where = "" if entry.runs_here else f": it is for `{entry.engine}`, and a {entry.kind} model"
+        raise TryllError(
+            6002, f"There is nothing here that runs the model `{entry.name}` on the engine asked for{where}."
+        )
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
