@@ -48,10 +48,37 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
 
 
 def test_the_token_comes_from_the_environment() -> None:
-    assert tryll._token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True) == "x"
-    assert tryll._token({}, public=False) == ""
-    with pytest.raises(ConfigError, match="TRUNKLINE_TRYLL_TOKEN"):
-        tryll._token({}, public=True)
+    assert tryll._token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True, without=False) == "x"
+    assert tryll._token({}, public=False, without=False) == ""
+    with pytest.raises(ConfigError, match=r"TRUNKLINE_TRYLL_TOKEN.*--no-token"):
+        tryll._token({}, public=True, without=False)
+    assert tryll._token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True, without=True) == ""
+
+
+@pytest.mark.process
+def test_in_a_trusted_network_everybody_is_served_and_that_is_said_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "tryll", "serve", "--listen", "0.0.0.0:0", "--public", "--no-token"]
+    environ = os.environ | {"TRUNKLINE_HOME": str(tmp_path), "TRUNKLINE_TRYLL_TOKEN": "not-this-one"}
+    with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        try:
+            assert process.stderr is not None
+            assert "`--no-token` lets everybody in" in process.stderr.readline()
+            ready = process.stderr.readline()
+            port = int(ready.rpartition(":")[2].split()[0])
+            asyncio.run(_configured(port))
+            process.terminate()
+            assert (process.wait(10), process.stderr.read()) == (128 + signal.SIGTERM, "")
+        finally:
+            process.kill()
+
+
+async def _configured(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    peer = Peer(reader, writer)
+    await peer.get(m.SessionReady)
+    await peer.configure()
+    await peer.agent("mock")
+    writer.close()
 
 
 async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else(tmp_path: Path) -> None:

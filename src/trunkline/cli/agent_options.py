@@ -99,7 +99,7 @@ def with_variables(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-class _StderrHandler(logging.Handler):
+class StderrHandler(logging.Handler):
     """Writes to standard error without ever waiting for its reader: a host that does not read it loses lines."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class _StderrHandler(logging.Handler):
 
 def log_to_stderr(redactor: Redactor) -> None:
     """Log there, without secrets."""
-    handler = _StderrHandler()
+    handler = StderrHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.addFilter(RedactingFilter(redactor))
     logging.getLogger().addHandler(handler)

@@ -20,7 +20,7 @@ from trunkline.base import open_files, paths
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.printable import printable
 from trunkline.base.redact import Redactor
-from trunkline.cli import opening, serving
+from trunkline.cli import log_options, opening, serving
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import MODES, Policy
 from trunkline.core.events import Mode
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:9100"
 #: Objects after which a process that serves looks for garbage, and how often it looks further.
 _THRESHOLDS = (10_000, 10, 10)
-_PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN."
+_PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN, or say `--no-token` in a network that you trust."
+_EVERYBODY = "Whoever reaches this address can use the server: `--no-token` lets everybody in."
+#: Whose log there is. What others log may hold what agents and their tools say.
+_LOGGERS = ("trunkline.wires.tryll", "trunkline.agents.graph")
 #: Commands of this group that have a module of their own in this folder, and what the list says of them.
 _ELSEWHERE = {
     "chat": ("tryll_chat", "Talk to a server in the terminal."),
@@ -107,11 +110,15 @@ def command() -> None:
 @click.option("--allow", metavar="TOOLS", default="", help="Tools that they may use in any mode, separated by commas.")
 @click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
 @click.option(
+    "--no-token", is_flag=True, help="Serve everybody who reaches it: with `--public`, for a network that you trust."
+)
+@click.option(
     "--tls-cert", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Speak TLS with this chain (PEM)."
 )
 @click.option(
     "--tls-key", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Its key, if it is not in it."
 )
+@log_options.log_options
 def serve(
     listen: str,
     models_dir: str | None,
@@ -121,17 +128,24 @@ def serve(
     mode: Mode,
     allow: str,
     public: bool,
+    no_token: bool,
     tls_cert: str | None,
     tls_key: str | None,
+    log_level: str,
+    log_file: str | None,
 ) -> None:
     """Serve until stopped. The server is ready when a connection gets its `SessionReady`.
 
     Whoever connects can use every agent that is offered, with all that `--mode` and `--allow` let it do. Its model is
     the one that `trunkline chat` would take: the configured one, or else one that is found here.
 
+    At the level `info` the log has a line for each session and for each turn, with numbers and never what was said.
+
     \b
     Examples:
       trunkline tryll serve
+      trunkline tryll serve --log-level info --log-file tryll.log
+      trunkline tryll serve --listen 0.0.0.0:9100 --public --no-token
       trunkline tryll serve --models-dir ~/models --storage-root ~/game/lore
       trunkline tryll serve --agent coder --workspace ~/project --allow Read,Grep,Glob
 
@@ -141,11 +155,14 @@ def serve(
     """
     try:
         host, port = serving.address(listen, public=public, hint=_PUBLIC)
-        token = _token(os.environ, public)
+        token = _token(os.environ, public, no_token)
         tls = _tls(tls_cert, tls_key)
         among = _agents(agents, workspace, mode, allow, token)
+        log_options.begin(log_level, log_file, Redactor([token] if token else []), _LOGGERS)
     except (Fault, OSError) as error:
         raise click.ClickException(printable(str(error))) from error
+    if public and not token:
+        serving.told(_EVERYBODY)
     serving.serve(lambda stop: _serve(host, port, models_dir, storage_root, among, token, tls, stop))
 
 
@@ -162,10 +179,8 @@ async def _serve(
     from trunkline.agents.graph.hosting import LocalGraphHost
     from trunkline.agents.graph.pool import ModelPool
     from trunkline.agents.graph.vectors import VectorStore
-    from trunkline.cli.agent_options import log_to_stderr
     from trunkline.wires.tryll.serve import Settings, TryllServer
 
-    log_to_stderr(Redactor([token] if token else []))
     # Each client is one.
     open_files.allow_many()
     cache = paths.cache_dir()
@@ -227,11 +242,14 @@ def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
         return offered(names, folder, found.options)
 
 
-def _token(environ: Mapping[str, str], public: bool) -> str:
+def _token(environ: Mapping[str, str], public: bool, without: bool) -> str:
+    if without:
+        return ""
     token = environ.get("TRUNKLINE_TRYLL_TOKEN", "")
     if public and not token:
         raise ConfigError(
-            "An address that others reach needs a token.", hint="Set TRUNKLINE_TRYLL_TOKEN, and tell it to clients."
+            "An address that others reach needs a token.",
+            hint="Set TRUNKLINE_TRYLL_TOKEN, and tell it to clients; or say `--no-token` in a network that you trust.",
         )
     return token
 

@@ -20,6 +20,7 @@ from trunkline.base.values import Value
 from trunkline.wires.tryll.host import GraphHost
 from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
 from trunkline.wires.tryll.serve_connection import END_SECONDS, EXTENSIONS, Connection, socket_of
+from trunkline.wires.tryll.serve_log import session_log
 from trunkline.wires.tryll.serve_turns import Turn
 
 #: How long running turns may go on when the server stops. Then they are cancelled.
@@ -66,6 +67,8 @@ class TryllServer:
         """How many there are in all sessions."""
         self.turns: set[Turn] = set()
         """Those that are under way."""
+        self.log = session_log(self.loop)
+        """None unless somebody reads it."""
         self._began = self.loop.time()
         self._sessions = 0
         self._listed: asyncio.Task[tuple[ModelInfo, ...]] | None = None
@@ -158,15 +161,19 @@ class TryllServer:
 
     # For connections.
 
-    def entered(self, connection: Connection) -> int:
-        """There is one more; gives the id of its session."""
+    def entered(self, connection: Connection) -> None:
+        """There is one more, which gets the id of its session."""
         self.connections.add(connection)
         self._sessions += 1
-        return self._sessions
+        connection.id = self._sessions
+        if self.log is not None:
+            self.log.entered(connection)
 
     def left(self, connection: Connection) -> None:
         """There is one less."""
         self.connections.discard(connection)
+        if self.log is not None:
+            self.log.left(connection)
         if self._giving_back is None and not self.stopping:
             self._giving_back = self.loop.call_later(_GIVE_BACK_SECONDS, self._give_back)
         self._unfinished.pop(connection, None)

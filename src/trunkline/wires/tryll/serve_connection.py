@@ -89,7 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
         # A transport that is closed does not tell any more.
         self._tls = transport.get_extra_info("sslcontext") is not None
-        self.id = self.server.entered(self)
+        self.server.entered(self)
         self.say(SessionReady(PROTOCOL_VERSION, self.id, self.server.extensions))
         self.flush()
         if self.server.stopping:

@@ -240,6 +240,8 @@ class Session(Desk):
         self.weigh(turn.size)
         self._turns += 1
         server.turns.add(turn)
+        if server.log is not None:
+            server.log.begun(turn)
         turn.task = server.loop.create_task(turn.run(work, self._turn_over), name="turn")
 
     def _turn_over(self, turn: Turn, ending: Ending) -> None:
@@ -255,6 +257,8 @@ class Session(Desk):
             self._turns -= 1
             self.server.turns.discard(turn)
             self.weigh(-turn.size)
+            if self.server.log is not None:
+                self.server.log.over(turn, self.connection.id, ending)
         self.heard(seat)
         if seat.then:
             seat.settle()
