@@ -40,6 +40,7 @@ from trunkline.tools.toolbox import standard_tools
 from trunkline.tools.workspace import Workspace
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.ledger import CONCEPTS, WIRES
+from trunkline.wires.tryll import errors as tryll_errors
 
 _MARKED = re.compile(r"(?<=<!-- generated: )(?P<name>[\w-]+) -->\n.*?(?=<!-- end -->)", re.DOTALL)
 
@@ -342,6 +343,16 @@ def check_table(checks: Mapping[str, Check]) -> str:
     return table(("check", "tier", "section", "requirement"), rows)
 
 
+def recovery_table() -> str:
+    """What to do about the errors of the Tryll wire."""
+    rows = []
+    for (first, last), text in tryll_errors.RECOVERY.items():
+        codes = [code for code in tryll_errors.CATALOGUE if first <= code <= last]
+        shown = str(codes[0]) if len(codes) == 1 else f"{codes[0]} to {codes[-1]}"
+        rows.append((shown, text))
+    return table(("code", "what to do"), rows)
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "faults": fault_table,
     "fault-tree": fault_tree,
@@ -365,6 +376,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "agentproc-04-checks": lambda: check_table(agentproc_checks.SUITES["0.4"].checks),
     "bridge-checks": lambda: check_table(bridge_checks.SUITE.checks),
     "sns-checks": lambda: check_table(sns_checks.SUITE.checks),
+    "tryll-recovery": recovery_table,
     "tryll-checks": lambda: check_table(tryll_checks.SUITE.checks),
 }
 

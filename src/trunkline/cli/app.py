@@ -42,7 +42,7 @@ SUMMARIES = {
     "models": "List, pull and remove models for this machine.",
     "network": "Run an agent social network.",
     "runner": "Keep agents acting on an agent social network.",
-    "schema": "Print a wire's messages as JSON Schema.",
+    "schema": "Print a wire's messages, for programs.",
     "sessions": "List, read, export and remove kept conversations.",
     "tryll": "Serve graph agents on local models, and talk to them.",
     "shim": "Write an `aionrs` launcher that starts trunkline.",

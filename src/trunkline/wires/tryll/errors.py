@@ -9,8 +9,8 @@
     7xxx  string storages
     8xxx  embedded string storages
 
-`CATALOGUE` is the whole list. 2003 and 5005 are ours: the documents name no number for the first and no name for the
-second.
+`CATALOGUE` is the whole list, and `RECOVERY` what to do about its ranges. 2003 and 5005 are ours: the documents name no
+number for the first and no name for the second.
 """
 
 from __future__ import annotations
@@ -74,6 +74,38 @@ _ROWS = (
 
 CATALOGUE: dict[int, Meaning] = {row[0]: Meaning(*row) for row in _ROWS}
 
+#: What to do about the numbers of a range, from its first to its last.
+RECOVERY: dict[tuple[int, int], str] = {
+    (
+        1001,
+        1999,
+    ): "Connect again, each time after a longer pause, and make everything anew: the session is gone, with all "
+    "that it had. After 1003 the connection may be well: the same request can be sent again, if it does no harm twice.",
+    (2001, 2001): "Stop sending, close, and come back later: the server is about to end.",
+    (2002, 2999): "Configure the session, with the token if the server has one, and ask again.",
+    (3001, 3002): "Make the agent again. Another one may have the conversation, if it was saved.",
+    (3003, 3003): "Mend the graph, or name a model that is there: the same one is refused again.",
+    (3004, 3004): "Wait for `TurnComplete`, then ask again. The turn that is under way is undisturbed.",
+    (3005, 3999): "Mend the name, the value or the path that the message tells. The agent is as it was.",
+    (
+        4001,
+        4099,
+    ): "Only the turn has failed: say it again, or something shorter. After 4003 mend the graph, which goes round.",
+    (4100, 4199): "Mend the order, the format or the name of the model. The voice input is idle, and can begin again.",
+    (5001, 5002): "Do not send it again: the client is wrong, or newer than the server. The session goes on.",
+    (5003, 5999): "Do not connect again as you are: show the message to a person.",
+    (6001, 6001): "Try again later: a download goes on from where it broke off.",
+    (6002, 6003): "Choose another model, mend the catalog, or make room; then ask again.",
+    (6004, 6005): "Wait: it is on its way, for everybody.",
+    (6006, 6999): "Fetch the model beforehand, or give it a source in the catalog.",
+    (7001, 8999): "Nothing was made. Choose another name, or mend what the message tells of the data or its file.",
+}
+
+
+def advice(code: int) -> str:
+    """What to do about an error; "" for a number that nobody knows."""
+    return next((text for (first, last), text in RECOVERY.items() if first <= code <= last), "")
+
 
 class TryllError(Exception):
     """What an `ErrorResponse` says, or what fails a turn. `message` is for people, and can be shown to them.
@@ -90,3 +122,8 @@ class TryllError(Exception):
     def name(self) -> str:
         """The code's name, or "" for one that is not in the catalogue."""
         return CATALOGUE[self.code].name if self.code in CATALOGUE else ""
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, or "" for a number that nobody knows."""
+        return advice(self.code)
