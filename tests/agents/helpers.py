@@ -43,11 +43,13 @@ def agent_of(text: str, **options: Any) -> ScriptedAgent:
     return ScriptedAgent(script.parse(script_source.parse(text.encode(), "test.yaml")), **options)
 
 
-async def play(conversation: Conversation, text: str = "go", *, decide: Decide | None = None) -> list[Event]:
+async def play(
+    conversation: Conversation, text: str = "go", *, decide: Decide | None = None, sender: str | None = None
+) -> list[Event]:
     """All events of a turn; `decide` answers requests as they come."""
     events = []
     async with asyncio.timeout(PATIENCE_SECONDS):
-        async for event in conversation.turn(UserMessage(text)):
+        async for event in conversation.turn(UserMessage(text, sender=sender)):
             events.append(event)
             if isinstance(event, ToolRequested) and decide is not None and (decision := decide(event)) is not None:
                 await conversation.decide(event.call_id, decision)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.chat_bridge import DONE, Stage
-from tests.support.chat_platform import LIMITS, MemoryPlatform
+from tests.support.chat_platform import LIMITS, ME, MemoryPlatform
 from tests.support.loop import run
 from trunkline.chat import conversation
 from trunkline.chat.delivery import answer
@@ -432,8 +432,21 @@ def test_in_a_group_it_is_clear_who_is_answered(stage: Stage) -> None:
             await stage.asked()
             await stage.answers("hi")
             assert stage.platform.last().reply_to == id
-            assert (stage.agent.requests[0].options or {})["from_user"] == "c"
 
+    run(main())
+
+
+def test_the_agent_learns_who_wrote_each_message_and_in_which_chat(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            for sender in (ME, "friend"):
+                stage.platform.says("hello", private=False, sender=sender)
+                await stage.asked()
+                await stage.answers("hi")
+            assert [message.sender for message in stage.agent.heard] == [ME, "friend"]
+            assert stage.agent.requests[0].name == "memory-c"
+
+    stage.allow = (f"memory:{ME}", "memory:friend")
     run(main())
 
 

@@ -26,7 +26,7 @@ from trunkline.chat.dialogue import Dialogue
 from trunkline.chat.keeping import lasting
 from trunkline.chat.line import Line
 from trunkline.chat.plain import block
-from trunkline.chat.platform import Button, Inbound, SendFailed
+from trunkline.chat.platform import Button, SendFailed
 from trunkline.chat.turn import Stopped, Turn
 from trunkline.core.agent import Decision
 from trunkline.core.faults import ConfigError, Fault, UnknownCall
@@ -306,15 +306,6 @@ class Conversation:
             await lasting(lambda: turn.fail("error", text))
         finally:
             typing.cancel()
-
-    async def opened(self, inbound: Inbound) -> Session:
-        """The session, as it is or opened now.
-
-        Raises:
-            ConfigError: it cannot be had.
-        """
-        # In a group several people share it; then it is the group's.
-        return await self.dialogue.opened(inbound.sender if inbound.private else self.chat)
 
     def _rest(self) -> None:
         self._resting = None

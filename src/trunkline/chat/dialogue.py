@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
+from urllib.parse import quote
 
 from trunkline.chat.delivery.store import Kept
 from trunkline.chat.desk import Desk
@@ -21,7 +23,25 @@ from trunkline.core.session import Session
 
 logger = logging.getLogger(__name__)
 
+#: Longer names of chats are none of a platform's; file systems take 255 bytes.
+LONGEST_NAME = 200
+#: What may stand in a name for people, a directory's name and an argument alike.
+_PLAIN = "!#$+:=@~"
+
 DEAD_SESSION = "This is a new session: it does not know what was said before."
+
+
+def name_of(platform: str, chat: str) -> str:
+    """What a chat is called for agents that want a name: another one for each, and the same one for ever.
+
+    It can be the name of a directory, and is never taken for an option.
+    """
+    name = f"{platform}-{quote(chat, safe=_PLAIN, errors='surrogatepass')}"
+    if len(name) <= LONGEST_NAME:
+        return name
+    from hashlib import sha256
+
+    return f"{platform}-{sha256(chat.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 class Dialogue:
@@ -56,27 +76,28 @@ class Dialogue:
         """What is kept of the session that the next message goes on with; of a new one, nothing."""
         return Kept() if self._why_new() else self.kept
 
-    async def opened(self, asker: str) -> Session:
-        """The session, as it is or opened now. `asker` is who will be answered.
+    async def opened(self) -> Session:
+        """The session, as it is or opened now.
 
         Raises:
             ConfigError: it cannot be had.
         """
         async with self._opening:
             if self.session is None:
-                self.session, self._news = await self._open(asker)
+                self.session, self._news = await self._open()
             session = self.session
             await lasting(lambda: self._begin(session))
             return session
 
-    async def _open(self, asker: str) -> tuple[Session, str]:
+    async def _open(self) -> tuple[Session, str]:
         """The session, and what the chat is to hear of it."""
-        open_session, agent, id = self._desk.opener.open, self.agent, self.kept.session_id
+        agent, id = self.agent, self.kept.session_id
+        open_session = partial(self._desk.opener.open, agent, chat=name_of(self._desk.platform.name, self._chat))
         why = self._why_new()
         if id is None or why:
-            return await open_session(agent, None, asker), why
+            return await open_session(), why
         try:
-            return await open_session(agent, id, asker), ""
+            return await open_session(id), ""
         except Fault as fault:
             if fault.retryable:
                 # Somebody else has it open, say. It is not lost.
@@ -86,7 +107,7 @@ class Dialogue:
             logger.exception("the session `%s` cannot be gone on with", id)
             why = "The agent cannot read the earlier session."
         # If there cannot be a new one either, the old one is not to blame, and stays kept.
-        return await open_session(agent, None, asker), f"{why} {DEAD_SESSION}"
+        return await open_session(), f"{why} {DEAD_SESSION}"
 
     def _why_new(self) -> str:
         """Why the kept session is none of this agent's, in this workspace; empty if it is, or there is none."""

@@ -50,8 +50,8 @@ class Opener:
         self.seats = Seats()
         """For the turns of all bridges that open their sessions here."""
 
-    async def open(self, name: str, session_id: str | None = None, asker: str = "") -> Session:
-        """A new session with the agent of that name, or the one of that id. `asker` is who will be answered.
+    async def open(self, name: str, session_id: str | None = None, *, chat: str = "") -> Session:
+        """A new session with the agent of that name, or the one of that id. `chat` is what agents call the chat.
 
         Raises:
             SessionNotFound: there is none of that id.
@@ -71,7 +71,8 @@ class Opener:
                 mode=self.settings.mode,
                 workspace=workspace,
                 instructions=self.settings.instructions,
-                options={**options, "from_user": asker},
+                name=chat,
+                options=options,
                 redact=Redaction(self._secrets(agent)),
             )
         except BaseException:

@@ -116,7 +116,7 @@ class Turn:
 
     async def _answered(self, message: UserMessage) -> tuple[Showing, bool]:
         """Have the agent answer; also whether it refused its old session, and nothing else came of the turn."""
-        session = await self._unless_stopped(self._conversation.opened(self._note.inbound))
+        session = await self._unless_stopped(self._conversation.dialogue.opened())
         showing = Showing(
             self._begin,
             verbosity=self._conversation.settings.verbosity,
@@ -166,7 +166,7 @@ class Turn:
         text = for_agent(inbound.text)
         if not text.strip() and not paths:
             raise ConfigError("There is nothing to answer in this message.")
-        return UserMessage(text, tuple(paths), inbound.id)
+        return UserMessage(text, tuple(paths), inbound.id, inbound.sender)
 
     async def _outgoing(self, showing: Showing) -> tuple[list[Outgoing], list[str]]:
         """The files that go with the answer, and what to say of those that do not."""

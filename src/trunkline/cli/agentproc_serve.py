@@ -29,7 +29,7 @@ from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec, codec_ndjson, serve_files, serve_input
-from trunkline.wires.agentproc.messages import DIALECTS, Dialect, Turn
+from trunkline.wires.agentproc.messages import DEFAULT_SESSION_NAME, DIALECTS, Dialect, Turn
 from trunkline.wires.agentproc.serve import Witness, user_message
 from trunkline.wires.agentproc.serve_stdio import StdioServer
 from trunkline.wires.agentproc.serve_voices import voice
@@ -211,6 +211,8 @@ async def _session(options: argparse.Namespace, turn: Turn, agent: Agent, with_m
             resume=opened.resumed,
             mode=options.mode,
             workspace=workspace,
+            # One that says nothing leaves it to us: all conversations would have it.
+            name="" if turn.session_name == DEFAULT_SESSION_NAME else turn.session_name,
             instructions=options.system_prompt,
             options=agent_options.with_variables(with_model),
             redact=Witness(opening.redactor(agent)),

@@ -87,6 +87,8 @@ class OpenRequest(Value):
     history: tuple[str, ...] = ()
     """What `AddHistory` brought in before the session was resumed."""
     workspace: str = "."
+    name: str = ""
+    """What the conversation is called by people; empty if it has no other name than its id."""
     instructions: str | None = None
     options: Mapping[str, Any] | None = None
     """Provider, model, limits: what the command line said and only some agents understand."""

@@ -21,11 +21,16 @@ OutputType = Literal["text", "diff", "image"]
 
 
 class UserMessage(Value):
-    """What the user said. `id` is the peer's own name for it, which the peer may repeat."""
+    """What the user said. `id` is the peer's own name for it, which the peer may repeat.
+
+    `sender` is who said it, where several may: by the peer's name for people, which is for agents to show or to tell
+    apart, and proves nothing.
+    """
 
     text: str
     files: tuple[str, ...] = ()
     id: str | None = None
+    sender: str | None = None
 
 
 class Event(Value):

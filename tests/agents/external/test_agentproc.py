@@ -65,6 +65,23 @@ def test_it_is_an_agent_by_the_profiles_name_or_its_programs() -> None:
     assert AgentProcAgent(Profile(("x",), name="mine")).name == "mine"
 
 
+async def test_the_program_learns_who_wrote_each_message_and_what_the_conversation_is_called(sh: Script) -> None:
+    agent = sh('echo "$AGENT_FROM_USER in $AGENT_SESSION_NAME"')
+    conversation = await agent.open(request(name="telegram-7"))
+    assert text_of(await play(conversation, sender="ann")) == "ann in telegram-7"
+    assert text_of(await play(conversation, sender="bob")) == "bob in telegram-7"
+    # Without a name of its own it is called by its id.
+    conversation = await agent.open(request())
+    assert text_of(await play(conversation)) == " in s1"
+
+
+async def test_each_conversation_may_have_a_directory_of_its_own_which_is_made(sh: Script, tmp_path: Path) -> None:
+    agent = sh("pwd", cwd=f"{tmp_path}/{{{{SESSION_NAME}}}}/work")
+    for name in ("telegram--100", "matrix-!room:example.org"):
+        conversation = await agent.open(request(name=name))
+        assert text_of(await play(conversation)) == f"{tmp_path}/{name}/work"
+
+
 async def test_partials_and_the_reply_are_the_text_of_the_turn(sh: Script) -> None:
     conversation = await sh("""echo 'AGENT_PARTIAL:"one "'; echo 'AGENT_PARTIAL:"two"'; echo body""").open(request())
     events = await play(conversation)
@@ -72,17 +89,18 @@ async def test_partials_and_the_reply_are_the_text_of_the_turn(sh: Script) -> No
     assert events[-1] == core.TurnEnded("success")
 
 
-async def test_the_programs_session_comes_back_to_it_also_when_ours_is_resumed(sh: Script) -> None:
-    agent = sh('echo "AGENT_SESSION:s-$AGENT_MESSAGE"; echo "was: $AGENT_SESSION_ID"')
+@pytest.mark.parametrize("prefix", ["s-", "séance-", "会话-"])
+async def test_the_programs_session_comes_back_to_it_also_when_ours_is_resumed(sh: Script, prefix: str) -> None:
+    agent = sh(f'echo "AGENT_SESSION:{prefix}$AGENT_MESSAGE"; echo "was: $AGENT_SESSION_ID"')
     journal = MemoryJournal()
     conversation = await agent.open(request(journal=journal))
     first = await play(conversation, "1")
     assert text_of(first) == "was: "
-    assert core.SessionIdentified("s-1") in first
-    assert text_of(await play(conversation, "2")) == "was: s-1"
-    assert conversation.session_id == "s-2"
+    assert core.SessionIdentified(f"{prefix}1") in first
+    assert text_of(await play(conversation, "2")) == f"was: {prefix}1"
+    assert conversation.session_id == f"{prefix}2"
     again = await agent.open(request(journal=journal, resumed=True))
-    assert text_of(await play(again, "3")) == "was: s-2"
+    assert text_of(await play(again, "3")) == f"was: {prefix}2"
 
 
 async def test_the_session_of_a_turn_that_failed_is_kept(sh: Script) -> None:

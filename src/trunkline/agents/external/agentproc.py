@@ -3,8 +3,9 @@
     agent = AgentProcAgent(profile_file.load("my-agent.yaml"))
 
 The session id that the program hands out is kept in the session's journal, also after a turn that failed, and given
-back to it next time. The workspace is its working directory, unless the profile names one. AgentProc has no place for
-instructions and for what was said before the session: they go in front of the first message.
+back to it next time. The session's name is that of the conversation, or our own id where it has none. The workspace is
+the working directory, unless the profile names one. AgentProc has no place for instructions and for what was said
+before the session: they go in front of the first message.
 """
 
 from __future__ import annotations
@@ -222,7 +223,8 @@ class AgentProcConversation:
         return Turn(
             message="\n\n".join([*context, message.text]),
             session_id=self._session_id or "",
-            from_user=str((self._request.options or {}).get("from_user") or ""),
+            session_name=self._request.name or self._request.session_id,
+            from_user=message.sender or "",
             attachments=tuple(_attachment(file, self._request.workspace) for file in message.files),
             permission=self._profile.permission,
         )

@@ -15,9 +15,11 @@ What is promised, whatever the agent does:
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from trunkline.base.deadlines import Deadline, deadlines
@@ -129,6 +131,8 @@ class Run:
             return self._outcome(EXIT_ERROR, str(error))
         for warning in prepared.warnings:
             self._hear(Ignored(warning))
+        if prepared.root is not None and prepared.cwd is not None:
+            _make_directory(prepared.cwd, prepared.root)
         try:
             child = spawn(
                 prepared.argv,
@@ -355,6 +359,13 @@ class Run:
             failure=failure or error,
             remark=_ONLY_PARTIALS if code == 0 and reply.left_out and not reply.text() else "",
         )
+
+
+def _make_directory(path: str, root: str) -> None:
+    """Make a session's own directory. Why it cannot be made, whoever wants to work there will tell."""
+    with suppress(OSError):
+        if os.path.isdir(root):
+            os.makedirs(path, exist_ok=True)
 
 
 def run(

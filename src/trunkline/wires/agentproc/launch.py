@@ -62,6 +62,8 @@ class Launch(Value):
     warnings: tuple[str, ...] = ()
     dialogue: Dialogue | None = None
     """What talks to a program that has a protocol of its own. `stdin` is how it begins."""
+    root: str | None = None
+    """The directory that must be there if `cwd`, below it, is the session's own and may have to be made."""
 
 
 def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
@@ -83,16 +85,15 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
     warnings: list[str] = []
     argv = _argv(profile, turn, values, environ)
     env = _inherited(profile, environ)
-    cwd = _cwd(profile, values, environ)
+    cwd, root = _cwd(profile, values, environ), _root(profile, values, environ)
     if cwd is not None:
         # As a shell does it; else programs that believe it would work where the bridge does.
         env["PWD"] = cwd
     env |= _own_variables(profile, values, environ, warnings)
     if dialogue is not None:
         argv += dialogue.arguments(env)
-        return Launch(
-            argv, env, cwd, dialogue.begin(_as_text(turn)), interactive, warnings=tuple(warnings), dialogue=dialogue
-        )
+        begin = dialogue.begin(_as_text(turn))
+        return Launch(argv, env, cwd, begin, interactive, warnings=tuple(warnings), dialogue=dialogue, root=root)
     protocol = profile.protocol
     if protocol == "auto" and has_line and _is_too_long(_for_system(turn.message), len("AGENT_MESSAGE=")):
         # Without its message an agent of 0.1 would answer something else: better that it is found out not to speak 0.4.
@@ -100,7 +101,8 @@ def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
         warnings.append("the message is too long for `AGENT_MESSAGE`, so this turn is told as protocol 0.4 alone")
     if not speaks_json or protocol == "auto":
         env |= _turn_variables(profile, turn, warnings)
-    return Launch(argv, env, cwd, _stdin(profile, turn, has_line), interactive, protocol, tuple(warnings))
+    stdin = _stdin(profile, turn, has_line)
+    return Launch(argv, env, cwd, stdin, interactive, protocol, tuple(warnings), root=root)
 
 
 def _dialogue(profile: Profile) -> Dialogue | None:
@@ -165,17 +167,33 @@ def _cwd(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]
     template = profile.cwd
     if template is None:
         return None
-    filled = fill(template, values)
     chosen = [name for name in used(template) if name in FROM_THE_CHAT]
     if chosen and not leads_down(template, values):
         raise ConfigError(
             f"`{{{{{chosen[0]}}}}}` would lead out of the profile's `cwd` here, or to what all chats share.",
             hint="Use a name without `..` that does not begin with `/` and is neither empty nor `.`.",
         )
+    return _directory(profile, template, values, environ)
+
+
+def _directory(profile: Profile, template: str, values: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    filled = fill(template, values)
     if template.startswith("~"):
         filled = _at_home(filled, environ)
     # A relative one is relative to the profile, wherever the bridge runs.
     return os.path.abspath(os.path.join(profile.directory or "", _for_system(filled)))
+
+
+def _root(profile: Profile, values: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+    """What of `cwd` stands in front of the session's own part of it; `None` if it has none."""
+    chosen = [name for name in used(profile.cwd or "") if name in FROM_THE_CHAT]
+    if profile.cwd is None or not chosen or "MESSAGE" in chosen:
+        # What every message may change is no place to keep things.
+        return None
+    parts = profile.cwd.split(os.sep)
+    first = next(index for index, part in enumerate(parts) if from_the_chat(part))
+    above = os.sep.join(parts[:first])
+    return _directory(profile, above or (os.sep if first else os.curdir), values, environ)
 
 
 def leads_down(template: str, values: Mapping[str, str]) -> bool:

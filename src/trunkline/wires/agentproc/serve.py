@@ -259,7 +259,8 @@ def user_message(turn: Turn, problems: Mapping[str, str] | None = None) -> core.
     why = problems or {}
     elsewhere = [_mention(each, why.get(each.url, "")) for each, path in paths if path is None]
     text = "\n\n".join(filter(None, (turn.message, "\n".join(elsewhere))))
-    return core.UserMessage(text, tuple(path for _, path in paths if path is not None))
+    files = tuple(path for _, path in paths if path is not None)
+    return core.UserMessage(text, files, sender=turn.from_user or None)
 
 
 def _mention(attachment: Attachment, problem: str) -> str:
