@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.base.printable import printable, without_controls, without_directions
+from trunkline.base.printable import printable, printable_line, without_controls, without_directions
 
 HEBREW = "\u05e9\u05dc\u05d5\u05dd"
 #: What turns the direction of writing, and what nudges it.
@@ -15,6 +15,10 @@ MARKS = "\u061c\u200e\u200f"
 
 def test_control_characters_are_shown_as_escapes() -> None:
     assert printable("a\tb\nc\x1b[2J\x9b\r\ud800ü") == "a\tb\nc\\x1b[2J\\x9b\\x0d\\ud800ü"
+
+
+def test_a_name_stays_in_its_line() -> None:
+    assert printable_line("a\tb\nc\x1b]0;x\x07") == "a\\tb\\nc\\x1b]0;x\\x07"
 
 
 def test_control_characters_are_replaced_or_left_out() -> None:

@@ -289,6 +289,14 @@ def test_ids_may_hold_any_characters_and_are_shown_harmlessly() -> None:
     assert json.loads(run("export", NASTY_ID).splitlines()[0])["session"] == NASTY_ID
 
 
+def test_escapes_in_a_directorys_name_are_not_printed() -> None:
+    keep("s1", *a_turn("hello"), workspace="/evil\x1b]0;pwned\x07\nline")
+    for arguments in (("list",), ("list", "--wide"), ("export", "s1", "--format", "md")):
+        text = run(*arguments)
+        assert "\x1b" not in text
+        assert "\nline" not in text
+
+
 def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
     keep("s1", *a_turn("hello"))
     coloured = CliRunner().invoke(sessions.command, ["show", "s1"], color=True).stdout

@@ -17,7 +17,7 @@ from tests.support.provider import StubProvider
 from tests.support.provider_streams import openai_text
 from trunkline import __version__
 from trunkline.base.config import user_file
-from trunkline.cli import shim
+from trunkline.cli import app, shim
 
 #: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
 PATIENCE_SECONDS = 20.0
@@ -112,6 +112,22 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     done = CliRunner().invoke(shim.command, [str(tmp_path / "file" / "below")])
     assert done.exit_code == 1
     assert "cannot be written" in done.stderr
+
+
+def test_escapes_in_a_directorys_name_are_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = tmp_path / "evil\x1b]0;pwned\x07\nline"
+    evil.touch()
+    monkeypatch.setattr(sys, "argv", ["trunkline", "shim", str(evil / "below")])
+    assert app.run() == 1
+    monkeypatch.setattr(sys, "argv", ["trunkline", "shim", str(tmp_path / "good\x1b]0;pwned\x07")])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert app.run() == 0
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
+    assert "good\\x1b]0;pwned" in out
+    assert "evil\\x1b]0;pwned" in err
 
 
 @pytest.mark.process

@@ -29,6 +29,15 @@ def printable(text: str) -> str:
     return _SHOWN.sub(_escaped, text)
 
 
+def printable_line(text: str) -> str:
+    """The same in one line: a tab and a line feed are shown as escapes, too.
+
+    For names that anybody may have given, such as those of directories: a name that begins a new line could say there
+    whatever it likes.
+    """
+    return printable(text).replace("\t", "\\t").replace("\n", "\\n")
+
+
 def without_controls(text: str, mark: str = "") -> str:
     """The text with a mark, or nothing, in the place of each control character; tabs and line feeds stay.
 

@@ -143,6 +143,10 @@ def _run() -> int:
     except click.Abort:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
+        from trunkline.base.printable import printable
+
+        # Names of files are in it, which anybody may have given.
+        vars(error)["message"] = printable(error.message)
         error.show()
         return error.exit_code
     return result if isinstance(result, int) else 0

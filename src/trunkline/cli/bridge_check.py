@@ -8,6 +8,7 @@ from typing import Any
 
 from trunkline.agents import registry
 from trunkline.base.config import user_file
+from trunkline.base.printable import printable_line
 from trunkline.chat.opening import Opener
 from trunkline.chat.senders import Senders
 from trunkline.chat.settings import EVERYBODY, BridgeSettings, with_file
@@ -33,7 +34,7 @@ async def check(settings: BridgeSettings, names: Sequence[str], say: Say) -> boo
         say(f"warning: {warning}")
     opener = Opener(settings)
     clean = opener.redactor.text
-    say(f"workspace: {settings.workspace}")
+    say(f"workspace: {printable_line(settings.workspace)}")
     say(f"mode: {settings.mode}; what needs approval is denied after {settings.approval_seconds / 60:g} minutes")
     good = _senders(settings, names, say)
     silent = await unable(settings)

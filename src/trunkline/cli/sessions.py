@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext, shapes
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable, printable_line
 from trunkline.cli import shelf, table, transcript
 from trunkline.cli.explained import explained
 from trunkline.cli.transcript import when
@@ -94,7 +94,7 @@ def _print_list(found: list[SessionInfo], wide: bool) -> None:
     rows: list[tuple[str, ...]] = []
     for info in found:
         seen = shelf.glance(info)
-        name, agent, place = printable(info.id), printable(info.agent or "-"), printable(_homely(info.workspace))
+        name, agent, place = printable(info.id), printable(info.agent or "-"), printable_line(_homely(info.workspace))
         if not is_whole:
             name, agent = table.cut(printable(short[info.id]), LONGEST_ID), table.cut(agent, LONGEST_AGENT)
             place = _end_of(place, LONGEST_PLACE)
@@ -218,7 +218,7 @@ def _jsonl(kept: shelf.Kept, everything: bool) -> Iterator[bytes]:
 def _markdown(kept: shelf.Kept) -> Iterator[str]:
     info = kept.info
     yield f"# Session `{printable(info.id)}`\n"
-    yield f"Workspace `{printable(info.workspace)}`, created {when(info.created)}.\n"
+    yield f"Workspace `{printable_line(info.workspace)}`, created {when(info.created)}.\n"
     for block in transcript.blocks(kept.records):
         yield transcript.as_markdown(block)
 

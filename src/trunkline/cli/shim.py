@@ -15,6 +15,7 @@ import click
 
 from trunkline import __version__
 from trunkline.base import jsontext
+from trunkline.base.printable import printable_line
 
 NAME = "aionrs"
 
@@ -48,7 +49,9 @@ def command(directory: str, force: bool) -> None:
         write(path)
     except OSError as error:
         raise click.ClickException(f"`{path}` cannot be written: {error.strerror or error}.") from error
-    click.echo(os.path.abspath(path))
+    written = os.path.abspath(path)
+    # For a program it is a path, for a person a name that anybody may have given.
+    click.echo(printable_line(written) if sys.stdout.isatty() else written)
 
 
 def is_foreign(path: Path) -> bool:

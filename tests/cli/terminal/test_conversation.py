@@ -468,3 +468,13 @@ def test_ctrl_z_gives_the_terminal_back_until_somebody_wants_to_go_on(chat_argum
         chat.sees("Once upon a time.", "Esc stops")
         chat.type(ESCAPE)
         chat.sees("stopped")
+
+
+def test_escapes_in_a_directorys_name_are_not_printed(tmp_path: Path) -> None:
+    evil = tmp_path / "evil\x1b]0;pwned\x07\x1b[31mred\nline"
+    evil.mkdir()
+    with ChatTerminal("echo", "--workspace", str(evil), columns=300) as chat:
+        chat.wait_for_prompt()
+        assert "\x1b]0;pwned" not in chat.raw
+        assert "\x1b[31mred" not in chat.raw
+        assert r"evil\x1b]0;pwned\x07\x1b[31mred\nline" in chat.raw

@@ -12,6 +12,7 @@ from prompt_toolkit.application import run_in_terminal
 from rich.text import Text
 
 from trunkline import __version__
+from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.cli import shelf
 from trunkline.cli.chat_files import mentioned
@@ -165,7 +166,8 @@ class Conversation:
         place = self.workspace
         if place == home or place.startswith(home + os.sep):
             place = "~" + place[len(home) :]
-        about = [self._talk.agent.name, *([self.model] if self.model else []), place]
+        # Anybody may have given these names: whoever made the directory, or runs the server with the model.
+        about = map(printable_line, [self._talk.agent.name, *([self.model] if self.model else []), place])
         self.view.plain(Text.assemble((f"trunkline {__version__}", "bold"), (" · " + " · ".join(about), "dim")))
         for note in self._opened.notes:
             self.view.note(note)
