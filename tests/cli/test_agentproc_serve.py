@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.agent_process import gone
+from tests.support.fake_cli import install_fake
 from tests.support.web import served
 from trunkline.cli import agent_options, agentproc_serve, opening
 
@@ -407,6 +408,25 @@ def test_permission_is_asked_in_the_chat_and_the_tool_runs_after_it_was_given() 
     result = json.loads(rest.splitlines()[-1])
     assert result["text"].endswith("let me mend that.\n\nThe typo stays, then: User denied.")
     assert result["usage"] == {"input_tokens": 310, "output_tokens": 96}
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_what_a_program_of_the_hub_asks_goes_on_to_the_bridge(name: str, tmp_path: Path) -> None:
+    install_fake(tmp_path, name)
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    with running(f"agentproc:{name}", "--no-session", env=env, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        turn = {"type": "turn", "message": "ask twice", "session_id": "", "permission": True}
+        process.stdin.write(json.dumps(turn).encode() + b"\n")
+        for behavior in ("allow", "deny"):
+            process.stdin.flush()
+            request = json.loads(read_until(process, "permission_request")[-1])
+            assert request["tool_name"] == "Bash"
+            answer = {"type": "permission_response", "request_id": request["request_id"], "behavior": behavior}
+            process.stdin.write(json.dumps(answer).encode() + b"\n")
+        rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        assert process.returncode == 0
+    assert "allowed, denied" in json.loads(rest.splitlines()[-1])["text"]
 
 
 def test_0_4_is_not_interactive_unless_the_bridge_says_that_it_answers() -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fake_cli import install_fake
+from tests.support.fake_dialogue import COMMAND
 from tests.support.puppet import Puppet
 from tests.support.telegram_server import PATIENCE_SECONDS, TelegramServer
 from tests.support.telegram_world import MAX_UNITS
@@ -63,7 +65,9 @@ async def bridge(server: TelegramServer, workspace: Path, agent: str, puppet: Pu
         return puppet if spec == "puppet" else registry.make(spec, {})
 
     settings = BridgeSettings(
-        agent=agent, agents={"echo": "echo", "tour": "tour", "puppet": "puppet"}, workspace=str(workspace)
+        agent=agent,
+        agents={name: name for name in ("echo", "tour", "puppet", agent)},
+        workspace=str(workspace),
     )
     store = ChatStore()
     served = Bridge(
@@ -143,6 +147,36 @@ async def test_what_an_agent_asks_is_answered_with_buttons(
         await server.until(lambda: not any(message.buttons for message in server.world.said(ADA)))
     settled = next(message for message in server.world.said(ADA) if message.id == question.id)
     assert "denied" in settled.text.lower()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+async def test_what_a_program_of_the_hub_asks_is_answered_with_the_same_buttons(
+    name: str, server: TelegramServer, tmp_path: Path, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_fake(tmp_path, name)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    async def press(button: str, expected: str) -> str:
+        await server.until(lambda: any(message.buttons for message in server.world.said(ADA)))
+        question = next(message for message in server.world.said(ADA) if message.buttons)
+        assert {"Approve", "Always (exec)", "Deny"} <= set(question.buttons)
+        server.world.presses(ADA, ADA, button)
+        await server.until(lambda: any(expected in text for text in said(server)))
+        await server.until(lambda: not any(message.buttons for message in server.world.said(ADA)))
+        return question.text
+
+    async with bridge(server, tmp_path, f"agentproc:{name}", puppet):
+        server.world.says(ADA, ADA, "ask")
+        assert COMMAND in await press("Deny", "You said: denied")
+        server.world.says(ADA, ADA, "ask twice")
+        assert COMMAND in await press("Always (exec)", "You said: allowed, allowed")
+        server.world.says(ADA, ADA, "ask edit")
+        await server.until(lambda: any(message.buttons for message in server.world.said(ADA)))
+        server.world.says(ADA, ADA, "/stop")
+        await server.until(lambda: not any(message.buttons for message in server.world.said(ADA)))
+        server.world.says(ADA, ADA, "still there?")
+        await server.until(lambda: any("You said: still there?" in text for text in said(server)))
 
 
 async def test_stop_ends_the_answer_and_the_bridge_goes_on(

@@ -108,3 +108,28 @@ def test_every_bundled_profile_can_be_driven_over_the_json_stream(
     assert talk.exit_code == 0
     assert talk.of("error") == []
     assert talk.text
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+def test_what_a_program_asks_is_a_tool_request_on_the_json_stream(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_fake(tmp_path, name)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    answers = iter(
+        [
+            {"type": "tool_approve", "scope": "always"},
+            {"type": "tool_deny", "reason": "no"},
+        ]
+    )
+    talk = spawned.converse(
+        ["--agent", f"agentproc:{name}"],
+        ["ask twice", "ask edit"],
+        lambda request: {**next(answers), "call_id": request["call_id"]},
+    )
+    assert talk.exit_code == 0
+    # The second command needed no answer, the edit another one.
+    assert [line["tool"]["category"] for line in talk.of("tool_request")] == ["exec", "edit"]
+    assert "allowed, allowed" in talk.text
+    assert "denied" in talk.text

@@ -2,7 +2,8 @@
 
 Without `--json`, the answer appears on standard output as it comes, errors and the session's id on standard error. With
 it, the last line of standard output is one JSON object. What the agent writes to its own standard error is shown when
-it fails, and as it comes with `--verbose`.
+it fails, and as it comes with `--verbose`. What an agent asks is asked at the terminal, or in lines with
+`--permission`; where neither is there, it is denied.
 
 Exit codes: the turn's own (0, 1, 124 after a timeout, 126 and 127 when the agent cannot be started, 128 + n after
 signal n); 2 when the command line or the profile is wrong; 130 and 143 when this process was told to end by SIGINT or
@@ -17,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
@@ -36,8 +37,12 @@ from trunkline.wires.agentproc.messages import (
     PermissionResponse,
     Said,
     Turn,
+    Withdrawn,
 )
 from trunkline.wires.agentproc.profile import Profile
+
+if TYPE_CHECKING:
+    from trunkline.cli.agentproc_run_asking import Asker
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -70,13 +75,18 @@ def main(arguments: list[str]) -> NoReturn:
         )
         if sys.stdout is None:
             raise ConfigError("Standard output is closed.")
+        if options.permission and (options.message == "-" or not options.json):
+            raise ConfigError(
+                "`--permission` needs `--json`, and standard input for the answers.",
+                hint="Add `--json`, and give the message itself with `--message`.",
+            )
     except ConfigError as error:
         _complain(str(error))
         sys.exit(EXIT_USAGE)
     for warning in (*profile.warnings, *_odd_session(profile, turn.session_id)):
         _complain(f"warning: {warning}")
     with waking() as wake_up:
-        code = _Command(profile, turn, as_json=options.json, verbose=options.verbose, wake_up=wake_up).run()
+        code = _Command(profile, turn, options, wake_up).run()
     sys.exit(code)
 
 
@@ -93,12 +103,14 @@ class _Command:
     signal: when the agent is being ended, a reader that does not read is given up.
     """
 
-    def __init__(self, profile: Profile, turn: Turn, *, as_json: bool, verbose: bool, wake_up: int) -> None:
+    def __init__(self, profile: Profile, turn: Turn, options: _Options, wake_up: int) -> None:
         self._profile = profile
         self._turn = turn
         self._run = Run(profile, turn, hear=self._hear, log=self._log, wake_up=wake_up)
-        self._as_json = as_json
-        self._verbose = verbose
+        self._options = options
+        self._as_json = options.json
+        self._verbose = options.verbose
+        self._asker: Asker | None = None
         self._is_terminal = sys.stdout.isatty()
         self._last = "\n"
         self._warnings = 0
@@ -146,8 +158,31 @@ class _Command:
         elif isinstance(said, Ignored):
             self._warn(f"warning: {said.why}")
         elif isinstance(said, PermissionRequest):
-            self._warn(f"denied: the agent wants to use `{said.tool_name}`, and there is nobody to ask")
-            self._run.respond(PermissionResponse(said.request_id, "deny", "nobody can be asked"))
+            self._ask(said)
+        elif isinstance(said, Withdrawn) and self._asker is not None:
+            self._asker.withdraw(said.request_id)
+
+    def _ask(self, request: PermissionRequest) -> None:
+        """Ask whoever is there: a program that said so, or a person at the terminal."""
+        if self._asker is None and (self._options.permission or self._is_attended()):
+            # Most agents never ask.
+            from trunkline.cli import agentproc_run_asking as asking
+
+            if self._options.permission:
+                self._asker = asking.InLines(self._run.respond, self._write, self._warn)
+            else:
+                self._asker = asking.AtTerminal(self._run.respond, _write_log)
+        if self._asker is not None:
+            self._asker.ask(request)
+            return
+        self._warn(f"denied: the agent wants to use `{request.tool_name}`, and there is nobody to ask")
+        self._run.respond(PermissionResponse(request.request_id, "deny", "nobody can be asked"))
+
+    def _is_attended(self) -> bool:
+        """Whether there is a person who sees a question and can answer it."""
+        if self._as_json or self._options.message == "-" or sys.stdin is None or sys.stderr is None:
+            return False
+        return sys.stdin.isatty() and sys.stderr.isatty()
 
     def _warn(self, text: str) -> None:
         self._warnings += 1
@@ -260,6 +295,7 @@ class _Options:
         self.no_stream = False
         self.json = False
         self.verbose = False
+        self.permission = False
 
 
 #: Where the value of an option goes.
@@ -270,7 +306,13 @@ _VALUES = {
     "--session-name": "session_name",
     "--from": "from_user",
 }
-_FLAGS = {"--no-stream": "no_stream", "--json": "json", "--verbose": "verbose", "-v": "verbose"}
+_FLAGS = {
+    "--no-stream": "no_stream",
+    "--json": "json",
+    "--verbose": "verbose",
+    "-v": "verbose",
+    "--permission": "permission",
+}
 
 
 def _parse(arguments: list[str]) -> _Options:

@@ -88,6 +88,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("--no-stream", action="store_true", help="do not ask for pieces; the answer comes whole")
     add("--json", action="store_true", help="print one JSON object at the end, and nothing else")
+    add(
+        "--permission",
+        action="store_true",
+        help="with --json: pass what the agent asks on as `permission_request` lines, and take `permission_response` "
+        "lines from standard input",
+    )
     add("-v", "--verbose", action="store_true", help="show what the agent writes to its standard error, as it comes")
     return parser
 

@@ -1,0 +1,149 @@
+"""Who decides what an agent asks in `trunkline agentproc run`: the person at the terminal, or the program behind us.
+
+`AtTerminal` shows a request on standard error and takes a `y` for a yes. `InLines` writes it to standard output as the
+`permission_request` of protocol 0.4, and takes `permission_response` lines from standard input; its end is a no to all
+that waits, and to all that comes.
+
+Standard input is read in a thread of its own, without Python's buffers: the turn may end while nobody answers, and the
+process with it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Protocol
+
+from trunkline.base.lines import LineSplitter
+from trunkline.core.faults import RemoteProtocolError
+from trunkline.wires.agentproc.codec_ndjson import decode_response, encode_request
+from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse
+
+Respond = Callable[[PermissionResponse], None]
+
+#: The longest answer in a line: one with a changed input may be as long as a tool's arguments are.
+MAX_ANSWER = 1024 * 1024
+_CHUNK_BYTES = 1 << 16
+
+_NO_ONE_LEFT = "nobody answers any more"
+
+
+class Asker(Protocol):
+    """Asks somebody, and responds when they have decided. Neither method waits."""
+
+    def ask(self, request: PermissionRequest) -> None:
+        """Ask."""
+
+    def withdraw(self, request_id: str) -> None:
+        """The agent does not wait for an answer any more."""
+
+
+class InLines:
+    """Asks the program that started us."""
+
+    def __init__(self, respond: Respond, write: Callable[[bytes], None], warn: Callable[[str], None]) -> None:
+        self._respond = respond
+        self._write = write
+        self._warn = warn
+        self._lock = threading.Lock()
+        self._waiting: set[str] = set()
+        self._ended = False
+        threading.Thread(target=self._listen, name="permission-responses", daemon=True).start()
+
+    def ask(self, request: PermissionRequest) -> None:
+        with self._lock:
+            self._waiting.add(request.request_id)
+            ended = self._ended
+        if ended:
+            self._deny(request.request_id)
+        else:
+            self._write(encode_request(request))
+
+    def withdraw(self, request_id: str) -> None:
+        with self._lock:
+            self._waiting.discard(request_id)
+
+    def _listen(self) -> None:
+        for line in _lines():
+            try:
+                response = decode_response(line)
+            except RemoteProtocolError as error:
+                self._warn(f"a line of standard input was left out: {error}")
+                continue
+            self.withdraw(response.request_id)
+            self._respond(response)
+        with self._lock:
+            self._ended = True
+            left = tuple(self._waiting)
+        for request_id in left:
+            self._deny(request_id)
+
+    def _deny(self, request_id: str) -> None:
+        self.withdraw(request_id)
+        self._respond(PermissionResponse(request_id, "deny", _NO_ONE_LEFT))
+
+
+class AtTerminal:
+    """Asks the person who started us, one request after the other."""
+
+    def __init__(self, respond: Respond, show: Callable[[str], None]) -> None:
+        self._respond = respond
+        self._show = show
+        self._asked: SimpleQueue[PermissionRequest] = SimpleQueue()
+        self._withdrawn: set[str] = set()
+        threading.Thread(target=self._decide, name="permission-answers", daemon=True).start()
+
+    def ask(self, request: PermissionRequest) -> None:
+        self._withdrawn.discard(request.request_id)
+        self._asked.put(request)
+
+    def withdraw(self, request_id: str) -> None:
+        self._withdrawn.add(request_id)
+        self._show("\nThe agent does not wait for that any more: press Enter.\n")
+
+    def _decide(self) -> None:
+        lines = _lines()
+        while True:
+            request = self._asked.get()
+            if request.request_id in self._withdrawn:
+                continue
+            self._prompt(request)
+            answer = next(lines, b"").strip().lower()
+            if answer in (b"y", b"yes"):
+                self._respond(PermissionResponse(request.request_id, "allow"))
+            else:
+                self._respond(PermissionResponse(request.request_id, "deny", "denied by the user"))
+
+    def _prompt(self, request: PermissionRequest) -> None:
+        from trunkline.core.preview import plain, preview
+
+        # What was typed before the question was there is no answer to it.
+        _forget_typed()
+        why = f"{request.description}\n" if request.description else ""
+        self._show(f"\n{why}{plain(preview(request.tool_name, request.input))}\nAllow it? [y/N] ")
+
+
+def _lines() -> Iterator[bytes]:
+    """The lines of standard input. Ones that are too long are left out."""
+    splitter = LineSplitter(MAX_ANSWER)
+    while True:
+        try:
+            data = os.read(0, _CHUNK_BYTES)
+        except OSError:
+            data = b""
+        found = splitter.feed(data) if data else splitter.finish()
+        yield from (line for line in found if isinstance(line, bytes))
+        if not data:
+            return
+
+
+def _forget_typed() -> None:
+    import termios
+
+    try:
+        termios.tcflush(0, termios.TCIFLUSH)
+    except termios.error:
+        # It is no terminal any more: then nothing was typed.
+        return
