@@ -17,7 +17,7 @@ from tests.support.provider import StubProvider
 from tests.support.provider_streams import openai_text
 from trunkline import __version__
 from trunkline.base.config import user_file
-from trunkline.cli import app, shim
+from trunkline.cli import agent, app, shim
 
 #: Much longer than anything takes on a busy machine, and shorter than a test's own limit.
 PATIENCE_SECONDS = 20.0
@@ -250,7 +250,8 @@ def test_when_python_is_gone_the_host_is_told(tmp_path: Path, workspace: Path) -
         (["--provider=openai", "--resume=-x"], ["--provider", "openai", "--resume", "-x"]),
         (["--system-prompt", "--version", "--auto-approve"], ["--system-prompt", "--version", "--auto-approve"]),
         (["--system-prompt", ""], ["--system-prompt", ""]),
-        (["--project-dir", "/w", "--max-turns", "0"], ["--workspace", "/w"]),
+        (["--project-dir", "/w", "--max-turns", "0"], ["--workspace", "/w", "--max-turns", "0"]),
+        (["--agent", "scripted", "--script=tour"], ["--agent", "scripted", "--script", "tour"]),
         (["--auto-approve", "--model"], ["--auto-approve", "--model"]),
         (["--max-turns", "3", "--unknown=1"], ["--max-turns", "3", "--unknown=1"]),
     ],
@@ -261,6 +262,19 @@ def test_flags_are_passed_on_in_our_words(
     done = run(told, workspace, "--json-stream", *arguments)
     assert done.stdout.splitlines() == ["-P", "-m", "trunkline", "agent", "--json-stream", *expected]
     assert done.stderr == ""
+
+
+@pytest.mark.process
+def test_every_option_of_the_agent_keeps_its_value(told: Path, workspace: Path) -> None:
+    options = [option for option in agent._parser()._actions if option.nargs != 0]
+    said = [word for option in options for word in (option.option_strings[0], f"the {option.dest}")]
+    done = run(told, workspace, "--json-stream", *said)
+    passed = [*done.stdout.splitlines(), *(line.partition("=")[2] for line in done.stderr.splitlines())]
+    for option in options:
+        value = f"the {option.dest}"
+        assert value in passed
+        flag = passed[passed.index(value) - 1]
+        assert flag == option.option_strings[0] or option.dest in ("profile", "thinking_budget")
 
 
 @pytest.mark.process
@@ -276,8 +290,9 @@ def test_a_key_does_not_become_an_argument(told: Path, workspace: Path) -> None:
     [
         (["--thinking", "enabled"], ["TRUNKLINE_THINKING_BUDGET=10000"]),
         (["--thinking-budget", "5", "--thinking", "enabled"], ["TRUNKLINE_THINKING_BUDGET=5"]),
-        (["--thinking-budget", "5", "--thinking=disabled"], []),
-        (["--thinking-budget=0"], []),
+        (["--thinking-budget", "5", "--thinking=disabled"], ["TRUNKLINE_THINKING_BUDGET=0"]),
+        (["--thinking-budget=0"], ["TRUNKLINE_THINKING_BUDGET=0"]),
+        (["--thinking-budget=0", "--thinking", "enabled"], ["TRUNKLINE_THINKING_BUDGET=10000"]),
     ],
 )
 def test_thinking_becomes_a_budget(told: Path, workspace: Path, arguments: list[str], budget: list[str]) -> None:
@@ -329,6 +344,7 @@ def test_the_configuration_that_hosts_write_for_aionrs_is_read(told: Path, works
         (["fix", "the bug"], ["chat", "-p", "fix the bug"]),
         (["-m", "x", "--", "--help"], ["chat", "--model", "x", "-p", "--help"]),
         ([], ["chat"]),
+        (["--agent", "echo", "hello"], ["chat", "echo", "-p", "hello"]),
         (["session", "list"], ["sessions", "list"]),
         (["--list-sessions"], ["sessions", "list"]),
     ],

@@ -45,6 +45,7 @@ class Thinker:
     name = "thinker"
     context_window = 100_000
     images = True
+    longest_answer: int | None = None
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)

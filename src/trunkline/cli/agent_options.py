@@ -38,7 +38,12 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--model", metavar="ID", help="the model")
     add("--max-tokens", type=count, metavar="N", help="the longest answer of the model, in tokens")
-    add("--max-turns", type=count, metavar="N", help="how often the model may use tools for one message")
+    add(
+        "--max-turns",
+        type=count_or_none,
+        metavar="N",
+        help="how often the model may use tools for one message; 0 for no limit",
+    )
     add("--base-url", metavar="URL", help="where the provider is reached")
     add("--profile", metavar="NAME", help="a profile of the configuration file")
     add("--thinking-budget", type=count_or_none, metavar="N", help="tokens that the model may think; 0 for none")

@@ -25,6 +25,7 @@ This is trunkline @VERSION@, started under the name of aionrs.
 
 Options: -p/--provider -m/--model -b/--base-url -k/--api-key --profile --max-tokens --max-turns --system-prompt
 --thinking --thinking-budget --session-id --resume --workspace --project-dir --auto-approve --no-color
+--agent --script --mode --allow --effort
 Variables: PROVIDER MODEL BASE_URL API_KEY
 END
 }
@@ -64,7 +65,7 @@ is_command() {
     return 1
 }
 
-streaming='' prompt='' literal='' provider='' model='' base_url=''
+streaming='' agent='' named='' prompt='' literal='' provider='' model='' base_url=''
 left=$#
 while [ "$left" -gt 0 ]; do
     option=$1
@@ -74,6 +75,7 @@ while [ "$left" -gt 0 ]; do
     case $option in
         -p | -m | -b | -k | --provider | --model | --base-url | --api-key | --profile | --max-tokens | --max-turns | \
             --system-prompt | --session-id | --resume | --workspace | --project-dir | --thinking | --thinking-budget | \
+            --agent | --script | --mode | --allow | --effort | --max-line | \
             --compaction | --log-dir | --log-level | --max-tool-call-malformed-turns | --max-tool-call-failure-turns)
             if [ "$left" -eq 0 ]; then
                 # Without its value it is wrong for the one who is started, too, who can say so to a host.
@@ -84,7 +86,7 @@ while [ "$left" -gt 0 ]; do
             shift
             left=$((left - 1))
             ;;
-        --provider=* | --model=* | --base-url=* | --api-key=* | --profile=* | --max-tokens=* | --max-turns=* | \
+        --agent=* | --script=* | --mode=* | --allow=* | --effort=* | --max-line=* | --provider=* | --model=* | --base-url=* | --api-key=* | --profile=* | --max-tokens=* | --max-turns=* | \
             --system-prompt=* | --session-id=* | --resume=* | --workspace=* | --project-dir=* | --thinking=* | \
             --thinking-budget=* | --compaction=* | --log-dir=* | --log-level=* | --max-tool-call-*-turns=*)
             value=${option#*=}
@@ -113,18 +115,15 @@ while [ "$left" -gt 0 ]; do
         -k | --api-key) export TRUNKLINE_API_KEY="$value" ;;
         --profile) export TRUNKLINE_PROFILE="$value" ;;
         --project-dir) set -- "$@" --workspace "$value" ;;
-        # There, 0 is no limit; here, no limit is what one gets without saying anything.
-        --max-turns) [ "$value" = 0 ] || set -- "$@" --max-turns "$value" ;;
-        --max-tokens | --system-prompt | --session-id | --resume | --workspace) set -- "$@" "$option" "$value" ;;
-        # There, 0 is no thinking; here, that is what one gets without saying anything.
-        --thinking-budget)
-            export TRUNKLINE_THINKING_BUDGET="$value"
-            [ "$value" != 0 ] || unset TRUNKLINE_THINKING_BUDGET
-            ;;
+        --agent) agent=$value && named=1 ;;
+        --script | --mode | --allow | --effort | --max-line | --max-tokens | --max-turns | --system-prompt | \
+            --session-id | --resume | --workspace) set -- "$@" "$option" "$value" ;;
+        --thinking-budget) export TRUNKLINE_THINKING_BUDGET="$value" ;;
         --thinking)
             case $value in
-                enabled) export TRUNKLINE_THINKING_BUDGET="${TRUNKLINE_THINKING_BUDGET:-10000}" ;;
-                disabled) unset TRUNKLINE_THINKING_BUDGET ;;
+                enabled) [ "${TRUNKLINE_THINKING_BUDGET:-0}" != 0 ] || export TRUNKLINE_THINKING_BUDGET=10000 ;;
+                # 0 also overrules what a file says.
+                disabled) export TRUNKLINE_THINKING_BUDGET=0 ;;
                 *) say "--thinking is enabled or disabled, not '$value'; it has no effect" ;;
             esac
             ;;
@@ -170,8 +169,12 @@ for theirs in "${XDG_CONFIG_HOME:-${HOME-}/.config}" "${HOME-}/Library/Applicati
 done
 
 if [ -n "$streaming" ]; then
+    [ -z "$named" ] || set -- --agent "$agent" "$@"
     run -m trunkline agent --json-stream "$@" ${prompt:+"$prompt"}
-elif [ -n "$prompt" ]; then
+fi
+# For people, who answers is no option.
+[ -z "$agent" ] || set -- "$agent" "$@"
+if [ -n "$prompt" ]; then
     run -m trunkline chat "$@" -p "$prompt"
 else
     run -m trunkline chat "$@"

@@ -62,8 +62,13 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
 @_option("base-url", metavar="URL", help="Where the provider is reached.")
 @_option("profile", metavar="NAME", help="A profile of the configuration file.")
 @_option("max-tokens", type=click.IntRange(1), metavar="N", help="The longest answer of the model, in tokens.")
-@_option("max-turns", type=click.IntRange(1), metavar="N", help="How often the model may use tools for one message.")
-@_option("thinking-budget", type=click.IntRange(1), metavar="N", help="Tokens that the model may think.")
+@_option(
+    "max-turns",
+    type=click.IntRange(0),
+    metavar="N",
+    help="How often the model may use tools for one message; 0 for no limit.",
+)
+@_option("thinking-budget", type=click.IntRange(0), metavar="N", help="Tokens that the model may think; 0 for none.")
 @_option(
     "effort",
     type=click.Choice(["low", "medium", "high"]),

@@ -321,6 +321,10 @@ def test_options_are_taken_from_the_nearest_source(settings: Settings) -> None:
 def test_zero_turns_is_no_limit(settings: Settings) -> None:
     settings.user("[default]\nmax_turns = 0\n")
     assert settings.resolve(provider="mock").max_turns is None
+    settings.user("[default]\nmax_turns = 5\n")
+    assert settings.resolve(provider="mock", max_turns=0).max_turns is None
+    settings.environ["TRUNKLINE_MAX_TURNS"] = "0"
+    assert settings.resolve(provider="mock").max_turns is None
 
 
 def test_a_variable_that_is_no_number_is_an_error(settings: Settings) -> None:

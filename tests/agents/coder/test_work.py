@@ -12,7 +12,7 @@ from tests.support.loop import run, until
 from tests.support.thinker import USED, Recorded, Reply, Thinker, call, calls, thoughts, words
 from trunkline.agents.coder import work as work_module
 from trunkline.agents.coder.calls import Calls
-from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.compaction import SUMMARY_TOKENS, Compaction
 from trunkline.agents.coder.history import History, NoJournal
 from trunkline.agents.coder.mind import RESERVE_TOKENS, Mind
 from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, STOPPED
@@ -408,9 +408,33 @@ def test_the_provider_s_count_is_what_counts() -> None:
     go(main)
 
 
+@pytest.mark.parametrize("said", [1, 16, 1023, 64_000, 500_000])
+def test_the_longest_answer_is_what_the_user_says_it_is(said: int) -> None:
+    async def main() -> None:
+        bench = Bench(words("ok"), max_tokens=said, context_window=100_000)
+        bench.history.counted(40_000)
+        await bench.run()
+        assert bench.model.requests[0].max_tokens == said
+
+    go(main)
+
+
+def test_a_conversation_that_leaves_no_room_for_the_answer_that_the_user_wants_is_summarised_first() -> None:
+    async def main() -> None:
+        bench = Bench(words("a summary"), words("ok"), max_tokens=30_000, context_window=100_000)
+        bench.history.assistant((Text("before"),))
+        bench.history.user((Text("and now?"),))
+        bench.history.counted(70_000)
+        await bench.run()
+        assert [request.max_tokens for request in bench.model.requests] == [SUMMARY_TOKENS, 30_000]
+
+    go(main)
+
+
 def test_an_answer_is_asked_for_no_longer_than_the_window_has_room() -> None:
     async def main() -> None:
-        bench = Bench(words("ok"), max_tokens=64_000, context_window=100_000)
+        bench = Bench(words("ok"), context_window=100_000)
+        bench.model.longest_answer = 64_000
         bench.history.counted(60_000)
         await bench.run()
         assert bench.model.requests[0].max_tokens == 100_000 - 60_000 - RESERVE_TOKENS - len("Be good.") // 4

@@ -76,13 +76,14 @@ class Compaction:
     async def make_room(self, say: Say) -> None:
         """Before a request: do what is needed, and no more."""
         window = self._mind.context_window
+        summarise_at = min(self._summarise_at * window, self._mind.room)
         if self._clear_pictures():
             await say(Notice("Old pictures and documents were cleared to make room."))
-        if self.enabled and self._history.tokens >= CLEAR_SHARE * self._summarise_at * window:
+        if self.enabled and self._history.tokens >= CLEAR_SHARE * summarise_at:
             freed = self._clear_results()
             if freed:
                 await say(Notice(f"Old tool results were cleared to make room (about {freed} tokens)."))
-        if self.enabled and self._history.tokens >= self._summarise_at * window and self._may_summarise:
+        if self.enabled and self._history.tokens >= summarise_at and self._may_summarise:
             await say(Notice(await self.summarise(say)))
         if self._history.tokens >= DROP_AT * window:
             dropped = self.drop()

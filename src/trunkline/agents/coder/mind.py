@@ -10,8 +10,11 @@ from trunkline.models.model import Chunk, Model, Request, ToolSpec
 
 #: Left free for what nobody has counted: the tools, and the error of an estimate.
 RESERVE_TOKENS = 4000
-#: Without room for this much there is no use in asking; the service will say so.
+#: Where nobody said how long an answer may be: without room for this much there is no use in asking; the service will
+#: say so.
 LEAST_ANSWER_TOKENS = 1024
+#: An answer that was said to be long keeps at most this part of the window from the conversation.
+ANSWER_SHARE = 0.5
 
 
 class Mind:
@@ -43,6 +46,14 @@ class Mind:
         """Tokens that fit into a request with its answer."""
         return self._context_window or self.model.context_window
 
+    @property
+    def room(self) -> float:
+        """Tokens of a conversation behind which the longest answer fits, if it was said how long that is."""
+        window = self.context_window
+        if self.max_tokens is None:
+            return window
+        return window - min(self.max_tokens + RESERVE_TOKENS, ANSWER_SHARE * window)
+
     def for_subagents(self, system: Callable[[], str]) -> Mind:
         """The same model as it is now, with other standing instructions."""
         return Mind(
@@ -62,14 +73,14 @@ class Mind:
 
         Args:
             used: how many tokens the messages have. Some services refuse a request whose longest answer would not fit
-                into the window behind them.
+                into the window behind them; so that is shortened, unless somebody said how long it may be.
             most: the longest answer, if it is to be shorter than usual.
         """
         system = self.system()
-        longest = self.max_tokens or getattr(self.model, "longest_answer", None)
-        if longest is not None:
+        longest = self.max_tokens
+        if longest is None and (possible := getattr(self.model, "longest_answer", None)) is not None:
             room = self.context_window - used - len(system) // CHARS_PER_TOKEN - RESERVE_TOKENS
-            longest = max(LEAST_ANSWER_TOKENS, min(longest, room))
+            longest = max(LEAST_ANSWER_TOKENS, min(possible, room))
         if most is not None:
             longest = min(longest or most, most)
         return self.model.stream(Request(messages, system, tools, longest, self.thinking_budget, self.effort))
