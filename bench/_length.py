@@ -37,7 +37,7 @@ class Talk:
         self.session = session
         self._agent = agent
         self._null = null
-        Server(session, Writer(null, lambda: None), agent.capabilities)
+        Server(session, Writer(null, lambda: None))
 
     @classmethod
     async def open(cls, log: EventLog, *, resume: bool = False) -> Talk:

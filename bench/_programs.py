@@ -101,7 +101,7 @@ def produce(make: Callable[[int], None]) -> None:
 async def serve(agent: Flood) -> int:
     """Be an agent on standard input and output, as `trunkline agent --json-stream` is."""
     session = await Session.open(agent, FileStore(paths.sessions_dir()).create(new_id(), "."), Policy())
-    return await StdioServer(session, agent.capabilities, claim()).run()
+    return await StdioServer(session, claim()).run()
 
 
 def main(arguments: list[str]) -> int:

@@ -35,9 +35,19 @@ class KeepsTheLastHistory(GoodAgent):
 
 
 @habit("js.history.late")
-class TakesLateHistory(GoodAgent):
+class RefusesLateHistory(GoodAgent):
     def on_init_history(self, command: dict[str, Any]) -> None:
-        self.session["history"].append(command["text"])
+        if self.session["messages"]:
+            self.refuse("init_history must come before the first message")
+        else:
+            super().on_init_history(command)
+
+
+@habit("js.history.late")
+class ForgetsLateHistory(GoodAgent):
+    def on_init_history(self, command: dict[str, Any]) -> None:
+        if not self.session["messages"]:
+            super().on_init_history(command)
 
 
 @habit("js.history.resumed")

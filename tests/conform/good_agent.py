@@ -261,11 +261,8 @@ class GoodAgent:
         return call if call is not None and call.state == "pending" else None
 
     def on_init_history(self, command: dict[str, Any]) -> None:
-        if self.session["messages"]:
-            return self.refuse("init_history must come before the first message")
         self.session["history"].append(command["text"])
         self.save()
-        return None
 
     def on_set_mode(self, command: dict[str, Any]) -> None:
         self.mode = command["mode"]

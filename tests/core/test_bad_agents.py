@@ -31,6 +31,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import AgentBusy, AgentTimeout
 from trunkline.core.log import MemoryLog
+from trunkline.core.performer import CONFIGURE_SECONDS
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
@@ -208,7 +209,7 @@ def test_an_agent_that_takes_for_ever_keeps_neither_messages_nor_the_end() -> No
         puppet = Slow()
         session, seen = await opened(puppet)
         changed = session.configure(AddHistory("rules"))
-        await answered_after(session, puppet, 31)
+        await answered_after(session, puppet, CONFIGURE_SECONDS + 1)
         with pytest.raises(AgentTimeout):
             await changed
         session.submit(UserMessage("go"))

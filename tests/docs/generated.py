@@ -103,7 +103,8 @@ def event_table() -> str:
 
 def capability_table() -> str:
     """What an agent may say of itself."""
-    wire = {"approval": "tool_approval", "thinking": "thinking", "mcp": "mcp"}
+    wire = {"approval": "tool_approval", "thinking": "thinking", "mcp": "mcp", "images": "image_input"}
+    wire["effort_levels"] = "effort_levels"
     rows = [(f"`{name}`", f"`{wire[name]}`" if name in wire else "not announced") for name in Capabilities.__fields__]
     return table(("capability", "on the JSON stream"), rows)
 

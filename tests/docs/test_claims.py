@@ -34,6 +34,7 @@ from trunkline.base import http, jsontext, stdio
 from trunkline.cli import chat, chat_once
 from trunkline.core import approvals, performer, recorder, turns
 from trunkline.models import (
+    abilities,
     anthropic,
     catalog,
     discover,
@@ -151,8 +152,8 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/models.md", "A connection gets 10 s", http.CONNECT_SECONDS, 10.0),
     ("reference/models.md", "after 600 s of silence", http.READ_SECONDS, 600.0),
     ("reference/models.md", "Of others, 128,000 tokens", limits.DEFAULT_CONTEXT_WINDOW, 128_000),
-    ("reference/models.md", "Claude from 4.7 on", anthropic.is_adaptive("claude-opus-4-6"), False),
-    ("reference/models.md", "Claude from 4.7 on", anthropic.is_adaptive("claude-opus-4-7"), True),
+    ("reference/models.md", "Claude from 4.7 on", abilities.is_adaptive("claude-opus-4-6"), False),
+    ("reference/models.md", "Claude from 4.7 on", abilities.is_adaptive("claude-opus-4-7"), True),
     ("reference/tools.md", "Of a file over 10 MiB", tool_files.LARGEST_FILE, 10 * MIB),
     ("reference/tools.md", "up to 3.75 MiB and 8,000 pixels", pictures.LARGEST_PICTURE, 3.75 * MIB),
     ("reference/tools.md", "up to 3.75 MiB and 8,000 pixels", pictures.LONGEST_SIDE, 8000),

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from trunkline.models.anthropic import AnthropicFormat, is_adaptive
+from trunkline.models.abilities import is_adaptive
+from trunkline.models.anthropic import AnthropicFormat
 from trunkline.models.messages import Block, Document, Image, Message, Role, Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Request, ToolSpec
 

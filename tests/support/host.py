@@ -57,6 +57,8 @@ class Host:
     def _see(self, line: dict[str, Any]) -> None:
         self.lines.append(line)
         kind, msg_id, call_id = line["type"], line.get("msg_id"), line.get("call_id")
+        if kind == "info":
+            assert isinstance(msg_id, str), f"{line} has no id"
         if kind == "stream_start":
             self.open_messages.append(str(msg_id))
             assert len(self.open_messages) <= 1, f"{line} while {self.open_messages} are open"

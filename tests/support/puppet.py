@@ -14,14 +14,18 @@ class Puppet:
     """An `Agent` and its one `Conversation`."""
 
     name = "puppet"
-    capabilities = Capabilities(approval=True, thinking=True, resume=True)
     session_id = None
 
     def __init__(self) -> None:
+        self.capabilities = Capabilities(approval=True, thinking=True, resume=True)
         self.request: OpenRequest | None = None
         self.heard: list[UserMessage] = []
         self.decisions: list[tuple[str, Decision]] = []
         self.changes: list[Change] = []
+        self.told_before: list[int] = []
+        """How many changes there had been when each message was heard."""
+        self.held: asyncio.Event | None = None
+        """What `configure` waits for, if anything."""
         self.refuses: Exception | None = None
         """What `configure` and `decide` raise, if anything."""
         self.obedient = True
@@ -48,6 +52,7 @@ class Puppet:
 
     async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
         self.heard.append(message)
+        self.told_before.append(len(self.changes))
         self.busy = True
         self._strings = asyncio.Queue()
         try:
@@ -73,6 +78,8 @@ class Puppet:
             raise self.refuses
 
     async def configure(self, change: Change) -> None:
+        if self.held is not None:
+            await self.held.wait()
         if self.refuses:
             raise self.refuses
         self.changes.append(change)

@@ -42,7 +42,7 @@ async def served(
     puppet, host = Puppet(), Host()
     policy = Policy(auto_approve=auto_approve, allow=allow)
     session = await Session.open(puppet, log or MemoryLog("s1"), policy, resume=resume)
-    server = Server(session, host, puppet.capabilities, max_line=max_line)
+    server = Server(session, host, max_line=max_line)
     host.server = server
     server.greet()
     try:

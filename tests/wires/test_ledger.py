@@ -121,11 +121,17 @@ def test_outcomes_other_than_error_look_alike() -> None:
 
 
 def test_the_capabilities_that_the_ledger_calls_lost_are_those_that_are_not_announced() -> None:
-    announced = {"tool_approval": "approval", "thinking": "thinking", "mcp": "mcp"}
+    announced = {
+        "tool_approval": "approval",
+        "thinking": "thinking",
+        "mcp": "mcp",
+        "image_input": "images",
+        "effort_levels": "effort_levels",
+    }
     assert announced.keys() <= set(messages.Capabilities.__fields__)
     lost = set(core_agent.Capabilities.__fields__) - set(announced.values())
-    assert JSONSTREAM["capabilities"].lost == "images, resume and voice"
-    assert lost == {"images", "resume", "voice"}
+    assert JSONSTREAM["capabilities"].lost == "resume and voice"
+    assert lost == {"resume", "voice"}
 
 
 def ask(world: Served) -> None:

@@ -172,12 +172,16 @@ def _locate(spec: str) -> str:
     raise ConfigError(f"There is no script `{spec}`.{hint}")
 
 
+#: What a script may say of itself: yes or no to each.
+_CAPABILITIES = tuple(name for name in Capabilities.__fields__ if name != "effort_levels")
+
+
 def _capabilities(part: Part | None, turns: Iterable[Turn]) -> Capabilities:
     """What the script says it can do; by default it can ask, be resumed, and think if it does."""
     default = Capabilities(approval=True, resume=True, thinking=any(_thinks(turn.steps) for turn in turns))
     if part is None:
         return default
-    return default.replace(**{name: member.flag() for name, member in part.members(Capabilities.__fields__).items()})
+    return default.replace(**{name: member.flag() for name, member in part.members(_CAPABILITIES).items()})
 
 
 def _thinks(steps: Iterable[Step]) -> bool:

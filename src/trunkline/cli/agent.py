@@ -213,7 +213,6 @@ async def _talk(start: _Start, reading: int, writing: int) -> int:
     gc.enable()
     server = StdioServer(
         session,
-        start.agent.capabilities,
         (reading, writing),
         named=not start.options.no_session,
         max_line=start.options.max_line,

@@ -181,7 +181,10 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     with_model = agent_options.model_options(options)
     agent = await _agent(options, workspace, with_model)
     fetching = serve_files.brought(
-        turn, images=agent.capabilities.images, private=options.allow_private_urls, enabled=not options.no_fetch
+        turn,
+        images=agent.capabilities.images is not False,
+        private=options.allow_private_urls,
+        enabled=not options.no_fetch,
     )
     async with fetching as message:
         session = await _session(options, turn, agent, with_model)

@@ -15,9 +15,12 @@ class Capabilities(Value):
     approval: bool = False
     thinking: bool = False
     mcp: bool = False
-    images: bool = False
+    images: bool | None = False
+    """None: nobody knows."""
     resume: bool = False
     voice: bool = False
+    effort_levels: tuple[str, ...] = ()
+    """How hard it can be told to try, the least first."""
 
 
 class Decision(Value):
@@ -98,7 +101,11 @@ class OpenRequest(Value):
 
 
 class Conversation(Protocol):
-    """One dialogue with one agent. All methods but `turn` return promptly: none waits for a peer or a model."""
+    """One dialogue with one agent. All methods but `turn` return promptly: none waits for a peer or a model.
+
+    Where what it can do changes with its options, an attribute `capabilities` says what that is now; else the agent's
+    counts.
+    """
 
     @property
     def session_id(self) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from trunkline.core import faults
 from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
-from trunkline.core.agent import AddHistory, Change, Conversation, Decision
+from trunkline.core.agent import AddHistory, AddMcpServer, Change, Conversation, Decision
 from trunkline.core.events import (
     Event,
     Failed,
@@ -42,8 +42,9 @@ UNWIND_SECONDS = 0.1
 CLOSE_SECONDS = 0.5
 #: How long an agent may take to hear a decision, which it is to take note of and no more.
 DECIDE_SECONDS = 5.0
-#: How long a change may take: the connection to a server of tools is made meanwhile.
-CONFIGURE_SECONDS = 30.0
+#: How long a change may take: the connection to a server of tools is made meanwhile. Longer than that may take by
+#: itself, so that whoever makes it can say what is wrong with the server.
+CONFIGURE_SECONDS = 31.0
 
 #: Events handled before the loop gets a turn, so that an agent that never waits cannot keep out a `stop`.
 EVENTS_PER_TICK = 128
@@ -52,6 +53,8 @@ EVENTS_PER_LOOK = 16
 
 #: Hosts give up after 15 s of silence. A turn that said nothing from one look to the next shows a sign of life.
 HEARTBEAT_SECONDS = 5.0
+
+Effect = Callable[[], Awaitable[None]]
 
 
 class Performer:
@@ -62,7 +65,11 @@ class Performer:
         self._turns = turns
         self._recorder = recorder
         self._loop = asyncio.get_running_loop()
-        self._effects: deque[Callable[[], Awaitable[None]]] = deque()
+        self._effects: deque[Effect] = deque()
+        self._beginning: Effect = _nothing
+        """The beginning of the latest turn: while it waits among the effects, the agent has not heard the message."""
+        self._for_next: list[tuple[AddHistory, Effect]] = []
+        """What is to be told to the agent ahead of the next message."""
         self._worker: asyncio.Task[None] | None = None
         self._pump: asyncio.Task[None] | None = None
         self._pump_turn = 0
@@ -99,7 +106,11 @@ class Performer:
                             spoilt.append((turn, error))
                 case Begin(turn=turn, message=message):
                     self.idle.clear()
-                    self._enqueue(partial(self._begin, turn, message))
+                    for _, effect in self._for_next:
+                        self._enqueue(effect)
+                    self._for_next.clear()
+                    self._beginning = partial(self._begin, turn, message)
+                    self._enqueue(self._beginning)
                 case Answer(turn=turn, call_id=call_id, decision=decision):
                     self._enqueue(partial(self._decide, turn, call_id, decision))
                 case Cancel(turn=turn):
@@ -113,12 +124,23 @@ class Performer:
             self.apply(self._turns.fail(turn, faults.AgentFailed(f"The agent said what cannot be recorded: {reason}")))
 
     def configure(self, change: Change) -> asyncio.Future[None]:
-        """Change the conversation, ahead of every message that is submitted after this call."""
+        """Change the conversation, ahead of every message that is submitted after this call.
+
+        What was said before the conversation goes ahead even of a message that still waits to begin. One that has
+        begun is answered without it, and the next one with it.
+        """
         done: asyncio.Future[None] = self._loop.create_future()
+        effect = partial(self._configure, change, done)
         if self._closed:
             done.set_exception(faults.AgentBusy("The session is closed."))
+        elif not isinstance(change, AddHistory):
+            self._enqueue(effect)
+        elif self._beginning in self._effects:
+            self._effects.insert(self._effects.index(self._beginning), effect)
+        elif self._turns.turn:
+            self._for_next.append((change, effect))
         else:
-            self._enqueue(partial(self._configure, change, done))
+            self._enqueue(effect)
         return done
 
     async def close(self) -> None:
@@ -126,6 +148,9 @@ class Performer:
         await self.idle.wait()
         self._closed = True
         self._stop_pulse()
+        for change, _ in self._for_next:
+            # There was no next message in this process; in the one that resumes the session there will be.
+            self._recorder.emit(0, HistoryInjected(change.text))
         for task in (self._ender, self._pump):
             if task is not None:
                 await _unwound(task, UNWIND_SECONDS)
@@ -139,7 +164,7 @@ class Performer:
 
     # Effects on the agent happen one after the other, in the order they were decided.
 
-    def _enqueue(self, effect: Callable[[], Awaitable[None]]) -> None:
+    def _enqueue(self, effect: Effect) -> None:
         self._effects.append(effect)
         if self._worker is None or self._worker.done():
             self._worker = self._loop.create_task(self._work(), name="session effects")
@@ -149,22 +174,31 @@ class Performer:
             await self._effects.popleft()()
 
     async def _configure(self, change: Change, done: asyncio.Future[None]) -> None:
+        who = f"MCP server `{change.name}`" if isinstance(change, AddMcpServer) else "The agent"
+        waiting = self._loop.create_task(self._tell_waiting(who), name="say what is waited for")
         try:
-            await _bounded(self._agent.configure(change), CONFIGURE_SECONDS)
+            await _bounded(self._agent.configure(change), CONFIGURE_SECONDS, who)
             if isinstance(change, AddHistory):
                 self._recorder.emit(self._turns.turn, HistoryInjected(change.text))
         except Exception as error:
             if not done.done():
                 done.set_exception(faults.of(error))
         finally:
+            waiting.cancel()
             if not done.done():
                 done.set_result(None)
+
+    async def _tell_waiting(self, who: str) -> None:
+        """A change takes its time, and messages wait behind it: show signs of life, in a turn and outside of one."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            self._recorder.emit(self._turns.turn, Progress(f"Still waiting: {who} has not answered yet"))
 
     async def _decide(self, turn: int, call_id: str, decision: Decision) -> None:
         if self._turns.turn != turn:
             return
         try:
-            await _bounded(self._agent.decide(call_id, decision), DECIDE_SECONDS)
+            await _bounded(self._agent.decide(call_id, decision), DECIDE_SECONDS, "The agent")
         except Exception as error:
             logger.exception("the agent could not be told a decision")
             self.apply(self._turns.fail(turn, faults.of(error)))
@@ -289,8 +323,12 @@ async def _awaited(work: Awaitable[Any]) -> None:
         logger.exception("the agent failed to end something")
 
 
-async def _bounded(work: Awaitable[None], seconds: float) -> None:
-    """Await, but not for ever, even if it ignores its cancellation.
+async def _nothing() -> None:
+    pass
+
+
+async def _bounded(work: Awaitable[None], seconds: float, who: str) -> None:
+    """Await somebody's answer, but not for ever, even if it ignores its cancellation.
 
     Raises:
         AgentTimeout: it took too long.
@@ -303,7 +341,7 @@ async def _bounded(work: Awaitable[None], seconds: float) -> None:
         raise
     if not done:
         task.cancel()
-        raise faults.AgentTimeout(f"The agent did not answer within {seconds:g} s.")
+        raise faults.AgentTimeout(f"{who} did not answer within {seconds:g} s.")
     if task.cancelled():
         raise faults.AgentFailed("The agent's work was cancelled from inside.")
     task.result()

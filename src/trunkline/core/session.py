@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.core import faults
-from trunkline.core.agent import Agent, Change, Decision, OpenRequest
+from trunkline.core.agent import Agent, Capabilities, Change, Decision, OpenRequest
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
     Envelope,
@@ -54,6 +54,7 @@ class Session:
         self._performer = Performer(self._turns, self._recorder)
         self._closing: asyncio.Task[None] | None = None
         self._redact = redact
+        self._agent: Agent | None = None
 
     @classmethod
     async def open(
@@ -93,6 +94,7 @@ class Session:
             announce=session._announce,
         )
         session._performer.conversation = await agent.open(request)
+        session._agent = agent
         return session
 
     @property
@@ -104,6 +106,14 @@ class Session:
     def status(self) -> State:
         """Where the session is in its turn."""
         return self._turns.state
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the agent can do in this conversation, as it is configured now."""
+        own: Capabilities | None = getattr(self._performer.conversation, "capabilities", None)
+        if own is not None:
+            return own
+        return Capabilities() if self._agent is None else self._agent.capabilities
 
     @property
     def mode(self) -> Mode:

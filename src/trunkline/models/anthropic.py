@@ -6,10 +6,10 @@ is reached through somebody else.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trunkline.models.abilities import is_adaptive
 from trunkline.models.anthropic_decoder import AnthropicDecoder
 from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes
 from trunkline.models.endpoint import endpoint
@@ -36,9 +36,6 @@ LEAST_THINKING_TOKENS = 1024
 MARKED_MESSAGES = 2
 
 _MARK = b',"cache_control":{"type":"ephemeral"}}'
-
-#: From this version on a model decides by itself how much it thinks, and refuses to be given a budget.
-_ADAPTIVE_SINCE = (4, 7)
 
 
 class _Written:
@@ -236,12 +233,6 @@ class AnthropicModel(KeyedModel):
     def decoder(self) -> AnthropicDecoder:
         """Reads one answer."""
         return self._format.decoder()
-
-
-def is_adaptive(model: str) -> bool:
-    """Whether a model, by its name, decides by itself how much it thinks."""
-    found = re.search(r"claude-[a-z]+-(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", model)
-    return found is not None and (int(found[1]), int(found[2] or 0)) >= _ADAPTIVE_SINCE
 
 
 def _thinking(block: Thinking) -> dict[str, Any] | None:

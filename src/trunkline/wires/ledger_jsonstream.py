@@ -26,7 +26,7 @@ CELLS: Mapping[str, Cell] = {
     "SessionIdentified": refused("the host knows the session by our id, told in `ready`"),
     "Failed": degraded("code, text and whether to try again", "its kind (see faults)", "error"),
     "TurnEnded": degraded("with the usage of this message", "its outcome (see there)", "stream_end"),
-    "ModeChanged": degraded("text for display", "the mode as data", "info"),
+    "ModeChanged": degraded("text for display; `config_changed` follows", "the mode as data, in this line", "info"),
     "Granted": refused("the host granted it and knows"),
     "HistoryInjected": refused("the host sent it and knows"),
     "ToolJudged": refused("private: the host sees `tool_running` or `tool_cancelled`"),
@@ -57,12 +57,12 @@ CELLS: Mapping[str, Cell] = {
     "allow-list": degraded("the flag `--allow`", "it cannot be changed while the agent runs"),
     "session id": carried("`--session-id`, told in `ready`", "ready"),
     "resume": carried("`--resume ID` or `--resume latest`", "ready"),
-    "history": carried("before the first message only, several times", "init_history"),
+    "history": carried("several times; what comes late is context of the next message", "init_history"),
     "replay": refused("a host that resumes shows its own copy; `trunkline sessions export` has ours"),
     "sequence numbers": refused("lines of a pipe come in order and whole, or not at all"),
     "several watchers": refused("one process, one pipe, one host"),
     "capabilities": degraded(
-        "approval, thinking and MCP; modes after `set_config`", "images, resume and voice", "ready", "config_changed"
+        "approval, thinking and MCP; images, effort and modes (dialect)", "resume and voice", "ready", "config_changed"
     ),
     "workspace": carried("`--workspace`, else the working directory"),
     "instructions": carried("`--system-prompt`"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +17,17 @@ from tests.support.thinker import USED, Reply, Thinker, call, calls, words
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.agents.coder.words import COMPACTED
-from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Conversation, Deny, OpenRequest, SetOptions
+from trunkline.core.agent import (
+    AddHistory,
+    AddMcpServer,
+    Approve,
+    Capabilities,
+    Change,
+    Conversation,
+    Deny,
+    OpenRequest,
+    SetOptions,
+)
 from trunkline.core.events import (
     Event,
     Failed,
@@ -64,17 +75,20 @@ async def talking(
     notebook: Notebook | None = None,
     history: tuple[str, ...] = (),
     announce: Callable[[Event], None] | None = None,
+    wanted: list[ModelSettings] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Talk]:
     notebook = notebook or Notebook()
     models: list[Thinker] = []
 
-    def make_model(wanted: ModelSettings) -> Thinker:
+    def make_model(asked: ModelSettings) -> Thinker:
+        if wanted is not None:
+            wanted.append(asked)
         models.append(Thinker(*(replies if not models else models[0].replies)))
-        models[-1].name = wanted.model or "thinker"
+        models[-1].name = asked.model or "thinker"
         return models[-1]
 
-    coder = Coder(CoderSettings(ModelSettings("mock"), "a test", **settings), make_model)
+    coder = Coder(CoderSettings(ModelSettings("anthropic"), "a test", **settings), make_model)
     request = OpenRequest(
         "s1", notebook, workspace=str(workspace), history=history, instructions="Speak plainly.", announce=announce
     )
@@ -84,6 +98,13 @@ async def talking(
     finally:
         await conversation.close()
         assert all(model.closed for model in models)
+
+
+def capabilities(talk: Talk) -> Capabilities:
+    """What the conversation says it can do now."""
+    found = talk.conversation.capabilities  # type: ignore[attr-defined]  # not every conversation has them
+    assert isinstance(found, Capabilities)
+    return found
 
 
 def notices(events: list[Event]) -> list[str]:
@@ -244,23 +265,86 @@ async def test_another_model_answers_from_the_next_message_on(tmp_path: Path) ->
     async with talking(tmp_path, thought, words("two")) as talk:
         await talk.say("hi")
         first = talk.model
-        await talk.conversation.configure(SetOptions({"model": "better", "effort": "high", "thinking": "enabled"}))
+        await talk.conversation.configure(
+            SetOptions({"model": "claude-opus-5", "effort": "high", "thinking": "enabled"})
+        )
         assert first.closed
         await talk.say("hi again")
         request = talk.model.requests[0]
-        assert talk.model.name == "better"
-        assert "better" in request.system
+        assert talk.model.name == "claude-opus-5"
+        assert "claude-opus-5" in request.system
         assert (request.effort, request.thinking_budget) == ("high", 10_000)
         assert len(request.messages) == 3
         assert "signed" not in str(request.messages)
 
 
-@pytest.mark.parametrize("options", [{"effort": "enormous"}, {"thinking": "maybe"}])
-async def test_a_value_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"effort": "enormous"}, "`effort` is low, medium or high, not `enormous`"),
+        ({"thinking": "maybe"}, "`thinking` is enabled or disabled, not `maybe`"),
+        ({"thinking_budget": -1}, "`thinking_budget` is a number of tokens"),
+        ({"image_input": "sometimes"}, "`image_input` is supported, unsupported or unknown, not `sometimes`"),
+        ({"compaction": "very"}, "`compaction` is off, safe or full, not `very`"),
+        ({"model": " "}, "`model` is empty"),
+    ],
+)
+async def test_a_value_that_means_nothing_is_refused_and_changes_nothing(
+    tmp_path: Path, options: dict[str, Any], complaint: str
+) -> None:
+    async with talking(tmp_path, words("ok")) as talk:
+        first = talk.model
+        with pytest.raises(ConfigError, match=re.escape(complaint)):
+            await talk.conversation.configure(SetOptions({"model": "claude-opus-5", "compaction": "off", **options}))
+        await talk.say("hi")
+        assert first.requests[0].thinking_budget is None
+
+
+@pytest.mark.parametrize("options", [{"effort": "low"}, {"thinking": "enabled"}, {"thinking_budget": 2000}])
+async def test_what_the_model_cannot_do_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    async with talking(tmp_path, words("ok")) as talk:
+        with pytest.raises(ConfigError, match="the model `claude-3-5-haiku` "):
+            await talk.conversation.configure(SetOptions({"model": "claude-3-5-haiku", **options}))
+        await talk.say("hi")
+        assert talk.models[0].requests
+
+
+async def test_a_host_says_whether_the_model_can_see_and_only_of_that_model(tmp_path: Path) -> None:
+    wanted: list[ModelSettings] = []
+    async with talking(tmp_path, wanted=wanted) as talk:
+        configure = talk.conversation.configure
+        await configure(SetOptions({"image_input": "unsupported"}))
+        assert wanted[-1].compat == {"image_input": "unsupported"}
+        made = len(wanted)
+        await configure(SetOptions({"image_input": "unsupported"}))
+        assert len(wanted) == made
+        await configure(SetOptions({"model": "other"}))
+        assert wanted[-1].compat == {}
+
+
+async def test_thinking_is_turned_off_by_a_budget_of_nothing(tmp_path: Path) -> None:
+    async with talking(tmp_path, words("one"), words("two"), thinking_budget=5000) as talk:
+        await talk.say("hi")
+        await talk.conversation.configure(SetOptions({"thinking_budget": 0}))
+        await talk.say("hi")
+        assert [request.thinking_budget for request in talk.model.requests] == [5000, None]
+
+
+async def test_what_the_agent_can_do_follows_its_model(tmp_path: Path) -> None:
     async with talking(tmp_path) as talk:
-        with pytest.raises(ConfigError):
-            await talk.conversation.configure(SetOptions({"model": "other", **options}))
-        assert len(talk.models) == 1
+        assert capabilities(talk) == Capabilities(
+            approval=True, thinking=True, images=True, resume=True, effort_levels=("low", "medium", "high")
+        )
+        await talk.conversation.configure(SetOptions({"model": "claude-3-5-haiku", "image_input": "unsupported"}))
+        assert capabilities(talk) == Capabilities(approval=True, images=False, resume=True)
+
+
+async def test_there_are_servers_if_some_are_configured_whether_they_come_or_not(tmp_path: Path) -> None:
+    servers = (AddMcpServer("clock", "stdio", command="/no/such/program"),)
+    async with talking(tmp_path, mcp_servers=servers) as talk:
+        assert capabilities(talk).mcp
+    async with talking(tmp_path) as talk:
+        assert not capabilities(talk).mcp
 
 
 async def test_a_server_that_cannot_be_started_is_named(tmp_path: Path) -> None:

@@ -187,11 +187,11 @@ async def test_capabilities_are_what_the_program_says() -> None:
     agent = JsonStreamAgent(argv("sessionless"), session_flags=False)
     conversation = await agent.open(OpenRequest("s-1", Journal()))
     await conversation.close()
-    assert agent.capabilities == Capabilities()
+    assert agent.capabilities == Capabilities(images=None)
     agent = JsonStreamAgent(argv("none"))
     conversation = await agent.open(OpenRequest("s-1", Journal()))
     await conversation.close()
-    assert agent.capabilities == Capabilities(approval=True, thinking=True, resume=True)
+    assert agent.capabilities == Capabilities(approval=True, thinking=True, images=None, resume=True)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_a_variable_stands_in_for_a_flag_and_a_bad_one_is_named() -> None:
     variables = {"TRUNKLINE_AGENT": "echo", "TRUNKLINE_MODE": "yolo", "TRUNKLINE_NO_SESSION": "yes"}
     with AgentProcess(env=os.environ | variables) as agent:
         assert "session_id" not in agent.until("ready")[0]
-        assert agent.line() == {"type": "info", "msg_id": None, "message": "mode: yolo"}
+        assert agent.line() == {"type": "info", "msg_id": "", "message": "mode: yolo"}
         agent.end()
 
 

@@ -348,7 +348,7 @@ _NOTHING = messages.Capabilities(tool_approval=False, thinking=False, mcp=False)
         (line_of(type="error", error={}), messages.Error(None, messages.ErrorBody("internal_error", "", False))),
         (line_of(type="error", error={"code": "engine_error", "message": "boom"}),
          messages.Error(None, messages.ErrorBody("internal_error", "boom", False))),
-        (line_of(type="info", message="hm"), messages.Info(None, "hm")),
+        (line_of(type="info", message="hm"), messages.Info("", "hm")),
         (line_of(type="tool_running", msg_id="m", call_id="c"), messages.ToolRunning("m", "c", "")),
         (line_of(type="tool_result", msg_id="m", call_id="c"),
          messages.ToolResult("m", "c", "", "success", "", "text")),

@@ -50,7 +50,6 @@ def account(*items: Heard, expected_refusals: int = 0) -> TurnAccount:
         (messages.Error("m1", ErrorBody("internal_error", "x", False)), core.Failed("agent", "x")),
         (messages.Error("m1", ErrorBody("protocol_error", "x", False)), core.Failed("agent", "x")),
         (messages.Info("m1", "retrying"), core.Notice("retrying")),
-        (messages.Info(None, "retrying"), core.Notice("retrying")),
         (messages.Info("", "retrying"), core.Notice("retrying")),
         (messages.McpReady("files", ("ls",)), core.Extension("mcp_ready", {"name": "files", "tools": ["ls"]})),
         (messages.Pong(), None),

@@ -95,7 +95,7 @@ class Conversation(RuleBasedStateMachine):
     async def _open(self) -> None:
         self.puppet, self.host, self.log = Puppet(), Host(), FlakyLog("s1")
         self.session = await Session.open(self.puppet, self.log, Policy())
-        self.server = Server(self.session, self.host, self.puppet.capabilities, max_line=500)
+        self.server = Server(self.session, self.host, max_line=500)
         self.host.server = self.server
         self.server.greet()
         await self._settle()

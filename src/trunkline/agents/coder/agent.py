@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from importlib.util import find_spec
 
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Capabilities, Conversation, OpenRequest
-from trunkline.models import providers
+from trunkline.models import abilities, providers
 from trunkline.models.model import Model
 
 #: Their models need what `providers.check` has looked at, and no package, file or account besides.
 _CHECKED = ("anthropic", "openai", "mock")
+
+
+def capabilities(settings: CoderSettings, *, servers: bool = False) -> Capabilities:
+    """What the coding agent can do with these settings; `servers`: there are MCP servers beside those of the files."""
+    model = abilities.of(settings.model)
+    return Capabilities(
+        approval=True,
+        thinking=model.thinks,
+        mcp=servers or bool(settings.mcp_servers),
+        images=model.images,
+        resume=True,
+        effort_levels=model.efforts,
+    )
 
 
 class Coder:
@@ -32,8 +44,7 @@ class Coder:
 
     @property
     def capabilities(self) -> Capabilities:
-        mcp = find_spec("mcp") is not None
-        return Capabilities(approval=True, thinking=True, mcp=mcp, images=True, resume=True)
+        return capabilities(self.settings)
 
     @property
     def checked(self) -> bool:

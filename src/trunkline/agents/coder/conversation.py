@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from trunkline.agents.coder import options
+from trunkline.agents.coder.agent import capabilities
 from trunkline.agents.coder.briefing import Briefing
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.commands import Commands
@@ -22,7 +23,7 @@ from trunkline.agents.coder.subagents import Subagents
 from trunkline.agents.coder.work import Work
 from trunkline.agents.telling import Telling
 from trunkline.base.redact import Redactor
-from trunkline.core.agent import AddHistory, AddMcpServer, Change, Decision, OpenRequest, SetOptions
+from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Event, Notice, TurnEnded, UserMessage
 from trunkline.core.faults import AgentFailed, Fault, Unsupported
@@ -50,7 +51,7 @@ class CoderConversation:
         make_model: Callable[[ModelSettings], Model],
         redactor: Redactor,
     ) -> None:
-        self._settings = settings
+        self._settings = self._configured = settings
         self._make_model = make_model
         self._workspace = request.workspace
         self._kit = Kit(request.workspace, request.announce or _to_nobody, os.environ, redactor, settings.model_keys)
@@ -87,6 +88,11 @@ class CoderConversation:
         self._commands = Commands(self._mind, self._history, self._compaction)
         self._telling: Telling | None = None
         self._warming: asyncio.Future[None] | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model can, as it is now, and whether there are servers."""
+        return capabilities(self._settings, servers=self._kit.has_servers)
 
     def start(self) -> None:
         """Begin what may take a while and needs no message: while the host still thinks, nobody waits for it."""
@@ -131,7 +137,9 @@ class CoderConversation:
 
     async def _set(self, change: SetOptions) -> None:
         old = self._mind.model
-        self._settings = options.applied(change.options, self._settings, self._mind, self._compaction, self._make_model)
+        self._settings = options.applied(
+            change.options, self._settings, self._configured, self._mind, self._compaction, self._make_model
+        )
         if self._mind.model is not old:
             await self._warmed()
             self._warm()

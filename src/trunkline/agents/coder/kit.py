@@ -65,6 +65,11 @@ class Kit:
                 self._servers.connect_all(servers), name="connect the MCP servers"
             )
 
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are tools of MCP servers."""
+        return bool(self._offered)
+
     async def ready(self) -> None:
         """Wait until the servers of the configuration are there, or known not to be; each has its own time limit."""
         if self._starting is not None:

@@ -22,6 +22,7 @@ from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.ids import new_id
 from trunkline.wires.jsonstream.codec import MAX_LINE
 from trunkline.wires.jsonstream.drive import READY_SECONDS, Connection, DrivenConversation, Launched, Timing
+from trunkline.wires.jsonstream.messages import IMAGE_INPUT
 
 #: The member of a record in our journal that holds the program's own session id, where that is not ours.
 _JOURNAL_KEY = "jsonstream_session"
@@ -106,7 +107,12 @@ class JsonStreamAgent:
         )
         said = connection.ready.capabilities
         self._capabilities = Capabilities(
-            approval=said.tool_approval, thinking=said.thinking, mcp=said.mcp, resume=self._session_flags
+            approval=said.tool_approval,
+            thinking=said.thinking,
+            mcp=said.mcp,
+            images=IMAGE_INPUT[said.image_input or "unknown"],
+            resume=self._session_flags,
+            effort_levels=(said.effort_levels or ()) if said.effort else (),
         )
         return connection
 

@@ -16,7 +16,16 @@ from trunkline.base.jsontext import quote, quote_ascii
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.base.values import Value
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
-from trunkline.wires.jsonstream.messages import COMMANDS, EVENTS, Command, Event, Message, TextDelta, UserMessage
+from trunkline.wires.jsonstream.messages import (
+    COMMANDS,
+    EVENTS,
+    IMAGE_INPUT,
+    Command,
+    Event,
+    Message,
+    TextDelta,
+    UserMessage,
+)
 
 #: The longest line that is read, in bytes: room for a large pasted file, and no way to exhaust memory.
 MAX_LINE = 16 * 1024 * 1024
@@ -194,7 +203,7 @@ _ABSENT: dict[str, dict[str, Any]] = {
     "tool_cancelled": {"msg_id": "", "reason": ""},
     "stream_end": {"msg_id": ""},
     "error": {"msg_id": None, "error": {}},
-    "info": {"msg_id": None},
+    "info": {"msg_id": ""},
     "mcp_ready": {"tools": []},
 }
 _CAPABILITIES = ("tool_approval", "thinking", "mcp")
@@ -249,6 +258,12 @@ def _known_usage(said: Any) -> dict[str, int] | None:
 def _known_capabilities(said: dict[str, Any]) -> dict[str, Any]:
     """What is understood of an agent's capabilities: newer agents announce more, and in other types."""
     known: dict[str, Any] = {name: said.get(name) is True for name in _CAPABILITIES}
+    if said.get("image_input") in tuple(IMAGE_INPUT):
+        known["image_input"] = said["image_input"]
+    if isinstance(said.get("effort"), bool):
+        known["effort"] = said["effort"]
+    if isinstance(said.get("effort_levels"), list):
+        known["effort_levels"] = [level for level in said["effort_levels"] if isinstance(level, str)]
     if isinstance(said.get("modes"), list):
         known["modes"] = [mode for mode in said["modes"] if mode in _MODES]
     if said.get("current_mode") in _MODES:

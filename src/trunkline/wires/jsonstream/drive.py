@@ -97,7 +97,6 @@ class DrivenConversation:
         self._program = Program(launched, relaunch, context, self._timing.rest)
         self._on_session = on_session
         self._identified: str | None = None
-        self._conversing = False
         self._run: _Run | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -129,8 +128,7 @@ class DrivenConversation:
     async def configure(self, change: Change) -> None:
         match change:
             case AddHistory(text=text):
-                if self._conversing:
-                    raise Unsupported("What was said before can only be told ahead of the first message.")
+                # Also when the program has been asked something: one that refuses it then is heard, and goes on.
                 self._program.add_history(text)
             case SetOptions(options=options):
                 self._program.set_options(options)
@@ -190,7 +188,6 @@ class DrivenConversation:
             return run.never_sent("cancelled")
         except Fault as fault:
             return run.never_sent("error", *news, _failed(fault))
-        self._conversing = True
         run.connection = connection
         run.account = TurnAccount(msg_id, expected_refusals=self._program.unanswered)
         run.read_until = self._loop.time() + self._timing.send

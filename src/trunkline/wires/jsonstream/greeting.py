@@ -8,22 +8,27 @@ from trunkline.core.events import Mode
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION
 
+_IMAGE_INPUT = {sees: word for word, sees in messages.IMAGE_INPUT.items()}
+
 
 def greeting(can: Capabilities, mode: Mode, session_id: str | None) -> bytes:
     """The lines that say that initialisation is done. `session_id` is None where nothing is kept."""
-    lines = codec.encode(messages.Ready(PROTOCOL_VERSION, wire_capabilities(can), session_id))
+    lines = codec.encode(messages.Ready(PROTOCOL_VERSION, wire_capabilities(can, mode), session_id))
     if mode != "default":
         # Begun with, or restored: a host that believes in the default would wait for requests in vain.
-        lines += codec.encode(messages.Info(None, f"mode: {mode}"))
+        lines += codec.encode(messages.Info("", f"mode: {mode}"))
     return lines
 
 
-def wire_capabilities(can: Capabilities, mode: Mode | None = None) -> messages.Capabilities:
-    """What the agent can do, in this wire's words; with a mode also which there are, and which it is."""
+def wire_capabilities(can: Capabilities, mode: Mode) -> messages.Capabilities:
+    """What the agent can do, in this wire's words, and which mode holds."""
     return messages.Capabilities(
         tool_approval=can.approval,
         thinking=can.thinking,
         mcp=can.mcp,
-        modes=None if mode is None else tuple(MODES),
+        image_input=_IMAGE_INPUT[can.images],
+        effort=bool(can.effort_levels),
+        effort_levels=can.effort_levels,
+        modes=tuple(MODES),
         current_mode=mode,
     )

@@ -18,6 +18,10 @@ PROTOCOL_VERSION = "0.1.0"
 
 Transport = Literal["stdio", "sse", "streamable-http", "streamable_http"]
 
+#: Whether the model can be shown pictures.
+ImageInput = Literal["supported", "unsupported", "unknown"]
+IMAGE_INPUT: Mapping[ImageInput, bool | None] = {"supported": True, "unsupported": False, "unknown": None}
+
 
 class Message(Value):
     """Base of all lines. `type` is the member of that name."""
@@ -34,11 +38,14 @@ class Command(Message):
 
 
 class Capabilities(Value):
-    """What the agent can do."""
+    """What the agent can do. All but the first three are the dialect's; older agents leave them out."""
 
     tool_approval: bool
     thinking: bool
     mcp: bool
+    image_input: ImageInput | None = None
+    effort: bool | None = None
+    effort_levels: tuple[str, ...] | None = None
     modes: tuple[Mode, ...] | None = None
     current_mode: Mode | None = None
 
@@ -159,11 +166,11 @@ class Error(Event):
 
 
 class Info(Event):
-    """1.11: for display only. `msg_id` is null when it belongs to no message."""
+    """1.11: for display only. `msg_id` is empty when it belongs to no message."""
 
     type = "info"
 
-    msg_id: str | None
+    msg_id: str
     message: str
 
 
@@ -174,7 +181,7 @@ class Pong(Event):
 
 
 class ConfigChanged(Event):
-    """Dialect: the answer to `set_config`."""
+    """Dialect: what the agent can do now, after `set_config` and `set_mode`."""
 
     type = "config_changed"
 
@@ -225,7 +232,7 @@ class ToolDeny(Command):
 
 
 class InitHistory(Command):
-    """2.5: what was said before. Only ahead of the first message."""
+    """2.5: what was said before. Sent late, it is context of the next message."""
 
     type = "init_history"
 

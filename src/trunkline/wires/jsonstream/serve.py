@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from trunkline.core import events as core
 from trunkline.core import faults
-from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Capabilities, Change, Deny, SetOptions
+from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Deny, SetOptions
 from trunkline.core.events import Envelope
 from trunkline.core.session import Session
 from trunkline.core.turns import State
@@ -55,18 +56,17 @@ class Server:
         self,
         session: Session,
         output: Output,
-        capabilities: Capabilities,
         *,
         named: bool = True,
         max_line: int = codec.MAX_LINE,
     ) -> None:
         self._session = session
         self._output = output
-        self._capabilities = capabilities
         self._named = named
         self._reader = codec.CommandReader(max_line)
         self._msg_ids: dict[int, str] = {}
-        self._conversing = False
+        self._awaited_history: list[str] = []
+        """What was said before, and the agent has not been told yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._deferred: dict[str, Any] | None = None
         """The options that wait for the end of the turn; None when none do."""
@@ -76,7 +76,7 @@ class Server:
         """Say that initialisation is done."""
         self._session.flush()
         named = self._session.id if self._named else None
-        self._output.write(greeting(self._capabilities, self._session.mode, named))
+        self._output.write(greeting(self._session.capabilities, self._session.mode, named))
         self._output.flush()
 
     # What the host sends.
@@ -117,7 +117,6 @@ class Server:
             case faults.RemoteProtocolError():
                 raise command
             case messages.UserMessage(msg_id=msg_id, input=text, files=files):
-                self._conversing = True
                 empty = not text.strip() and not files
                 refusal = faults.RemoteProtocolError("The message is empty: `input` has no text.") if empty else None
                 self._session.submit(core.UserMessage(text, files, msg_id), refusal)
@@ -142,15 +141,22 @@ class Server:
                 raise faults.InternalError(f"`{command.type}` has no handler")
 
     def _init_history(self, text: str) -> None:
-        if self._conversing:
-            raise faults.RemoteProtocolError("`init_history` must come before the first `message`.")
-        history = self._session.state.history
-        # A host that sends its rules at every start sends them again when it resumes.
+        """Whenever it comes: hosts in the field send it after the first message, and again when they resume."""
+        history = [*self._session.state.history, *self._awaited_history]
         if text in history:
             return
         if len(history) >= MAX_HISTORY or sum(map(len, history)) + len(text) > MAX_HISTORY_CHARS:
             raise faults.RemoteProtocolError(f"There is too much history: {len(history)} texts.")
-        self._configure(AddHistory(text))
+        self._refuse_a_flood()
+        self._awaited_history.append(text)
+        # No task: one that comes late is told with the next message, for which a host that leaves does not wait.
+        self._session.configure(AddHistory(text)).add_done_callback(partial(self._history_was_told, text))
+
+    def _history_was_told(self, text: str, told: asyncio.Future[None]) -> None:
+        self._awaited_history.remove(text)
+        fault = None if told.cancelled() else told.exception()
+        if isinstance(fault, faults.Fault):
+            self._complain(fault)
 
     def _set_config(self, command: messages.SetConfig) -> None:
         """Options change between turns: at once when idle, else all together after the answers under way."""
@@ -176,8 +182,8 @@ class Server:
             await configured
         except faults.Fault as fault:
             note = f"set_config: {self._session.clean(str(fault))}"
-        self._say(messages.Info(None, note))
-        self._say(messages.ConfigChanged(wire_capabilities(self._capabilities, self._session.mode)))
+        self._say(messages.Info("", note))
+        self._say(self._config_changed())
 
     def _configure(self, change: Change) -> None:
         """In its place among the commands: now, ahead of every later message."""
@@ -191,7 +197,7 @@ class Server:
             self._complain(fault)
 
     def _refuse_a_flood(self) -> None:
-        if len(self._tasks) >= MAX_CHANGES:
+        if len(self._tasks) + len(self._awaited_history) >= MAX_CHANGES:
             raise faults.AgentBusy(f"{MAX_CHANGES} changes are waiting: this one was not taken.")
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -210,8 +216,11 @@ class Server:
     def _complain(self, fault: faults.Fault) -> None:
         self._say(messages.Error(None, _error_body(fault.kind, self._session.clean(str(fault)), fault.retryable)))
 
-    def _msg_id(self) -> str | None:
-        return next(reversed(self._msg_ids.values()), None)
+    def _msg_id(self) -> str:
+        return next(reversed(self._msg_ids.values()), "")
+
+    def _config_changed(self) -> messages.ConfigChanged:
+        return messages.ConfigChanged(wire_capabilities(self._session.capabilities, self._session.mode))
 
     # The session's sink.
 
@@ -241,6 +250,8 @@ class Server:
         line = safe_line(event, self._msg_ids.get(turn))
         if line is not None:
             self._output.write(line)
+        if isinstance(event, core.ModeChanged):
+            self._output.write(codec.encode(self._config_changed()))
         if isinstance(event, core.TurnEnded):
             self._msg_ids.pop(turn, None)
 
@@ -286,9 +297,9 @@ def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: 
         case core.ToolCancelled(call_id=call_id, reason=reason):
             return messages.ToolCancelled(own, call_id, reason)
         case core.Progress(message=text) | core.Notice(message=text):
-            return messages.Info(msg_id, text)
+            return messages.Info(own, text)
         case core.ModeChanged(mode=mode):
-            return messages.Info(msg_id, f"mode updated: {mode}")
+            return messages.Info(own, f"mode updated: {mode}")
         case core.Failed(kind=kind, message=text, retryable=retryable):
             return messages.Error(msg_id, _error_body(kind, text, retryable))
         case core.Extension(kind="mcp_ready", data=data):

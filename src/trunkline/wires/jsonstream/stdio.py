@@ -8,7 +8,6 @@ from contextlib import suppress
 from trunkline.base import stdio
 from trunkline.base.signals import handled
 from trunkline.base.writing import EXIT_BROKEN_PIPE
-from trunkline.core.agent import Capabilities
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream import codec
 from trunkline.wires.jsonstream.serve import Server
@@ -30,7 +29,6 @@ class StdioServer:
     def __init__(
         self,
         session: Session,
-        capabilities: Capabilities,
         pipes: tuple[int, int],
         *,
         named: bool = True,
@@ -40,7 +38,7 @@ class StdioServer:
         self._session = session
         self._writer = stdio.Writer(writing, lambda: self._finish(EXIT_BROKEN_PIPE))
         self._reader = stdio.Reader(reading, self._received, self._host_left)
-        self._server = Server(session, self._writer, capabilities, named=named, max_line=max_line)
+        self._server = Server(session, self._writer, named=named, max_line=max_line)
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._relief: asyncio.Task[None] | None = None
 
