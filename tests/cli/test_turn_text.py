@@ -142,7 +142,7 @@ async def chat(place: Place) -> str:
 
 async def jsonstream(place: Place) -> str:
     session, host = await Session.open(place.agent, MemoryLog("s1"), Policy()), Host()
-    host.server = server = JsonStreamServer(session, host, place.agent.capabilities)
+    host.server = server = JsonStreamServer(session, host)
     server.greet()
     host.message("m1", MESSAGE)
     await until(lambda: "m1" in host.ends)
