@@ -10,7 +10,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal
 
@@ -75,6 +75,9 @@ class Provider:
         """When each word of the latest answer was sent."""
         self.words = 2
         self.pause = 0.0
+        self.said: Callable[[int], Sequence[str]] | None = None
+        """Makes the words of the Nth answer, instead of so many."""
+        self._answers = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -123,6 +126,11 @@ class Provider:
 
     def _play(self, send: Send) -> None:
         self.sent = []
+        self._answers += 1
+        if self.said is not None:
+            words = b"".join(word(self.form, each) for each in self.said(self._answers))
+            send(opening(self.form) + words + ending(self.form))
+            return
         if not self.pause:
             send(opening(self.form) + word(self.form, "w ") * self.words + ending(self.form))
             return

@@ -8,9 +8,11 @@ goal is met by the median, 1 when one is missed, 2 for wrong usage. Needs Linux.
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +30,9 @@ from bench._start import NOTHING, memory, run_nothing
 READY_GOAL = Goal("<=", 6)
 FIRST_WORD_GOAL = Goal("<=", 12)
 FLAT_GOAL = Goal("<=", 1.2, "CPU")
+#: What the log of some short turns may be long.
+LOG_KIB = 250
+LOG_GOAL = Goal("<=", 1)
 
 #: Between two words: far longer than one takes, far shorter than anybody would wait.
 PAUSE_SECONDS = 0.004
@@ -49,6 +54,7 @@ class Sizes:
     rounds: int
     turns: int
     """How long a long session is."""
+    short_turns: int = 300
     judged: bool = True
 
 
@@ -56,7 +62,7 @@ SIZES = {
     "normal": Sizes(25, 400, 20_000, 9, 500),
     "quick": Sizes(9, 200, 5_000, 5, 500),
     "long": Sizes(51, 1000, 50_000, 25, 2000),
-    "tiny": Sizes(1, 5, 50, 1, 12, judged=False),
+    "tiny": Sizes(1, 5, 50, 1, 12, short_turns=3, judged=False),
 }
 
 
@@ -125,6 +131,8 @@ def measure(sizes: Sizes, progress: Progress) -> list[Row]:
                 progress(f"words, {form}")
                 rows.append(latency_row(home, provider, sizes.rounds, sizes.paced))
                 rows.append(words_row(home, provider, sizes.rounds, sizes.words))
+                progress(f"logs, {form}")
+                rows.append(log_row(home, provider, sizes.short_turns))
                 progress(f"long sessions, {form}")
                 rows += length_rows(home, provider, sizes.rounds, sizes.turns)
     return rows
@@ -188,6 +196,24 @@ def words_row(home: str, provider: Provider, rounds: int, words: int) -> Row:
         agent.line_of("ready")
         pairs = interleaved(rounds, agent.turn, reader.turn)
     return rate_row(f"{provider.form}: words at full speed", words, pairs, "http.client + json + print")
+
+
+def log_row(home: str, provider: Provider, turns: int) -> Row:
+    """How long the log of some short turns is: `is it N?`, `No, it is N.` in six words."""
+    provider.said = lambda number: ("No", ",", " it", " is", f" {number}", ".")
+    with tempfile.TemporaryDirectory(dir=home) as empty:
+        with CodingAgent(empty, provider) as agent:
+            agent.line_of("ready")
+            for number in range(1, turns + 1):
+                # Hosts name messages as they like; most take a UUID.
+                msg_id = str(uuid.UUID(int=number))
+                agent.send(json.dumps({"type": "message", "msg_id": msg_id, "input": f"is it {number}?"}).encode())
+                agent.line_of("stream_end")
+        kib = sum(path.stat().st_size for path in Path(empty).rglob("sessions/*")) / 1024
+    provider.said = None
+    ours, promise = spread([kib]), spread([float(LOG_KIB)])
+    name = f"{provider.form}: log of {turns} short turns"
+    return Row(name, "KiB", ours, f"{LOG_KIB} KiB", promise, spread([kib / LOG_KIB]), goal=LOG_GOAL)
 
 
 def length_rows(home: str, provider: Provider, rounds: int, turns: int) -> list[Row]:

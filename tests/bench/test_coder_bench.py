@@ -15,6 +15,7 @@ PROMISED = [
     ("spawn to first word, message sent at `ready`", "python -c pass", "wall <= 12"),
     ("a word's way, paced", READER, None),
     ("words at full speed", READER, None),
+    ("log of 3 short turns", "250 KiB", "wall <= 1"),
     ("turn 12", "turn 5", "CPU <= 1.2"),
     ("memory at turn 12, resident", "turn 5", None),
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.shelves import AT, KINDS, Kind, Shelf, TidyFileStore, checkpoint, fill, record
-from trunkline.core.events import Checkpointed, Envelope, Gap, TextDelta
+from trunkline.core.events import Checkpointed, Envelope, Gap, Notice, TextDelta
 from trunkline.core.faults import SessionDamaged
 from trunkline.core.log import EventLog
 from trunkline.store.files import FileStore
@@ -46,9 +46,11 @@ while True:
 
 
 def expected(seq: int) -> Envelope:
-    """Record `seq` of the sessions that get killed: mostly short ones, some long, some checkpoints."""
+    """Record `seq` of the sessions that get killed: mostly words, some of them long, some else, some checkpoints."""
     if seq % 50 == 0:
         return Envelope("s", seq, 0, AT, Checkpointed({"turns": seq}))
+    if seq % 11 == 0:
+        return Envelope("s", seq, 1, AT, Notice(f"{seq}"))
     return Envelope("s", seq, 1, AT, TextDelta(f"{seq} " * (20_000 if seq % 17 == 0 else 5)))
 
 

@@ -82,3 +82,28 @@ def test_an_event_of_a_newer_version_is_read_as_an_extension() -> None:
 def test_what_is_no_record_is_an_error(line: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         records.decode("s", line)
+
+
+SHARED = b'{"seq":9,"turn":2,"at":1.500,"event":"TextDelta","data":{"text":"Hello, you","parts":[5,2,3]}}'
+
+
+def test_deltas_that_share_a_line_come_back_one_by_one() -> None:
+    deltas = [Envelope("s", seq, 2, 1.5, TextDelta(text)) for seq, text in ((7, "Hello"), (8, ", "), (9, "you"))]
+    assert records.encode_deltas(deltas) == [SHARED]
+    assert list(records.decode_all("s", SHARED)) == deltas
+    assert records.decode("s", SHARED) == Envelope("s", 9, 2, 1.5, TextDelta("Hello, you"))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [b"[]", b"[10,-1,1]", b"[5,2,2]", b"[5,2,4]", b"[5.0,2,3]", b"[true,6,3]", b"{}", b"5", b'["x"]', b"null",
+     b"[1,1,1,1,1,1,1,1,1,1]"],
+)  # fmt: skip
+def test_parts_that_are_not_those_of_the_text_are_an_error(parts: bytes) -> None:
+    with pytest.raises(ValueError, match="parts"):
+        records.decode_all("s", SHARED.replace(b"[5,2,3]", parts))
+
+
+def test_a_member_of_that_name_means_nothing_elsewhere() -> None:
+    line = b'{"seq":9,"turn":2,"at":1.5,"event":"Notice","data":{"message":"m","parts":[5]}}'
+    assert list(records.decode_all("s", line)) == [Envelope("s", 9, 2, 1.5, Notice("m"))]

@@ -202,6 +202,8 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ),
     ("explanation/figures.md", "cost of turn 5 | at most 1.2x", coder_bench.FLAT_GOAL.limit, 1.2),
     ("explanation/figures.md", "cost of turn 5 |", coder_bench.EARLY, 5),
+    ("explanation/figures.md", "log of 300 short turns | 250 KiB", coder_bench.LOG_KIB, 250),
+    ("explanation/figures.md", "log of 300 short turns |", coder_bench.SIZES["normal"].short_turns, 300),
     ("explanation/coding-agent.md", "up to 5 tasks", spawn.MAX_TASKS, 5),
     ("explanation/coding-agent.md", "60 %", round(compaction.CLEAR_SHARE * compaction.SUMMARISE_AT, 9), 0.6),
     ("explanation/coding-agent.md", "80 %", compaction.SUMMARISE_AT, 0.8),

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-from trunkline.core.events import Checkpointed, Envelope, Event, Gap, TextDelta
+from trunkline.core.events import Checkpointed, Envelope, Event, Gap, Notice
 from trunkline.core.log import EventLog, SessionStore
 from trunkline.store.filelog import FileLog
 from trunkline.store.files import FileStore
@@ -74,7 +74,7 @@ class Shelf:
 
 
 def record(seq: int, event: Event | None = None, session: str = "s", turn: int = 1) -> Envelope:
-    return Envelope(session, seq, turn, AT, event or TextDelta(f"piece {seq}"))
+    return Envelope(session, seq, turn, AT, event or Notice(f"piece {seq}"))
 
 
 def fill(log: EventLog, seqs: Iterable[int]) -> list[Envelope]:

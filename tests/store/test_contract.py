@@ -15,6 +15,7 @@ from trunkline.core.events import (
     Checkpointed,
     Extension,
     ModeChanged,
+    Notice,
     TextDelta,
     TurnEnded,
     TurnStarted,
@@ -79,8 +80,8 @@ def test_a_text_of_a_mebibyte_survives(store: SessionStore, text: str) -> None:
 
 def test_append_says_how_many_bytes_a_record_takes(store: SessionStore) -> None:
     log = store.create("s", "/w")
-    small = log.append(record(1, TextDelta("a")))
-    assert log.append(record(2, TextDelta("a" * 101))) == small + 100
+    small = log.append(record(1, Notice("a")))
+    assert log.append(record(2, Notice("a" * 101))) == small + 100
 
 
 def test_reading_since_a_number_gives_what_comes_after_it(store: SessionStore) -> None:

@@ -85,7 +85,7 @@ def test_a_line_that_does_not_say_has_no_number(line: bytes) -> None:
 
 
 def test_a_record_of_an_event_that_this_version_cannot_read_is_none() -> None:
-    line = logfile.encode_record(record(7)).replace(b'"data":{"text"', b'"data":{"next"')[9:-1]
+    line = logfile.encode_record(record(7)).replace(b'"data":{"message"', b'"data":{"next"')[9:-1]
     from binascii import crc32
 
     assert logfile.is_whole(b"%08x %b" % (crc32(line), line))
@@ -122,7 +122,7 @@ def test_a_header_is_read_back_however_long_it_is(tmp_path: Path, size: int) -> 
         (b"trunkline-log 0 99914b93 {}\n", "its header is damaged"),
         (b"trunkline-log 1 a3040c3c {}\n", "its header is damaged"),
         (b"trunkline-log 2 whatever comes then\n", r"newer version \(form 2, this one knows 1\)"),
-        (logfile.encode_header(HEADER.replace(records=2)), r"newer version \(records 2, this one knows 1\)"),
+        (logfile.encode_header(HEADER.replace(records=3)), r"newer version \(records 3, this one knows 2\)"),
     ],
 )
 def test_a_file_that_does_not_begin_with_a_header_is_no_log(tmp_path: Path, content: bytes, reason: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.store.shelves import Shelf, TidyFileStore, fill, kept, numbers, record
 from tests.store.test_full_disk import files_limited_to
-from trunkline.core.events import Gap, TextDelta
+from trunkline.core.events import Gap, Notice
 from trunkline.core.log import EventLog
 from trunkline.store import appending
 from trunkline.store.filelog import FileLog
@@ -34,7 +34,7 @@ def _fail_to_flush(log: EventLog, seqs: range, times: int = 1) -> int:
     """Append long records and fail to write them, a few times in between; gives what they take."""
     size = 0
     for seq in seqs:
-        size += log.append(record(seq, TextDelta("x" * PIECE)))
+        size += log.append(record(seq, Notice("x" * PIECE)))
         if seq % max(1, len(seqs) // times) == 0:
             with pytest.raises(OSError, match=r"."):
                 log.flush()
@@ -84,7 +84,7 @@ def test_up_to_the_limit_nothing_is_given_up(shelf: Shelf, cap: int) -> None:
 
 def test_what_was_appended_and_not_flushed_is_not_limited(shelf: Shelf, cap: int) -> None:
     log = shelf.store().create("s", "/w")
-    assert sum(log.append(record(seq, TextDelta("x" * PIECE))) for seq in range(1, 200)) > 2 * cap
+    assert sum(log.append(record(seq, Notice("x" * PIECE))) for seq in range(1, 200)) > 2 * cap
     assert numbers(log.read()) == list(range(1, 200))
     log.close()
     assert numbers(kept(shelf.store())) == list(range(1, 200))
@@ -135,7 +135,7 @@ def test_a_flush_that_fails_does_not_copy_what_failed_before(
     log = TidyFileStore(tmp_path).create("s", "/w")
     with _full_disk(monkeypatch):
         for seq in range(1, 9):
-            log.append(record(seq, TextDelta("x" * MEBIBYTE)))
+            log.append(record(seq, Notice("x" * MEBIBYTE)))
             with pytest.raises(OSError, match="No space left"):
                 log.flush()
         tracemalloc.start()

@@ -1,5 +1,8 @@
 """The log of one session in one file: appended to, read back, never rewritten.
 
+Deltas that follow each other become one record when something else is appended, when there are many of them, or when
+the log is synced or closed. Until then a `flush` puts them into the file beside the log, see `store.deltas`.
+
 Records stay in memory until `flush`, however many: `append` says how long they are, so that the caller can tell when
 to flush. After a failed `flush` they still are, and the next one goes on at the very byte where the file ends: nothing
 appended is forgotten, up to `appending.UNWRITTEN_BYTES` (64 MiB). When more than that could not be written, the oldest
@@ -13,10 +16,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
-from trunkline.core.events import Envelope, Gap
+from trunkline.core import records
+from trunkline.core.events import Envelope, Gap, TextDelta, ThinkingDelta
 from trunkline.core.log import Restored
-from trunkline.store import appending, durable, locks, logfile, names
+from trunkline.store import appending, deltas, durable, locks, logfile, names
 from trunkline.store.reading import restored, with_gaps
 
 _LINE_FEED = ord("\n")
@@ -30,17 +35,16 @@ class FileLog:
         fd: int,
         path: str,
         session: str,
+        header: logfile.Header,
         *,
         start: int,
         size: int,
         last: int,
         made: tuple[str, ...] = (),
-        workspace: str,
-        agent: str | None = None,
     ) -> None:
-        self.workspace = workspace
+        self.workspace = header.workspace
         """The directory that the session was begun in."""
-        self.agent = agent
+        self.agent = header.agent
         """Who answers in the session, if that was said when it was made."""
         self._fd = fd
         self._path = path
@@ -61,6 +65,12 @@ class FileLog:
         """The directories that a new log, or its directory, was made in."""
         self._is_new = bool(made)
         self._lost: OSError | None = None
+        self._run = deltas.Run()
+        """The deltas that are no record yet."""
+        self._mark = deltas.mark(header)
+        self._tail = deltas.Tail(path, self._mark)
+        self._joins = header.records >= records.VERSION_WITH_PARTS
+        """Whether deltas become one record: not in a log that was begun without that."""
 
     @property
     def session(self) -> str:
@@ -74,13 +84,33 @@ class FileLog:
             TypeError: its event holds something that is not JSON, or is nested too deep to be read back. It is not
                 added.
         """
-        seq = envelope.seq
+        seq, event = envelope.seq, envelope.event
         if seq <= self._last:
             self._refuse(seq)
+        if (type(event) is TextDelta or type(event) is ThinkingDelta) and self._joins:
+            size = self._run.add(envelope, event.text)
+            if not size:
+                self._seal()
+                size = self._run.add(envelope, event.text)
+            self._last = seq
+            return size
         line = logfile.encode_record(envelope)
+        self._seal()
         self._buffer.append(line)
         self._last = seq
         return len(line)
+
+    def recover(self) -> None:
+        """Take over what the last process put beside the log and did not live to put into it."""
+        if not self._joins:
+            return
+        for delta in deltas.missing(deltas.read(self._path, self._session, self._mark), int(self._last)):
+            self.append(delta)
+        self._seal()
+        # What cannot be written stays in memory, and where it is.
+        with suppress(OSError):
+            self.flush()
+            self._tail.close(remove=True)
 
     def flush(self) -> None:
         unwritten = self._unwritten
@@ -96,6 +126,12 @@ class FileLog:
         except OSError:
             self._give_up_oldest()
             raise
+        run = self._run
+        if not run.kept:
+            self._tail.start_over()
+        if len(run.deltas) > run.kept:
+            self._tail.write(run.line(run.kept))
+            run.kept = len(run.deltas)
 
     async def sync(self) -> None:
         """Flush, and wait until a power cut cannot take it back.
@@ -107,6 +143,7 @@ class FileLog:
         # Imported here, since logs are also read by programs that have no event loop.
         from asyncio import get_running_loop, shield
 
+        self._seal()
         self.flush()
         self._check()
         if self._synced == self._size and not self._unsynced_dirs:
@@ -145,9 +182,13 @@ class FileLog:
         """
         if self._fd < 0:
             return
+        is_written = False
         try:
+            self._seal()
             self.flush()
+            is_written = True
         finally:
+            self._tail.close(remove=is_written)
             fd, self._fd = self._fd, -1
             self._last = float("inf")
             # A sync in progress holds a duplicate, and with it the lock.
@@ -157,12 +198,17 @@ class FileLog:
     def discard(self) -> None:
         """Close, and remove the file if this log was made and not opened."""
         if self._fd >= 0 and self._is_new:
+            self._run = deltas.Run()
             self._buffer.clear()
             self._unwritten.clear()
             # While it is locked: nobody else can have put another file in its place.
             if locks.is_at(self._fd, self._path):
                 os.unlink(self._path)
         self.close()
+
+    def _seal(self) -> None:
+        if self._run.deltas:
+            self._buffer.append(self._run.taken())
 
     def _give_up_oldest(self) -> None:
         excess = appending.excess(len(self._unwritten))
@@ -177,9 +223,7 @@ class FileLog:
         for _, line in logfile.lines_forward(source.read_at, start, source.end):
             seq = logfile.seq_of(line)
             if seq is None or seq > since:
-                envelope = logfile.decode_record(self._session, line)
-                if envelope is not None:
-                    yield envelope
+                yield from logfile.decode_events(self._session, line)
 
     def _make_durable(self, fd: int, directories: tuple[str, ...]) -> None:
         """In a thread."""
@@ -210,7 +254,7 @@ class _Source:
     def __init__(self, log: FileLog) -> None:
         self._log = log
         self._size = log._size
-        self._tail = b"".join((log._unwritten, *log._buffer))
+        self._tail = b"".join((log._unwritten, *log._buffer, log._run.line()))
         self.end = self._size + len(self._tail)
 
     def read_at(self, length: int, offset: int) -> bytes:

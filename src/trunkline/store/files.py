@@ -42,15 +42,15 @@ class FileStore:
             ConfigError: the id is empty or absurdly long, or the file cannot be made.
         """
         path = self._path(session)
-        header = logfile.encode_header(Header(session, workspace, round(time.time(), 3), agent=agent))
+        about = Header(session, workspace, round(time.time(), 6), agent=agent)
+        header = logfile.encode_header(about)
         if len(header) > logfile.LONGEST_HEADER:
             raise ConfigError(f"A session id of {len(session)} characters is too long.", hint="Choose a shorter one.")
         with _explained(path):
             made = paths.ensure_dir(self._directory)
             fd = _create(path, session, header)
         made_in = (self._directory, *map(os.path.dirname, made))
-        size = len(header)
-        return FileLog(fd, path, session, start=size, size=size, last=0, made=made_in, workspace=workspace, agent=agent)
+        return FileLog(fd, path, session, about, start=len(header), size=len(header), last=0, made=made_in)
 
     def open(self, session: str) -> FileLog:
         """An existing session. Makes nothing, except that a damaged end is cut off.
@@ -73,9 +73,9 @@ class FileStore:
             except BaseException:
                 os.close(fd)
                 raise
-        return FileLog(
-            fd, path, session, start=start, size=size, last=last, workspace=header.workspace, agent=header.agent
-        )
+        log = FileLog(fd, path, session, header, start=start, size=size, last=last)
+        log.recover()
+        return log
 
     def peek(self, session: str) -> View:
         """An existing session, only to be looked at, also while another process is writing it.

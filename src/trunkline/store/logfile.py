@@ -6,14 +6,15 @@
 The eight digits are the CRC-32 of the JSON text after them. There is no raw line feed in JSON, so that a reader finds
 the next record after any damage, and a record boundary near any offset.
 
-`1` is the version of this form; `records` is that of the JSON lines. A reader refuses numbers above its own.
+`1` is the version of this form; `records` is that of the JSON lines. A reader refuses numbers above its own, and a
+writer goes on with a log in the form in which it was begun.
 """
 
 from __future__ import annotations
 
 import os
 from binascii import crc32
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from trunkline.base import jsontext, shapes
@@ -99,6 +100,15 @@ def encode_record(envelope: Envelope) -> bytes:
     text = records.encode(envelope)
     if len(text) >= appending.SHORTEST_TOO_DEEP:
         appending.refuse_unreadable(text)
+    return _line(text)
+
+
+def encode_deltas(deltas: Sequence[Envelope]) -> bytes:
+    """Deltas that follow each other, in one line as a rule."""
+    return b"".join(map(_line, records.encode_deltas(deltas)))
+
+
+def _line(text: bytes) -> bytes:
     return b"%08x " % crc32(text) + text + b"\n"
 
 
@@ -115,13 +125,23 @@ def seq_of(line: bytes) -> int | None:
 
 
 def decode_record(session: str, line: bytes) -> Envelope | None:
-    """The record of a line, `None` if it is damaged or this version cannot read it."""
+    """The record of a line, `None` if it is damaged or this version cannot read it. Deltas that share it are one."""
     if not is_whole(line):
         return None
     try:
         return records.decode(session, line[_JSON_AT:])
     except ValueError:
         return None
+
+
+def decode_events(session: str, line: bytes) -> Sequence[Envelope]:
+    """What stands in a line, each with its own number; nothing if it is damaged or this version cannot read it."""
+    if not is_whole(line):
+        return ()
+    try:
+        return records.decode_all(session, line[_JSON_AT:])
+    except ValueError:
+        return ()
 
 
 ReadAt = Callable[[int, int], bytes]

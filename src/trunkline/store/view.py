@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from trunkline.base.values import Value
 from trunkline.core.events import Envelope, Gap
 from trunkline.core.log import SessionInfo
-from trunkline.store import logfile
+from trunkline.store import deltas, logfile
 from trunkline.store.reading import with_gaps
 
 
@@ -54,9 +55,13 @@ def _records(path: str) -> Iterator[Envelope | Gap]:
             return os.pread(fd, length, offset)
 
         header, start = logfile.read_header(fd)
+        # Before the log: what leaves the one while we read is in the other.
+        beside = deltas.read(path, header.session, deltas.mark(header))
         end, last = logfile.last_record(read_at, start, os.fstat(fd).st_size)
-        found = (logfile.decode_record(header.session, line) for _, line in logfile.lines_forward(read_at, start, end))
-        yield from with_gaps((envelope for envelope in found if envelope is not None), 0, last)
+        under_way = list(deltas.missing(beside, last))
+        lines = logfile.lines_forward(read_at, start, end)
+        found = (logfile.decode_events(header.session, line) for _, line in lines)
+        yield from with_gaps(chain(chain.from_iterable(found), under_way), 0, last + len(under_way))
 
 
 @contextmanager
