@@ -148,10 +148,18 @@ def _claude_decided(request: Line) -> str:
     assert (answer["type"], answer["response"]["subtype"]) == ("control_response", "success")
     assert answer["response"]["request_id"] == request["request_id"]
     decision = answer["response"]["response"]
+    use = request["request"].get("tool_use_id", "")
     if decision["behavior"] == "allow":
         assert decision["updatedInput"] == request["request"]["input"], decision
+        _claude_result(use, "(no output)")
         return "allowed"
+    _claude_result(use, decision["message"], is_error=True)
     return f"denied ({decision['message']})"
+
+
+def _claude_result(use: str, output: str, **more: Any) -> None:
+    result = {"type": "tool_result", "tool_use_id": use, "content": output, **more}
+    say({"type": "user", "message": {"role": "user", "content": [result]}, "parent_tool_use_id": None})
 
 
 # Codex
@@ -296,4 +304,9 @@ def _codex_decided(*lines: Line) -> str:
     assert answer["id"] == request["id"], answer
     say({"method": "serverRequest/resolved", "params": {"requestId": request["id"]}})
     result = answer["result"]
-    return "allowed" if "accept" in (result.get("decision"), result.get("action")) else "denied"
+    allowed = "accept" in (result.get("decision"), result.get("action"))
+    item = {"type": "commandExecution", "id": "call_0", "status": "completed" if allowed else "declined",
+            "aggregatedOutput": "(no output)" if allowed else None}  # fmt: skip
+    item["id"] = request["params"].get("itemId", item["id"])
+    say({"method": "item/completed", "params": {"item": item, "threadId": request["params"]["threadId"]}})
+    return "allowed" if allowed else "denied"

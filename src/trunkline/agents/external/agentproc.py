@@ -14,7 +14,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from trunkline.agents.external.agentproc_paths import stays_inside
 from trunkline.agents.external.agentproc_run import Running
@@ -49,6 +49,7 @@ from trunkline.wires.agentproc.messages import (
     Said,
     Session,
     Turn,
+    Used,
     Withdrawn,
 )
 from trunkline.wires.agentproc.profile import Profile
@@ -193,14 +194,26 @@ class AgentProcConversation:
             case PermissionRequest():
                 # An answer now would be taken for that to the first request, which still waits.
                 await tell.say(Notice(f"the agent asks twice as `{said.request_id}`; the second request was left out"))
-            case Withdrawn():
-                if self._calls.asked.pop(said.request_id, None) is not None:
-                    await tell.say(ToolCancelled(said.request_id, "the agent does not wait for an answer any more"))
+            case Used() | Withdrawn():
+                await self._settle(said, tell)
             case Ignored() if self._calls.complain():
                 await tell.say(Notice(said.why))
 
+    async def _settle(self, said: Used | Withdrawn, tell: Telling) -> None:
+        """A request is over: the tool was used, or nobody waits for the answer any more."""
+        call_id = said.request_id
+        if isinstance(said, Withdrawn):
+            if self._calls.asked.pop(call_id, None) is not None:
+                await tell.say(ToolCancelled(call_id, "the agent does not wait for an answer any more"))
+        elif call_id in self._calls.allowed and call_id not in self._calls.finished:
+            self._calls.finished.add(call_id)
+            status: Literal["success", "error"] = "success" if said.worked else "error"
+            await tell.say(ToolFinished(call_id, self._calls.allowed[call_id], status, said.output))
+
     async def _end(self, outcome: Outcome, tell: Telling) -> TurnEnded:
         for call_id, name in self._calls.allowed.items():
+            if call_id in self._calls.finished:
+                continue
             await tell.say(ToolFinished(call_id, name, "success", _SILENT_TOOL))
         if outcome.reply.strip():
             await tell.say(TextDelta(f"\n\n{outcome.reply}" if outcome.partials else outcome.reply))
@@ -255,6 +268,8 @@ class _Calls:
         self.asked: dict[str, str] = {}
         """Names of the tools that wait for a decision, by request."""
         self.allowed: dict[str, str] = {}
+        self.finished: set[str] = set()
+        """Those of the allowed ones of which the program told what came of them."""
         self._complaints = 0
 
     def is_new(self, request: PermissionRequest) -> bool:

@@ -94,6 +94,14 @@ class Withdrawn(Said):
     request_id: str
 
 
+class Used(Said):
+    """What came of a request that was allowed, where the program tells it. No dialect of AgentProc does."""
+
+    request_id: str
+    worked: bool
+    output: str = ""
+
+
 class Ignored(Said):
     """A line that was left out, or taken with a grain of salt, and why: for logs and warnings."""
 

@@ -23,6 +23,7 @@ from trunkline.wires.agentproc.messages import (
     Result,
     Said,
     Session,
+    Used,
     Withdrawn,
 )
 
@@ -56,7 +57,8 @@ class Reply:
     def take(self, sayings: Sequence[Said]) -> list[Said]:
         """Take what the agent said and give what is to be heard of it at once.
 
-        That is partials, session ids, the first error, permission requests, those withdrawn, and what was ignored.
+        That is partials, session ids, the first error, permission requests and what became of them, and what was
+        ignored.
         """
         heard: list[Said] = []
         for said in sayings:
@@ -128,7 +130,7 @@ class Reply:
                     self.usage = said.usage
                 else:
                     heard.append(Ignored("a second result was left out"))
-            case PermissionRequest() | Withdrawn() | Ignored():
+            case PermissionRequest() | Withdrawn() | Used() | Ignored():
                 self.truncated = self.truncated or isinstance(said, Lost)
                 heard.append(said)
 

@@ -26,6 +26,7 @@ from trunkline.wires.agentproc.messages import (
     Said,
     Session,
     Turn,
+    Used,
     Withdrawn,
 )
 from trunkline.wires.agentproc.streams import dialogue as base
@@ -128,6 +129,20 @@ def test_what_a_person_is_asked_is_the_whole_of_what_will_be_done() -> None:
     message = 'Allow the notes MCP server to run tool "write_note"?'
     assert asked("codex-mcp") == [("mcp__notes__write_note", {"text": "hello"}, message, None)]
     assert asked("claude-question") == []
+
+
+def test_what_came_of_a_request_is_told_where_it_was_allowed() -> None:
+    def used(name: str) -> list[tuple[bool, str]]:
+        replay = Replay(name)
+        told = [each for each in replay.said if isinstance(each, Used)]
+        assert [each.request_id for each in told] == [each.request_id for each in replay.asked[: len(told)]]
+        return [(each.worked, each.output) for each in told]
+
+    assert used("claude-allow") == [(True, "(Bash completed with no output)")]
+    assert used("claude-deny") == used("codex-deny") == []
+    assert [worked for worked, _ in used("claude-edit")] == [True, True]
+    assert used("codex-allow") == used("codex-patch") == [(True, "")]
+    assert used("codex-mcp") == [(True, "written")]
 
 
 def codex(*lines: Mapping[str, Any]) -> tuple[Dialogue, list[Said]]:

@@ -13,7 +13,7 @@ from typing import Any
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn
 from trunkline.wires.agentproc.streams import claude
 from trunkline.wires.agentproc.streams.dialogue import Dialogue, Event, is_id, line, shown
-from trunkline.wires.agentproc.streams.jsonlines import member, text_of
+from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
 
 #: Its tools that name a file, and the argument that does. What else they are given is text.
 _FILE_ARGUMENT = {
@@ -47,6 +47,8 @@ class Stream(Dialogue, claude.Stream):
                 self._take_request(event)
             case "control_cancel_request":
                 self.withdraw(text_of(event.get("request_id")))
+            case "user":
+                self._take_results(member(event, "message", "content"))
             case _:
                 super().take(event)
                 if self._succeeded:
@@ -58,6 +60,15 @@ class Stream(Dialogue, claude.Stream):
             given = request.input if response.updated_input is None else response.updated_input
             return _success(request.request_id, {"behavior": "allow", "updatedInput": dict(given)})
         return _denial(request.request_id, response.message)
+
+    def _take_results(self, content: Any) -> None:
+        for block in objects(content):
+            if block.get("type") == "tool_result":
+                result = block.get("content")
+                parts = (
+                    [text_of(result)] if isinstance(result, str) else [text_of(p.get("text")) for p in objects(result)]
+                )
+                self.used(text_of(block.get("tool_use_id")), block.get("is_error") is not True, "\n".join(parts))
 
     def _take_request(self, event: Event) -> None:
         request_id, request = event.get("request_id"), event.get("request")

@@ -17,7 +17,7 @@ from typing import Any
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn
 from trunkline.wires.agentproc.streams.codex_requests import permission, reply_to
 from trunkline.wires.agentproc.streams.dialogue import Dialogue, Event, line, shown
-from trunkline.wires.agentproc.streams.jsonlines import member, text_of
+from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
 
 #: The ids of our requests.
 _INITIALIZE, _LOGIN, _OPEN, _TURN = 1, 2, 3, 4
@@ -151,6 +151,7 @@ class Stream(Dialogue):
                 self.think_passage("\n\n".join(map(text_of, summary)))
         elif method == "item/completed":
             self._items.pop(item_id, None)
+            self.used(item_id, member(item, "status") == "completed", _output(item))
         elif item_id:
             self._items[item_id] = item
             while len(self._items) > _MAX_ITEMS:
@@ -192,6 +193,12 @@ class Stream(Dialogue):
     def _resolve(self, request_id: Any) -> None:
         if isinstance(request_id, str | int):
             self.withdraw(_name_of(request_id))
+
+
+def _output(item: Any) -> str:
+    """What a command printed, or the tool of an MCP server said."""
+    error, result = text_of(member(item, "error", "message")), objects(member(item, "result", "content"))
+    return text_of(member(item, "aggregatedOutput")) or error or "\n".join(text_of(part.get("text")) for part in result)
 
 
 def _name_of(request_id: str | int) -> str:

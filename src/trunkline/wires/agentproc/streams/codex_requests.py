@@ -124,13 +124,15 @@ def _mcp(request_id: str, params: Mapping[str, Any], items: Mapping[str, Event])
     if not server or not isinstance(given, dict | None):
         return PermissionRequest(request_id, "", {})
     given = given or {}
-    tools = {
-        text_of(item.get("tool"))
-        for item in items.values()
+    calls = {
+        text_of(item.get("tool")): item_id
+        for item_id, item in items.items()
         if item.get("type") == "mcpToolCall" and item.get("server") == server and (item.get("arguments") or {}) == given
     }
-    name = f"mcp__{server}__{tools.pop()}" if len(tools) == 1 else f"mcp__{server}"
-    return PermissionRequest(request_id, name, given, text_of(params.get("message")))
+    # Of two that are alike in all but their names, the message alone tells which it is.
+    tool, item_id = next(iter(calls.items())) if len(calls) == 1 else ("", "")
+    name = f"mcp__{server}__{tool}" if tool else f"mcp__{server}"
+    return PermissionRequest(request_id, name, given, text_of(params.get("message")), item_id)
 
 
 def _reason(params: Mapping[str, Any]) -> str:

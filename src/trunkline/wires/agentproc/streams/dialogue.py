@@ -12,11 +12,13 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.wires.agentproc.codec import SHOWN_CHARS, whole
-from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn, Withdrawn
+from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn, Used, Withdrawn
 from trunkline.wires.agentproc.streams.jsonlines import Event, JsonLines
 
 #: The longest id of a request: they are a few dozen characters.
 MAX_ID = 256
+#: What is passed on of a tool's output: enough to see what it did.
+MAX_OUTPUT = 64 * 1024
 #: What a program asks for in vain before its turn is given up: it does not listen.
 MAX_REFUSALS = 1000
 
@@ -28,6 +30,8 @@ class Dialogue(JsonLines):
         super().__init__()
         self._out: list[bytes] = []
         self._asked: dict[str, tuple[Any, PermissionRequest]] = {}
+        self._allowed: dict[str, str] = {}
+        """Requests that were allowed, by the program's own name for the use of the tool."""
         self._refusals = 0
 
     def arguments(self, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -50,7 +54,11 @@ class Dialogue(JsonLines):
     def respond(self, response: PermissionResponse) -> bytes:
         """What tells the program the answer to one of its requests; nothing if it does not wait for it."""
         key, request = self._asked.pop(response.request_id, (None, None))
-        return b"" if request is None else line(self.answer_of(key, request, response))
+        if request is None:
+            return b""
+        if response.behavior == "allow" and request.tool_use_id:
+            self._allowed[request.tool_use_id] = request.request_id
+        return line(self.answer_of(key, request, response))
 
     # The verbs
 
@@ -73,6 +81,11 @@ class Dialogue(JsonLines):
             return
         self.note(f"the program asks for something that cannot be answered here, and was refused: `{what}`")
         self.tell(answer)
+
+    def used(self, tool_use_id: str, worked: bool, output: str) -> None:
+        """A tool has ended. Of those that nobody was asked about, nothing is told."""
+        if (request_id := self._allowed.pop(tool_use_id, None)) is not None:
+            self._said.append(Used(request_id, worked, output[:MAX_OUTPUT]))
 
     def withdraw(self, request_id: str) -> None:
         """The program does not wait for an answer any more."""
