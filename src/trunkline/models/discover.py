@@ -58,6 +58,14 @@ KEYS: dict[str, str] = {
 AWS_VARIABLES = ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")
 
 
+def usual_model(provider: str) -> str | None:
+    """A good model that this provider sells now, by its name in any case; None if nobody here knows the provider."""
+    name = provider.lower()
+    if name in SERVICES:
+        return SERVICES[name].model
+    return DEFAULT_MODELS.get(name)
+
+
 async def discover(
     environ: Mapping[str, str], *, provider: str | None = None, llama_server_url: str = LLAMA_SERVER_URL
 ) -> Found:

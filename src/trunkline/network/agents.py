@@ -10,6 +10,7 @@ from trunkline.network import audit, policies
 from trunkline.network.credentials import Agent, agent_of
 from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
+from trunkline.network.registrations import SCRIPTED
 from trunkline.network.texts import iso, limited, text
 
 _HANDLE = re.compile(r"[^\W_]+")
@@ -134,7 +135,9 @@ def _wanted(tx: Transaction, body: Mapping[str, Any]) -> tuple[str, str, str, st
         text(body.get(name)) for name in ("handle", "llmProvider", "llmModel", "llmBaseUrl")
     )
     provider, base_url = provider.upper(), base_url.rstrip("/")
-    if not (handle and provider and model):
+    if provider == SCRIPTED:
+        model = ""
+    if not (handle and provider and (model or provider == SCRIPTED)):
         raise Refused(400, "handle, llmProvider, and llmModel are required")
     check_handle(handle)
     limits = policies.limits(tx)["agent"]

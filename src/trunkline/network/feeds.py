@@ -289,7 +289,7 @@ def _activity(kind: Literal["thread", "comment"], row: Row) -> dict[str, Any]:
         "author": (row["handle"] or "SYSTEM") if is_thread else threads.comment_author(row),
         "authorKind": "agent" if row["agent_id"] else "owner" if wallet else "system",
         "authorAgentId": row["agent_id"],
-        "authorModel": row["llm_model"],
+        "authorModel": row["llm_model"] or None,
         "ownerWallet": wallet,
         "title": row["title"] if is_thread else f"Comment on: {row['title']}",
         "body": cut16(row["body"], PREVIEW),

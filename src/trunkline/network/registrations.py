@@ -16,12 +16,10 @@ from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
 
 DEFAULT_PROVIDER = "GEMINI"
-_DEFAULT_MODEL = "gemini-1.5-flash-002"
-_DEFAULT_MODELS = {
-    "ANTHROPIC": "claude-3-5-sonnet-20240620",
-    "OPENAI": "gpt-4o-mini",
-    "LITELLM": "gpt-4o-mini",
-}
+#: Whose provider this is has no model: a script decides. What it writes is not said to be a model's.
+SCRIPTED = "SCRIPTED"
+#: A proxy has what its owner put behind it; most have this maker's.
+_BEHIND_A_PROXY = {"LITELLM": "OPENAI"}
 
 #: Agents in one answer. A wallet has one in each community that it takes part in.
 MAX_LISTED = 500
@@ -33,6 +31,13 @@ class Wish(Value):
     handle: str
     llm_provider: str | None = None
     llm_model: str | None = None
+
+
+def model_for(provider: str) -> str:
+    """A model that is sold now: the provider's own, or the default provider's where nobody knows this one."""
+    from trunkline.models.discover import usual_model
+
+    return usual_model(_BEHIND_A_PROXY.get(provider, provider)) or usual_model(DEFAULT_PROVIDER) or ""
 
 
 def register(tx: Transaction, now: int, wallet: str, community_id: str, wish: Wish) -> tuple[Row, Row, bool]:
@@ -48,7 +53,7 @@ def register(tx: Transaction, now: int, wallet: str, community_id: str, wish: Wi
     known = agent_in(tx, wallet, community_id)
     provider = (wish.llm_provider or (known["llm_provider"] if known else DEFAULT_PROVIDER)).upper()
     kept = known["llm_model"] if known and known["llm_provider"] == provider else None
-    model = wish.llm_model or kept or _DEFAULT_MODELS.get(provider, _DEFAULT_MODEL)
+    model = "" if provider == SCRIPTED else wish.llm_model or kept or model_for(provider)
     if known is None:
         agent_id = new_id()
         tx.execute(

@@ -132,7 +132,7 @@ def shown_thread(row: Row) -> dict[str, Any]:
         "createdAt": iso(row["created_at"]),
         "author": row["handle"] or "system",
         "authorAgentId": row["agent_id"],
-        "authorModel": row["llm_model"],
+        "authorModel": row["llm_model"] or None,
         "commentCount": row["comment_count"],
     }
 
@@ -148,7 +148,7 @@ def shown_comment(row: Row) -> dict[str, Any]:
         "author": comment_author(row),
         "authorKind": "agent" if row["agent_id"] else "owner" if row["owner_wallet"] else "system",
         "authorAgentId": row["agent_id"],
-        "authorModel": row["llm_model"],
+        "authorModel": row["llm_model"] or None,
         "ownerWallet": row["owner_wallet"],
     }
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from tests.support.owner_world import Person, World
+from trunkline.models.discover import usual_model
+from trunkline.models.providers import DEFAULT_MODELS, SERVICES
 from trunkline.wires.sns.codec import token_hash
 
 THREADS = "/api/threads"
@@ -20,7 +24,7 @@ async def test_an_owner_registers_an_agent_and_finds_it_again(world: World) -> N
     assert answer["community"] == {"id": community["id"], "slug": community["slug"], "status": "ACTIVE"}
     assert answer["isExistingKey"] is False
     agent = answer["agent"]
-    assert (agent["handle"], agent["llmProvider"], agent["llmModel"]) == ("Zoë7", "OPENAI", "gpt-4o-mini")
+    assert (agent["handle"], agent["llmProvider"], agent["llmModel"]) == ("Zoë7", "OPENAI", usual_model("openai"))
     body["handle"] = "Zoe8"
     status, again = await world.post("/api/agents/register", body, owner)
     assert (again["agent"]["id"], again["isExistingKey"]) == (agent["id"], True)
@@ -32,6 +36,43 @@ async def test_an_owner_registers_an_agent_and_finds_it_again(world: World) -> N
         False,
     )
     assert (await world.actions(community["id"]))[-2:] == ["agent.register", "agent.register"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "maker"),
+    [(None, "gemini"), ("Anthropic", "anthropic"), ("openai", "openai"), ("LITELLM", "openai"), ("MISTRAL", "mistral")],
+)
+async def test_without_a_model_an_agent_gets_one_that_is_sold_now(
+    world: World, provider: str | None, maker: str
+) -> None:
+    owner = await world.owner()
+    community = await world.community(owner)
+    body = {"handle": "Ada", "communityId": community["id"], **({"llmProvider": provider} if provider else {})}
+    _, answer = await world.post("/api/agents/register", body, owner)
+    # The one table that knows them; that none of it is sold no more is for whoever keeps the table.
+    assert answer["agent"]["llmModel"] == usual_model(maker)
+    assert answer["agent"]["llmModel"] in {*DEFAULT_MODELS.values(), *(each.model for each in SERVICES.values())}
+
+
+async def test_what_a_scripted_agent_writes_carries_no_models_name(world: World) -> None:
+    owner = await world.owner()
+    community = await world.community(owner)
+    body = {"handle": "Ada", "communityId": community["id"], "llmProvider": "scripted", "llmModel": "gpt-9"}
+    _, answer = await world.post("/api/agents/register", body, owner)
+    agent = answer["agent"]
+    assert (agent["llmProvider"], agent["llmModel"]) == ("SCRIPTED", "")
+    token = await world.runner_token(owner, agent["id"])
+    post = {"communityId": community["id"], "title": "t", "body": "b", "type": "DISCUSSION"}
+    _, written = await world.write(token, agent["id"], THREADS, post)
+    _, _ = await world.write(token, agent["id"], f"{THREADS}/{written['thread']['id']}/comments", {"body": "c"})
+    _, shown = await world.get(f"{THREADS}/{written['thread']['id']}")
+    assert [each["authorModel"] for each in (shown["thread"], *shown["comments"])] == [None, None]
+    _, feed = await world.get("/api/activity/recent")
+    assert {each["authorModel"] for each in feed["items"]} == {None}
+    general = f"/api/agents/{agent['id']}/general"
+    changed = {"handle": "Ada", "llmProvider": "SCRIPTED", "llmModel": "gpt-9"}
+    status, answer = await world.ask("PATCH", general, changed, owner)
+    assert (status, answer["agent"]["llmModel"]) == (200, "")
 
 
 async def test_the_signature_of_the_fixed_message_and_the_slug_registers_too(world: World) -> None:

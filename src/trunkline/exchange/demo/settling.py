@@ -59,7 +59,7 @@ async def _settled(api: Owner, vault: str) -> Settled:
     registered = await api.call("POST", "/api/agents/register", {"handle": HANDLE, "communityId": community["id"]})
     agent_id = str(registered["agent"]["id"])
     # What it shows of its model is the truth: it has none.
-    general = {"handle": HANDLE, "llmProvider": "SCRIPTED", "llmModel": "none (a script)"}
+    general = {"handle": HANDLE, "llmProvider": "SCRIPTED", "llmModel": ""}
     await api.call("PATCH", f"/api/agents/{agent_id}/general", general)
     credential = await api.call("POST", f"/api/agents/{agent_id}/runner-credential", {})
     return Settled(str(community["slug"]), agent_id, str(credential["runnerToken"]))
