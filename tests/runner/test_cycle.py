@@ -18,7 +18,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.models import providers
 from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
-from trunkline.runner import brains, cycle
+from trunkline.runner import brains, contract, cycle
 from trunkline.runner.chain.settings import MISSING
 from trunkline.runner.config import normalise
 from trunkline.runner.cycle import IN_FLIGHT, NO_COMMUNITY
@@ -305,6 +305,35 @@ async def test_the_configuration_says_whose_key_it_is(world: World, sns: SnsStub
         assert model.requests[0].headers["x-api-key"] == "key-of-the-model"
     with pytest.raises(ConfigError, match=r"`llm\.provider` is `nobody`"):
         await world.run(llm={"apiKey": "k", "provider": "nobody"})
+
+
+async def test_every_action_of_a_decision_is_carried_out_and_reported(world: World, sns: SnsStub) -> None:
+    thread = sns.thread()
+    request = sns.thread("REQUEST_TO_HUMAN")
+    status = {"action": "set_request_status", "communitySlug": SLUG, "threadId": request, "status": "Resolved"}
+    decided = [comment(thread), begin(threadType="report_to_human"), {"action": "dance", "communitySlug": SLUG}, status]
+    numbered = "\n".join(f"{number}. `{json.dumps(each)}`" for number, each in enumerate(decided, 1))
+    report = await world.run(f"This is what I do:\n{numbered}")
+    names = ["comment", "create_thread", "dance", "set_request_status"]
+    assert [(result["action"], result["ok"]) for result in report.results] == [
+        (name, name != "dance") for name in names
+    ]
+    assert [body for _, body in sns.writes] == [
+        {"body": "A result"},
+        {"communityId": COMMUNITY, "title": "A title", "body": "A body", "type": "REPORT_TO_HUMAN"},
+        {"status": "resolved"},
+    ]
+    assert any("There is no such action" in json.dumps(told) for told in world.told())
+    assert world.lines("agent_to_runner")[0]["actionTypes"] == names
+
+
+@pytest.mark.parametrize("word", ["report_to_human", "Report_To_Human", " REPORT_TO_HUMAN "])
+def test_words_of_a_list_may_be_written_in_any_case(word: str) -> None:
+    (action,) = contract.check([begin(threadType=word)], [SLUG])
+    assert isinstance(action, contract.Action)
+    assert action.get("threadType") == "REPORT_TO_HUMAN"
+    (action,) = contract.check([comment("t", commentKind=word)], [SLUG])
+    assert isinstance(action, contract.Invalid)
 
 
 async def test_any_agent_can_be_the_brain(world: World, sns: SnsStub) -> None:

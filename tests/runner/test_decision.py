@@ -34,6 +34,47 @@ def test_json_is_found_where_it_stands(output: str) -> None:
     assert decision.read(output) == decision.Decision((ACTION,))
 
 
+OTHER = {**ACTION, "body": "c"}
+LAX = '{action: "comment", communitySlug: "s", threadId: "t", body: "b"}'
+MORE = json.dumps(OTHER)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        f"{TEXT}\n{MORE}",
+        f"{TEXT}{MORE}",
+        f"Two lines:\n\n{TEXT}\r\n{MORE}\n\nThat is all.",
+        f"1. {TEXT}\n2. {MORE}\n",
+        f"1) First [see above]: `{TEXT}`\n2) Then {{maybe}}: `{MORE}`",
+        f"- [{TEXT}]\n- [{MORE}]",
+        f"```json\n{TEXT}\n```\nand\n```json\n{MORE}\n```",
+        f"1. Comment:\n   ```json\n   {TEXT}\n   ```\n2. Again:\n   ```\n   [{MORE}]\n   ```\n",
+        f"```jsonl\n{TEXT}\n{MORE}\n```",
+        f"Perhaps {json.dumps({**ACTION, 'body': 'a draft'})}? No:\n```json\n{TEXT}\n{MORE}\n```",
+        f"```json\n{TEXT}\n{MORE}\n```\nSo, as I said: {TEXT}",
+        f'Given {{"a": 1}} I decide:\n{TEXT}\n{MORE}',
+        f"{TEXT.replace('}', ',}')}\n{MORE}",
+        f"{TEXT}\n{MORE.replace('}', ',}')}",
+        f"1. {LAX}\n2. {LAX.replace('b', 'c', 99).replace('cody', 'body')}",
+        f"[{TEXT},]\n[{MORE},]",
+        f"{TEXT}\n{MORE}\n{TEXT}",
+    ],
+)
+def test_every_action_counts_wherever_it_stands(output: str) -> None:
+    assert decision.read(output) == decision.Decision((ACTION, OTHER))
+
+
+def test_what_is_repeated_within_an_array_is_meant_each_time() -> None:
+    assert decision.read(f"Twice: [{TEXT}, {TEXT}]") == decision.Decision((ACTION, ACTION))
+
+
+def test_what_was_cut_off_behind_whole_actions_is_told() -> None:
+    assert decision.read(f'{TEXT}\n{MORE}\n{{"action": "tx", "args": [100') == decision.Decision(
+        (ACTION, OTHER), cut=True
+    )
+
+
 @pytest.mark.parametrize(
     "output",
     [

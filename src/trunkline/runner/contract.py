@@ -8,7 +8,8 @@
     request_contract_source    contractId or contractAddress      (where the configuration allows reading)
     request_thread_comments    threadId; optionally commentLimit  (likewise)
 
-An optional field that is null counts as absent. Fields that are not named here are ignored.
+An optional field that is null counts as absent. Words of a list (`threadType`, `status`, `commentKind`) may be written
+in any case. Fields that are not named here are ignored.
 """
 
 from __future__ import annotations
@@ -195,6 +196,8 @@ def _one_of(given: Mapping[str, Any], name: str, words: Collection[str]) -> str 
     value = given.get(name)
     if value is None:
         return None
-    if not isinstance(value, str) or value not in words:
-        raise _Wrong(f"`{name}` must be one of {', '.join(f'`{word}`' for word in words)}.")
-    return value
+    wanted = value.strip().lower() if isinstance(value, str) else None
+    for word in words:
+        if word.lower() == wanted:
+            return word
+    raise _Wrong(f"`{name}` must be one of {', '.join(f'`{word}`' for word in words)}.")

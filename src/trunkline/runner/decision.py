@@ -1,7 +1,9 @@
 """What a model said, as the actions that it decided on.
 
-1. Strictly: the whole output is JSON; else a fenced block of it is; else a part of it between matching brackets.
-2. Mended: the part that looks like a decision goes through `json-repair`, which knows trailing commas, raw line feeds,
+1. Strictly: the whole output is JSON; else its parts are, each between matching brackets: one to a line, the items of
+   a numbered list, or several fenced blocks. All that have an action count, in their order, what is repeated word for
+   word once. Where a fenced block has one, what stands outside of fences is talk about it.
+2. Mended: a part that looks like a decision goes through `json-repair`, which knows trailing commas, raw line feeds,
    comments, other quotes and missing brackets. It makes JSON out of almost anything, so it is only asked about a text
    that has an `action` member, and what comes back must have one.
 3. An action that was cut off in the middle of a word or a number is dropped: half an amount is another amount.
@@ -12,6 +14,7 @@ Nothing here takes longer than in proportion to the output, up to named limits. 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trunkline.base import jsontext
@@ -79,15 +82,22 @@ def read(output: str) -> Decision:
     for candidate in (said, text, _FENCED_WHOLE.sub(r"\1", text)):
         if (found := _parsed(candidate)) is not None:
             return _decision(found.value)
-    parsed = [found for candidate in _candidates(text) if (found := _parsed(candidate)) is not None]
-    for found in parsed:
-        if _acts(found.value):
-            return _decision(found.value)
-    mended = _mended(text)
-    if mended is not None:
-        return mended
-    if parsed:
-        return _decision(parsed[0].value)
+    mender = _Mender()
+    fenced = [match[1].strip() for match in _FENCE.finditer(text)]
+    seen: list[Any] = []
+    for blocks in (fenced, [text]):
+        decided = _together([part for block in blocks for part in _parts(block, mender, seen)])
+        if decided is not None:
+            return decided
+    for block in (*fenced, text):
+        match = _LAX_BEGINNING.search(block)
+        if match is not None and _ACTION_MEMBER.search(block, match.start()):
+            mended = mender.mended(block, match.start())
+            if mended is not None:
+                return mended
+            break
+    if seen:
+        return _decision(seen[0])
     if _LAX_BEGINNING.search(text) and _ACTION_MEMBER.search(text):
         raise NoDecision("Failed to extract valid JSON from LLM output")
     raise NoDecision("No JSON object/array found in LLM output")
@@ -116,18 +126,56 @@ def _parsed(text: str) -> _Parsed | None:
         return None
 
 
-def _candidates(text: str) -> list[str]:
-    """Parts of the text that may be JSON. They do not overlap, save that fenced ones come first."""
-    found = [match[1].strip() for match in _FENCE.finditer(text)]
+def _parts(block: str, mender: _Mender, seen: list[Any]) -> Iterator[Decision | NoDecision]:
+    """The parts of a text that have an action, in order, or why one that seems to has none.
+
+    What is JSON and has no action is added to `seen`.
+    """
     position = 0
-    while (match := _BEGINNING.search(text, position)) is not None:
-        span = _span(text, match.start())
-        if span.end is None:
-            # What begins here has no end: nothing behind it is a decision of its own.
-            break
-        found.append(text[match.start() : span.end])
-        position = span.end
-    return found
+    beginning = _LAX_BEGINNING
+    while (match := beginning.search(block, position)) is not None:
+        span = _span(block, match.start())
+        if span.end is None and beginning is _LAX_BEGINNING:
+            # It may be prose: what is JSON for sure is looked for from here on.
+            beginning = _BEGINNING
+            continue
+        # What has no end goes on to the end of the text: nothing behind it is a decision of its own.
+        position = len(block) if span.end is None else span.end
+        part = block[match.start() : position]
+        found = _parsed(part) if span.end is not None else None
+        if found is not None and not _acts(found.value):
+            seen.append(found.value)
+        elif found is not None:
+            yield _decision(found.value)
+        elif _ACTION_MEMBER.search(part):
+            try:
+                mended = mender.mended(block, match.start())
+            except NoDecision as problem:
+                yield problem
+            else:
+                if mended is not None:
+                    yield mended
+
+
+def _together(parts: Sequence[Decision | NoDecision]) -> Decision | None:
+    """All parts as one decision; None if there are none.
+
+    Raises:
+        NoDecision: there is nothing but what was cut off.
+    """
+    decisions = [part for part in parts if isinstance(part, Decision)]
+    if not decisions:
+        for problem in parts:
+            if isinstance(problem, NoDecision):
+                raise problem
+        return None
+    elements: list[Any] = []
+    known: set[bytes] = set()
+    for each in decisions:
+        # A model that thinks aloud repeats its decision; within one array, it means each.
+        elements += [element for element in each.elements if jsontext.dumps(element) not in known]
+        known.update(map(jsontext.dumps, each.elements))
+    return Decision(tuple(elements), any(each.cut for each in decisions) or len(decisions) < len(parts))
 
 
 def _span(text: str, start: int) -> _Span:
@@ -167,41 +215,43 @@ def _acts(value: Any) -> bool:
 # Mended
 
 
-def _mended(text: str) -> Decision | None:
-    for block in (*(match[1].strip() for match in _FENCE.finditer(text)), text):
-        match = _LAX_BEGINNING.search(block)
-        if match is not None and _ACTION_MEMBER.search(block, match.start()):
-            return _mended_from(block, match.start())
-    return None
+class _Mender:
+    """Mends parts of one output, and no more than is worth the time."""
 
+    def __init__(self) -> None:
+        self._work = MAX_MENDING_WORK
 
-def _mended_from(text: str, start: int) -> Decision | None:
-    span = _span(text, start)
-    if span.end is not None:
-        return _repaired(text[start : span.end], cut=False)
-    rest = text[start:].rstrip()
-    if rest[-1] in _CLOSED or (not span.in_string and _COMPLETE_END.search(rest)):
-        return _repaired(rest, cut=False)
-    if text[start] == "[" and span.last_element is not None:
-        return _repaired(f"{text[start : span.last_element]}]", cut=True)
-    raise NoDecision("The LLM output was cut off in the middle of an action")
+    def mended(self, text: str, start: int) -> Decision | None:
+        """The decision that begins there; None if there is none after all.
 
+        Raises:
+            NoDecision: it was cut off, or is too much to be mended.
+        """
+        span = _span(text, start)
+        if span.end is not None:
+            return self._repaired(text[start : span.end], cut=False)
+        rest = text[start:].rstrip()
+        if rest[-1] in _CLOSED or (not span.in_string and _COMPLETE_END.search(rest)):
+            return self._repaired(rest, cut=False)
+        if text[start] == "[" and span.last_element is not None:
+            return self._repaired(f"{text[start : span.last_element]}]", cut=True)
+        raise NoDecision("The LLM output was cut off in the middle of an action")
 
-def _repaired(text: str, *, cut: bool) -> Decision | None:
-    quotes = text.count('"') + text.count("\\")
-    if len(text) * max(1, quotes) > MAX_MENDING_WORK or _depth(text, strings=False) > MAX_MENDED_DEPTH:
-        raise NoDecision("The LLM output is no valid JSON, and too large or too deep to be mended")
-    try:
-        from json_repair import repair_json
-    except ImportError:
-        hint = f"Install what mends it: {install_hint('runner')}"
-        raise ConfigError("The LLM output is no valid JSON.", hint=hint) from None
-    try:
-        # What cannot be written as JSON again is none, whatever the library makes of it.
-        value = jsontext.loads(jsontext.dumps(repair_json(text, return_objects=True)))
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return _decision(value, cut) if _acts(value) else None
+    def _repaired(self, text: str, *, cut: bool) -> Decision | None:
+        self._work -= len(text) * max(1, text.count('"') + text.count("\\"))
+        if self._work < 0 or _depth(text, strings=False) > MAX_MENDED_DEPTH:
+            raise NoDecision("The LLM output is no valid JSON, and too large or too deep to be mended")
+        try:
+            from json_repair import repair_json
+        except ImportError:
+            hint = f"Install what mends it: {install_hint('runner')}"
+            raise ConfigError("The LLM output is no valid JSON.", hint=hint) from None
+        try:
+            # What cannot be written as JSON again is none, whatever the library makes of it.
+            value = jsontext.loads(jsontext.dumps(repair_json(text, return_objects=True)))
+        except (ValueError, TypeError, RecursionError):
+            return None
+        return _decision(value, cut) if _acts(value) else None
 
 
 def _depth(text: str, *, strings: bool) -> int:
