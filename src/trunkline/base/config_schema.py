@@ -175,6 +175,7 @@ SCHEMA: Schema = {
             }
         }
     },
+    "session": {"enabled": SWITCH.narrowing(only_off)},
     "compact": {"enabled": SWITCH, "context_window": COUNT, "threshold_pct": PERCENT},
     "prices": {ANY: {"input": PRICE, "output": PRICE, "cache_read": PRICE, "cache_write": PRICE}},
 }

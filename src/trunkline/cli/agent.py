@@ -134,11 +134,13 @@ class _Start:
         self.model_options = agent_options.model_options(options)
         self.agent = opening.make_agent(options.agent, options.script, self.workspace, self.model_options)
         self.policy = opening.policy(options.allow, auto_approve=options.auto_approve, agent=self.agent)
+        self.named = not options.no_session and opening.keeps_sessions(self.agent, self.workspace)
+        """Whether the session is kept, and so has a name for the host."""
         self.kept = opening.session_log(
             self.workspace,
             session_id=options.session_id,
             resume=options.resume,
-            kept=not options.no_session,
+            kept=self.named,
             agent=self.agent.name,
             anyway=options.anyway,
         )
@@ -153,7 +155,7 @@ class _Start:
         """
         if self.options.resume is not None or getattr(self.agent, "checked", False) is not True:
             return
-        named = None if self.options.no_session else self.kept.log.session
+        named = self.kept.log.session if self.named else None
         lines = greeting(self.agent.capabilities, self.options.mode or self.policy.mode, named)
         # From the first byte on: a signal may come before the call returns.
         self.greeted = True
@@ -214,7 +216,7 @@ async def _talk(start: _Start, reading: int, writing: int) -> int:
     server = StdioServer(
         session,
         (reading, writing),
-        named=not start.options.no_session,
+        named=start.named,
         max_line=start.options.max_line,
     )
     return await server.run(greeted=start.greeted)

@@ -180,6 +180,7 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
     workspace = opening.directory(options.workspace)
     with_model = agent_options.model_options(options)
     agent = await _agent(options, workspace, with_model)
+    options.no_session = options.no_session or not opening.keeps_sessions(agent, workspace)
     fetching = serve_files.brought(
         turn,
         images=agent.capabilities.images is not False,

@@ -116,11 +116,12 @@ class Talk:
         policy = cli.policy(
             options.allow, auto_approve=options.auto_approve, agent=opened.agent, interactive=interactive
         )
+        is_kept = not options.no_session and cli.keeps_sessions(opened.agent, workspace)
         kept = cli.session_log(
             workspace,
             session_id=options.session_id,
             resume=options.resume,
-            kept=not options.no_session,
+            kept=is_kept,
             agent=opened.agent.name,
             anyway=options.anyway,
         )
@@ -142,7 +143,7 @@ class Talk:
             # A start that failed leaves nothing behind.
             log.close()
             raise
-        return cls(session, opened, kept=not options.no_session, told=told)
+        return cls(session, opened, kept=is_kept, told=told)
 
     async def close(self) -> None:
         """End it. A session in which nothing was said is not kept."""

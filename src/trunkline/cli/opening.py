@@ -84,6 +84,20 @@ def policy(allow: str | None, *, auto_approve: bool, agent: Agent, interactive: 
     )
 
 
+def keeps_sessions(agent: Agent, workspace: str) -> bool:
+    """Whether conversations are kept: as the configuration files say, of which only some agents know."""
+    settings = settings_of(agent)
+    if settings is not None:
+        return settings.sessions
+    from trunkline.base.config import ConfigFileError, load
+
+    try:
+        return bool(load(workspace).get("session", "enabled", default=True))
+    except ConfigFileError:
+        # What else is wrong with the files is of no concern to an agent that does not heed them.
+        return True
+
+
 def redactor(agent: Agent | None = None) -> Redactor:
     """Knows the secrets of the environment; an agent's own one also those of its configuration."""
     own: Redactor | None = getattr(agent, "redactor", None)
@@ -162,6 +176,8 @@ def session_log(
         ConfigError: there is none, the id is taken, or another process holds it.
     """
     if not kept:
+        if resume is not None:
+            raise SessionNotFound("Sessions are not kept here: `[session] enabled = false` in a configuration file.")
         return Opened(MemoryLog(new_id(), keep=0), False)
     store = FileStore(paths.sessions_dir())
     if resume is None:

@@ -49,14 +49,14 @@ class VertexModel(HostedClaude):
         self._base_url = settings.base_url or f"https://{_host(self._region)}"
 
     async def prepare(self) -> None:
-        """Find credentials and project now rather than at the first question.
+        """Find credentials and project now rather than at the first question. Nobody is asked for a token yet.
 
         Raises:
             ConfigError: they cannot be found.
-            ProviderError: Google gives no token for them.
+            ProviderError: the machine is Google's, and does not answer.
         """
+        await self._identity.project()
         await self._url()
-        await self._identity.token()
 
     async def call(self, body: bytes) -> Call:
         url = await self._url()

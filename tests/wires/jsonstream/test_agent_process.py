@@ -9,12 +9,16 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import require
 from tests.support.agent_process import COMMAND, AgentProcess, gone
+from trunkline.base.config import user_file
+from trunkline.base.paths import sessions_dir
 
 pytestmark = pytest.mark.process
 
@@ -79,6 +83,54 @@ def fatal(*arguments: str, retryable: bool = False, **environment: str) -> dict[
 
 
 # Starting
+
+
+#: No account of the person's who runs the tests, and no machine's either.
+NO_ACCOUNT = {
+    "AWS_SHARED_CREDENTIALS_FILE": "/nowhere",
+    "AWS_CONFIG_FILE": "/nowhere",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "CLOUDSDK_CONFIG": "/nowhere",
+}
+
+
+@pytest.mark.parametrize(
+    ("provider", "environment", "advice"),
+    [
+        ("bedrock", {"AWS_REGION": "eu-west-1"}, "AWS_ACCESS_KEY_ID"),
+        ("bedrock", {"AWS_REGION": "eu-west-1", "AWS_PROFILE": "nobody"}, "aws configure"),
+        ("vertex", {"VERTEX_PROJECT_ID": "p", "VERTEX_REGION": "r"}, "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("vertex", {"VERTEX_PROJECT_ID": "p", "GOOGLE_APPLICATION_CREDENTIALS": "/nowhere"}, "cannot be used"),
+    ],
+)
+def test_a_cloud_without_credentials_is_no_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, environment: dict[str, str], advice: str
+) -> None:
+    for name, value in (NO_ACCOUNT | environment).items():
+        monkeypatch.setenv(name, value)
+    extra = "bedrock" if provider == "bedrock" else "vertex"
+    package = "botocore" if provider == "bedrock" else "google"
+    require(package, find_spec(package) is not None, f"pip install 'trunkline[{extra}]'")
+    flags = ("--provider", provider, "--workspace", str(tmp_path), "--session-id", "s1")
+    # Twice: it has left nothing behind, and the host may try again when there are credentials.
+    for _ in range(2):
+        assert advice in fatal(*flags)["error"]["message"]
+
+
+@pytest.mark.parametrize("agent", ["echo", "coder"])
+@pytest.mark.parametrize("flags", [(), ("--session-id", "s1")])
+def test_sessions_that_are_turned_off_in_a_file_are_neither_named_nor_kept(
+    tmp_path: Path, agent: str, flags: tuple[str, ...]
+) -> None:
+    file = Path(user_file())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("[session]\nenabled = false\n")
+    with AgentProcess("--agent", agent, "--provider", "mock", *flags, cwd=str(tmp_path)) as process:
+        assert "session_id" not in process.until("ready")[0]
+        process.message("hello")
+        process.until("stream_end")
+    assert not Path(sessions_dir()).exists()
+    fatal("--agent", agent, "--provider", "mock", "--resume", "s1")
 
 
 def test_ready_comes_once_and_first_and_names_the_session() -> None:

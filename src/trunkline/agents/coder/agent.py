@@ -56,5 +56,10 @@ class Coder:
         from trunkline.agents.coder.conversation import CoderConversation
 
         conversation = CoderConversation(self.settings, request, self._make_model, self.redactor)
+        try:
+            await conversation.prepare()
+        except BaseException:
+            await conversation.close()
+            raise
         conversation.start()
         return conversation

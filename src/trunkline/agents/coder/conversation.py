@@ -26,7 +26,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Event, Notice, TurnEnded, UserMessage
-from trunkline.core.faults import AgentFailed, Fault, Unsupported
+from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.models.model import Model
@@ -35,6 +35,8 @@ from trunkline.tools.spawn import SpawnTool
 
 #: How long a turn that was stopped may take to let go of its tools before the conversation closes without it.
 CLOSE_SECONDS = 0.3
+#: How long credentials may take to be found; hosts wait half a minute for an agent to be ready.
+PREPARE_SECONDS = 10.0
 #: How long the next turn waits for it: longer than a command takes to be killed.
 PATIENCE_SECONDS = 5.0
 
@@ -93,6 +95,19 @@ class CoderConversation:
     def capabilities(self) -> Capabilities:
         """What the model can, as it is now, and whether there are servers."""
         return capabilities(self._settings, servers=self._kit.has_servers)
+
+    async def prepare(self) -> None:
+        """See whether the model has its credentials, if it does not have them in its settings.
+
+        Raises:
+            ConfigError: there are none.
+        """
+        prepare = getattr(self._mind.model, "prepare", None)
+        if prepare is None:
+            return
+        # A service that does not answer now may do so later: that is for the first question to find out.
+        with suppress(ProviderError, TimeoutError):
+            await asyncio.wait_for(prepare(), PREPARE_SECONDS)
 
     def start(self) -> None:
         """Begin what may take a while and needs no message: while the host still thinks, nobody waits for it."""

@@ -70,6 +70,8 @@ class CoderSettings(Value):
     context_window: int | None = None
     """If the model's own is not to be believed."""
     compaction: bool = True
+    sessions: bool = True
+    """Whether conversations are kept."""
     compact_at: float | None = None
     """The share of the window at which compaction begins, between 0 and 1."""
     mode: Mode | None = None
@@ -151,6 +153,7 @@ class _Resolver:
             effort=self._asked("effort"),
             context_window=compact.get("context_window"),
             compaction=compact.get("enabled", True),
+            sessions=self._config.get("session", "enabled", default=True),
             compact_at=None if percent is None else percent / 100,
             mode=self._asked("mode"),
             auto_approve=self._config.narrowed(auto_approve, "tools", "auto_approve"),
