@@ -332,7 +332,7 @@ def test_only_these_keys_are_for_projects() -> None:
         *(f"default.{key}" for key in {*asking, "max_turns", "mode"}),
         *(f"providers.*.{key}" for key in {*asking, *compat}),
         *(f"profiles.*.{key}" for key in {*asking, *compat, "max_turns", "mode", "mcp_servers"}),
-        *("tools.auto_approve", "tools.allow_list", "mcp.servers.*.enabled"),
+        *("tools.auto_approve", "tools.allow_list", "mcp.servers.*.enabled", "session.enabled"),
     }
     assert {".".join(path) for path, kind in kinds(SCHEMA).items() if kind.narrows is not None} == expected
 
@@ -411,12 +411,12 @@ def test_what_aionrs_calls_otherwise_is_understood(files: Files) -> None:
 def test_keys_without_effect_are_named_in_one_warning(files: Files) -> None:
     files.theirs.write_text(
         '[default]\nmax_tool_call_failure_turns = 3\nmodel = "m"\n'
-        '[session]\nenabled = true\n[file_cache]\nmax_entries = 1\n[compact]\ntoon = true\n[vertex]\nzone = 1\n'
+        '[session]\nmax_sessions = 3\n[file_cache]\nmax_entries = 1\n[compact]\ntoon = true\n[vertex]\nzone = 1\n'
         '[[hooks.stop]]\nname = "x"\n'
     )  # fmt: skip
     files.trust()
     config = files.load()
-    names = ("default.max_tool_call_failure_turns", "session", "file_cache", "compact.toon", "vertex", "hooks")
+    names = ("default.max_tool_call_failure_turns", "session.max_sessions", "file_cache", "compact.toon", "vertex", "hooks")
     assert config.all_warnings() == (
         f"`{files.theirs}`: without effect here: {', '.join(f'`{name}`' for name in names)}.",
     )

@@ -110,6 +110,11 @@ class Config:
                 self.refused[layer.file.path].append(path)
         return value
 
+    @property
+    def keeps_sessions(self) -> bool:
+        """Whether conversations are to be kept."""
+        return bool(self.narrowed(self.get("session", "enabled", default=True), "session", "enabled"))
+
     def origin(self, *path: str) -> Origin | None:
         """Where the value at a path comes from: the file, and the key in it that is nearest."""
         for length in range(len(path), 0, -1):

@@ -92,7 +92,7 @@ def keeps_sessions(agent: Agent, workspace: str) -> bool:
     from trunkline.base.config import ConfigFileError, load
 
     try:
-        return bool(load(workspace).get("session", "enabled", default=True))
+        return load(workspace).keeps_sessions
     except ConfigFileError:
         # What else is wrong with the files is of no concern to an agent that does not heed them.
         return True

@@ -347,6 +347,15 @@ def test_half_a_price_is_an_error(settings: Settings) -> None:
     assert 'line 1: `prices."my.model"` must have `input` and `output`' in settings.fails(provider="mock")
 
 
+@pytest.mark.parametrize("said", ["true", "false"])
+def test_a_project_can_turn_sessions_off_and_not_on(settings: Settings, said: str) -> None:
+    assert settings.resolve(provider="mock").sessions
+    settings.host(f"[session]\nenabled = {said}\n")
+    assert settings.resolve(provider="mock").sessions is (said == "true")
+    settings.user("[session]\nenabled = false\n")
+    assert not settings.resolve(provider="mock").sessions
+
+
 def test_approvals_come_from_the_users_file(settings: Settings) -> None:
     settings.user('[default]\nmode = "auto_edit"\n[tools]\nauto_approve = true\nallow_list = ["Read", "Bash"]\n')
     found = settings.resolve(provider="mock")
@@ -372,11 +381,11 @@ def test_compat_keys_of_a_host_reach_the_model(settings: Settings) -> None:
 
 def test_all_keys_without_effect_are_in_one_warning(settings: Settings) -> None:
     settings.environ.update(KEYS)
-    settings.host('[session]\nenabled = true\n[providers.openai.compat]\nopenai_api_mode = "responses"\n')
+    settings.host('[session]\nmax_sessions = 3\n[providers.openai.compat]\nopenai_api_mode = "responses"\n')
     settings.user(f'trust = ["{settings.workspace}"]\n')
     (warning,) = settings.resolve(provider="openai").warnings
     file = settings.workspace / ".aionrs.toml"
-    assert warning == f"`{file}`: without effect here: `session`, `providers.openai.compat.openai_api_mode`."
+    assert warning == f"`{file}`: without effect here: `session.max_sessions`, `providers.openai.compat.openai_api_mode`."
 
 
 def test_a_compat_key_of_ours_without_effect_is_said_with_its_line(settings: Settings) -> None:

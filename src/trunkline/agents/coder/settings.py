@@ -153,7 +153,7 @@ class _Resolver:
             effort=self._asked("effort"),
             context_window=compact.get("context_window"),
             compaction=compact.get("enabled", True),
-            sessions=self._config.get("session", "enabled", default=True),
+            sessions=self._config.keeps_sessions,
             compact_at=None if percent is None else percent / 100,
             mode=self._asked("mode"),
             auto_approve=self._config.narrowed(auto_approve, "tools", "auto_approve"),
