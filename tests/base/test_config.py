@@ -416,7 +416,14 @@ def test_keys_without_effect_are_named_in_one_warning(files: Files) -> None:
     )  # fmt: skip
     files.trust()
     config = files.load()
-    names = ("default.max_tool_call_failure_turns", "session.max_sessions", "file_cache", "compact.toon", "vertex", "hooks")
+    names = (
+        "default.max_tool_call_failure_turns",
+        "session.max_sessions",
+        "file_cache",
+        "compact.toon",
+        "vertex",
+        "hooks",
+    )
     assert config.all_warnings() == (
         f"`{files.theirs}`: without effect here: {', '.join(f'`{name}`' for name in names)}.",
     )

@@ -42,6 +42,9 @@ class _HeldLog(MemoryLog):
     def close(self) -> None:
         self.held = False
 
+    def ending(self) -> None:
+        pass
+
     def discard(self) -> None:
         super().discard()
         self.held = False

@@ -124,6 +124,8 @@ class Talk:
             kept=is_kept,
             agent=opened.agent.name,
             anyway=options.anyway,
+            # A person sees that it is in use, and need not wait to be told.
+            patience=0.0,
         )
         log = kept.log if kept.resumed else _NewLog(kept.log)
         try:
@@ -219,6 +221,9 @@ class _NewLog:
             self._log.close()
         else:
             self._log.discard()
+
+    def ending(self) -> None:
+        self._log.ending()
 
     def discard(self) -> None:
         self._log.discard()

@@ -136,6 +136,11 @@ class SessionHeld(ConfigError):
 
     kind = "session_held"
 
+    ending = False
+    """Whether that process is known to be ending."""
+    above = False
+    """Whether it is known to be the one that started us, or started that one."""
+
 
 class SessionDamaged(ConfigError):
     """The session's log cannot be read."""

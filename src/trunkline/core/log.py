@@ -62,6 +62,9 @@ class EventLog(Protocol):
     def close(self) -> None:
         """Flush and let go of the session, so that another process may have it. Idempotent."""
 
+    def ending(self) -> None:
+        """Let whoever waits for the session know that it is about to be let go of, where that can be told."""
+
     def discard(self) -> None:
         """Close, and forget a session that was made and never began, so that its id can be had again."""
 
@@ -143,6 +146,9 @@ class MemoryLog:
         return restore(reversed(self._records))
 
     def close(self) -> None:
+        pass
+
+    def ending(self) -> None:
         pass
 
     def discard(self) -> None:

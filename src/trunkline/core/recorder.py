@@ -180,8 +180,13 @@ class Recorder:
         self.seq += 1
         self._since_checkpoint = 0
 
-    async def close(self) -> None:
-        """Write and show what is left, and let go of the log."""
+    def ending(self) -> None:
+        """The log will be let go of soon."""
+        if not self._closed:
+            self._log.ending()
+
+    async def close(self, *, keep_unused: bool = True) -> None:
+        """Write and show what is left, and let go of the log; or forget it, if it was not used and need not be kept."""
         if self._syncing is not None:
             await self._syncing
         try:
@@ -194,7 +199,7 @@ class Recorder:
             if isinstance(sink, Subscription):
                 sink.close()
         with suppress(OSError):
-            self._log.close()
+            self._log.close() if keep_unused or self.state.was_used else self._log.discard()
 
     def _end_of_tick(self) -> None:
         self._flush_scheduled = False

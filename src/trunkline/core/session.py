@@ -202,16 +202,25 @@ class Session:
         await self._performer.idle.wait()
         await self._recorder.shown()
 
-    async def close(self) -> None:
-        """End the turn in progress, close the agent and the log. Bounded in time, and idempotent."""
+    async def close(self, *, keep_unused: bool = True) -> None:
+        """End the turn in progress, close the agent and the log. Bounded in time, and idempotent.
+
+        A new session in which nothing was said need not be kept: then its id can be had again.
+        """
         if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._close(), name="close the session")
+            closing = self._close(keep_unused)
+            self._closing = asyncio.get_running_loop().create_task(closing, name="close the session")
         await asyncio.shield(self._closing)
 
-    async def _close(self) -> None:
+    def ending(self) -> None:
+        """Let a process that waits for this session know that `close` will be called soon."""
+        self._recorder.ending()
+
+    async def _close(self, keep_unused: bool) -> None:
+        self.ending()
         self._performer.apply(self._turns.close())
         await self._performer.close()
-        await self._recorder.close()
+        await self._recorder.close(keep_unused=keep_unused)
 
     def _announce(self, event: Event) -> None:
         if self._closing is None:

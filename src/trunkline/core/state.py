@@ -62,6 +62,11 @@ class SessionState:
         self.open_turns: dict[int, list[str]] = {}
         """The turns that have begun and not ended, with their open calls: after a crash, those that nobody finished."""
 
+    @property
+    def was_used(self) -> bool:
+        """Whether anything was ever said in it."""
+        return bool(self.turns or self.history or self.journal)
+
     def apply(self, envelope: Envelope) -> None:  # noqa: C901  (one case per event)
         """Take one more event into account. Events that change nothing here are welcome."""
         match envelope.event:

@@ -195,6 +195,10 @@ class FileLog:
             locks.unlock(fd)
             os.close(fd)
 
+    def ending(self) -> None:
+        if self._fd >= 0:
+            locks.say_ending(self._fd)
+
     def discard(self) -> None:
         """Close, and remove the file if this log was made and not opened."""
         if self._fd >= 0 and self._is_new:

@@ -10,12 +10,22 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
+import sys
+from contextlib import suppress
 
 from trunkline.core.faults import SessionHeld
 from trunkline.store import names
 
 #: Conversations are nobody else's business.
 PRIVATE_FILE = 0o600
+
+#: Where a holder marks that it is ending: a byte far behind any log, locked in another way. Unlike the lock itself the
+#: mark must not be lost with a duplicate of the file that is closed, so it has to be one of Linux's.
+_OFD = sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK") and struct.calcsize("l") == struct.calcsize("q")
+_MARK_AT = 1 << 62
+#: The C structure `flock`: type, whence, start, length, process; and room up to the next boundary.
+_FLOCK = "hhqqi0q"
 
 
 def take(path: str, session: str, flags: int) -> int:
@@ -72,9 +82,50 @@ def held(session: str, fd: int) -> SessionHeld:
     """The fault to raise when the lock of a session's file is not free."""
     pid = holder(fd)
     by = f" by process {pid}" if pid else ""
-    return SessionHeld(
+    fault = SessionHeld(
         f"Session '{names.shown(session)}' is in use{by}.", hint="Close it there, or begin another session."
     )
+    fault.ending = is_ending(fd)
+    fault.above = pid is not None and pid in _ancestry()
+    return fault
+
+
+def say_ending(fd: int) -> None:
+    """As the holder of a lock: let those who wait for it know that it will be let go of."""
+    if _OFD:
+        # Where there are no such locks, nobody knows; no reason not to end.
+        with suppress(OSError):
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _mark(fcntl.F_WRLCK))
+
+
+def is_ending(fd: int) -> bool:
+    """Whether the holder of a file's lock has said that it is ending. A mark of the dead is taken back, too."""
+    if not _OFD:
+        return False
+    try:
+        found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _mark(fcntl.F_WRLCK))
+    except OSError:
+        return False
+    return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)
+
+
+def _mark(kind: int) -> bytes:
+    return struct.pack(_FLOCK, kind, os.SEEK_SET, _MARK_AT, 1, 0)
+
+
+def _ancestry() -> set[int]:
+    """This process, the one that started it, and so on, as far as the kernel tells."""
+    found: set[int] = set()
+    pid = os.getpid()
+    while pid > 1 and pid not in found:
+        found.add(pid)
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                # The name before it may hold anything, also parentheses.
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            break
+    return found
 
 
 def holder(fd: int) -> int | None:

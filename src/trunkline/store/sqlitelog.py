@@ -167,6 +167,9 @@ class SqliteLog:
             self._last = float("inf")
             self._release(self)
 
+    def ending(self) -> None:
+        """Nobody waits for a session of a server's store."""
+
     def discard(self) -> None:
         """Close, and delete the session if this log was made and not opened."""
         if self._is_closed or not self._is_new:

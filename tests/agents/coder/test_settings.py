@@ -385,7 +385,9 @@ def test_all_keys_without_effect_are_in_one_warning(settings: Settings) -> None:
     settings.user(f'trust = ["{settings.workspace}"]\n')
     (warning,) = settings.resolve(provider="openai").warnings
     file = settings.workspace / ".aionrs.toml"
-    assert warning == f"`{file}`: without effect here: `session.max_sessions`, `providers.openai.compat.openai_api_mode`."
+    assert (
+        warning == f"`{file}`: without effect here: `session.max_sessions`, `providers.openai.compat.openai_api_mode`."
+    )
 
 
 def test_a_compat_key_of_ours_without_effect_is_said_with_its_line(settings: Settings) -> None:

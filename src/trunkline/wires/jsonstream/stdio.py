@@ -54,13 +54,15 @@ class StdioServer:
             self._server.greet()
         self._reader.start()
         code = await self._over
+        self._session.ending()
         self._reader.close()
         if self._relief is not None:
             self._relief.cancel()
         if code == 0:
             await self._server.finish(LAST_ANSWER_SECONDS)
         await self._server.close()
-        await self._session.close()
+        # Hosts end a process that they have not used yet by a signal, and start another under the same id.
+        await self._session.close(keep_unused=code == 0)
         await self._writer.close()
         return code
 
