@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.web import SECONDS, Server, served
 from trunkline.base import http_public
-from trunkline.base.http_public import NotFetched, fetch, is_public
+from trunkline.base.http_public import NotFetched, fetch, is_public, post
 
 
 @pytest.fixture
@@ -182,3 +182,25 @@ async def test_an_answer_that_is_none_is_told(server: Server, names: dict[str, l
 )
 async def test_what_is_no_address_is_told(url: str, why: str) -> None:
     assert why in await refused(url)
+
+
+async def test_what_is_sent_arrives_and_the_answer_is_its_status(server: Server, names: dict[str, list[str]]) -> None:
+    server.answers["/in"] = (202, {}, b"x" * 100_000)
+    assert await post(server.url("/in"), {"webhook-id": "1"}, b"{}", seconds=SECONDS) == 202
+    [(headers, body)] = server.posted
+    assert (headers["webhook-id"], headers["Content-Length"], body) == ("1", "2", b"{}")
+
+
+async def test_what_is_sent_goes_nowhere_else_and_to_no_private_address(
+    server: Server, names: dict[str, list[str]]
+) -> None:
+    server.answers["/in"] = (307, {"Location": server.url("/other")}, b"")
+    assert await post(server.url("/in"), {}, b"{}", seconds=SECONDS) == 307
+    assert [path for path, _ in server.asked] == ["/in"]
+    names["inner.example"] = ["127.0.0.2"]
+    for url in (server.url("/in", "127.0.0.2"), server.url("/in", "inner.example")):
+        with pytest.raises(NotFetched, match="an address of this machine or of its network"):
+            await post(url, {}, b"{}", seconds=SECONDS)
+    assert len(server.posted) == 1
+    with pytest.raises(NotFetched, match="took longer"):
+        await post(server.url("/never"), {}, b"{}", seconds=0.05)

@@ -18,6 +18,7 @@ from tests.support.launched import MemoryKeyring
 from tests.support.owner_world import ABI, address
 from trunkline.cli import network
 from trunkline.network import serving
+from trunkline.network.delivering import Deliveries
 from trunkline.network.network import Network, Settings
 from trunkline.network.open_database import open_database
 from trunkline.wires.sns.drive import Sns
@@ -166,6 +167,25 @@ async def test_a_credential_is_printed_once_and_listed_without_itself(site: Site
         assert (await client.get(path, headers=headers)).status_code == 401
     [pair] = (await site.done("credential", "list"))["pairs"]
     assert pair["credentialIssuedAt"] is None
+
+
+async def test_a_webhook_is_set_shown_tried_and_removed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nowhere(deliveries: Deliveries) -> bool:
+        return False
+
+    # Nothing leaves this machine.
+    monkeypatch.setattr(Deliveries, "_begin", nowhere)
+    await registered(site)
+    assert "There is none." in (await site.run("webhook", "show", SLUG)).stdout
+    secret = await site.run("webhook", "set", SLUG, "https://hooks.example/in")
+    assert secret.stdout.startswith("whsec_")
+    shown = await site.run("webhook", "show", SLUG)
+    assert shown.stdout == "https://hooks.example/in (0 waiting, 0 missed)\n"
+    assert (await site.done("webhook", "test", SLUG))["id"]
+    assert [each["event"] for each in (await site.done("webhook", "show", SLUG))["deliveries"]] == ["ping"]
+    refused = await site.run("webhook", "set", SLUG, "http://127.0.0.1/")
+    assert (refused.exit_code, "the operator does not allow" in refused.stderr) == (1, True)
+    assert (await site.run("webhook", "remove", SLUG)).stdout == "Removed.\n"
 
 
 async def test_what_the_network_refuses_is_an_error_in_its_words(site: Site) -> None:

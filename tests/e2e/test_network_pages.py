@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -58,7 +59,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     """The address of a network that runs."""
     home = tmp_path_factory.mktemp("network")
     database = await open_database(f"sqlite:///{home}/network.db")
-    network = Network(database, Settings(admin_key="the admin's key", home=str(home)))
+    network = Network(database, Settings(admin_key="the admin's key", home=str(home), private_webhooks=True))
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(serve(network, "127.0.0.1", 0, stop, lambda host, port: ready.set_result(port)))
     try:
@@ -193,6 +194,43 @@ async def test_a_person_with_a_key_in_the_browser_runs_a_community(browser: Brow
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_role("link", name="Sign in")).to_be_visible()
         assert await page.evaluate("localStorage.getItem('sns_owner_token')") is None
+
+
+async def test_an_owner_says_where_to_be_told_and_sees_what_became_of_it(browser: Browser, site: str) -> None:
+    async with signed_in(browser, site) as page:
+        await register_community(page, "Teller", "0x" + "c8" * 20)
+        card = page.locator("#communities article")
+        part = card.locator("[data-webhook]")
+        await part.locator("summary").click()
+        await expect(part.get_by_role("button", name="Send a test")).to_be_hidden()
+        await part.get_by_label("Your web server").fill("ftp://hooks.example/")
+        await part.get_by_role("button", name="Save").click()
+        await expect(part.locator("output")).to_contain_text("Invalid url")
+        # Nobody listens there.
+        await part.get_by_label("Your web server").fill("http://127.0.0.1:9/in")
+        await part.get_by_role("button", name="Save").click()
+        await expect(part.locator("[data-secret] code")).to_contain_text("whsec_")
+        await part.get_by_role("button", name="Send a test").click()
+        await expect(part.locator("output")).to_contain_text("on its way")
+
+        async def opened_again() -> str:
+            for _ in range(2):
+                await part.locator("summary").click()
+            await expect(part.locator("[data-deliveries] li")).to_have_count(1)
+            return await part.locator("[data-deliveries] li").inner_text()
+
+        async with asyncio.timeout(30):
+            while "1 attempt: the server cannot be reached" not in await opened_again():
+                pass
+        await picture(page, "manage-webhook")
+        await expect(part.locator("[data-feed]")).to_have_attribute(
+            "href", re.compile("/communities/teller.*/feed.atom")
+        )
+        await part.get_by_role("button", name="Remove it").click()
+        await expect(part.locator("output")).to_have_text("Removed.")
+        await expect(part.get_by_label("Your web server")).to_have_value("")
+        await page.set_viewport_size({"width": 375, "height": 740})
+        assert await overflow(page) <= 0
 
 
 async def test_secrets_are_encrypted_in_the_browser_and_older_ones_are_read(browser: Browser, site: str) -> None:

@@ -18,6 +18,7 @@ class Server:
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.asked: list[tuple[str, str]] = []
+        self.posted: list[tuple[dict[str, str], bytes]] = []
         self.released = threading.Event()
         outer = self
 
@@ -34,6 +35,11 @@ class Server:
                         self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(data)
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.posted.append((dict(self.headers), body))
+                self.do_GET()
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Nothing."""

@@ -1,4 +1,4 @@
-"""Fetch what somebody else names: an address from a chat, of which nobody knows where it leads.
+"""Fetch from, or send to, an address that somebody else names, and of which nobody knows where it leads.
 
 What such an address must not do is lead to what only this machine can reach: its own services, its network's, the
 metadata of its cloud. So a name is looked up once, what it stands for is looked at, and the connection goes to just
@@ -12,7 +12,7 @@ import asyncio
 import ipaddress
 import socket
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
@@ -68,16 +68,40 @@ async def fetch(url: str, *, most: int, seconds: float, private: bool = False) -
     Raises:
         NotFetched: it cannot be had, or may not.
     """
+    async with _within(seconds, most):
+        for _ in range(MOST_REDIRECTS + 1):
+            found = await _get(checked(url), most, private)
+            if isinstance(found, bytes):
+                return found
+            url = urljoin(url, found)
+    raise NotFetched(f"it leads on to others more than {MOST_REDIRECTS} times")
+
+
+async def post(url: str, headers: Mapping[str, str], body: bytes, *, seconds: float, private: bool = False) -> int:
+    """Send something to an address, and give the status of the answer. Nothing else of that is read.
+
+    Redirects are not followed: what is sent was meant for this address.
+
+    Args:
+        seconds: how long it may take until the answer begins.
+        private: whether it may lie on this machine or its network.
+
+    Raises:
+        NotFetched: it could not be sent, or may not.
+    """
+    async with _within(seconds, 0), _asked(checked(url), private, headers, body) as response:
+        return int(response.status)
+
+
+@asynccontextmanager
+async def _within(seconds: float, most: int) -> AsyncIterator[None]:
+    """Whatever goes wrong, in words for people."""
     load()
     import httpcore
 
     try:
         async with asyncio.timeout(seconds):
-            for _ in range(MOST_REDIRECTS + 1):
-                found = await _get(_checked(url), most, private)
-                if isinstance(found, bytes):
-                    return found
-                url = urljoin(url, found)
+            yield
     except TimeoutError:
         raise NotFetched(f"it took longer than {seconds:g} s") from None
     except TooLong:
@@ -87,10 +111,9 @@ async def fetch(url: str, *, most: int, seconds: float, private: bool = False) -
         raise NotFetched(f"the server cannot be reached, or answers nonsense ({said})") from None
     except ValueError as error:
         raise NotFetched(f"it is no address that can be fetched ({error})") from None
-    raise NotFetched(f"it leads on to others more than {MOST_REDIRECTS} times")
 
 
-def _checked(url: str) -> str:
+def checked(url: str) -> str:
     """The address as it goes over the wire.
 
     Raises:
@@ -111,6 +134,11 @@ def _checked(url: str) -> str:
     return f"{parts.scheme}://{shown}{port}{target}"
 
 
+def host(url: str) -> str:
+    """The name or address in one that is `checked`."""
+    return urlsplit(url).hostname or ""
+
+
 async def _get(url: str, most: int, private: bool) -> bytes | str:
     """What lies there, or where it leads on to."""
     async with _asked(url, private) as response:
@@ -128,13 +156,17 @@ async def _get(url: str, most: int, private: bool) -> bytes | str:
 
 
 @asynccontextmanager
-async def _asked(url: str, private: bool) -> AsyncIterator[httpcore.Response]:
+async def _asked(
+    url: str, private: bool, more: Mapping[str, str] | None = None, body: bytes | None = None
+) -> AsyncIterator[httpcore.Response]:
+    """The answer to a request; with a body it is a `POST`."""
     import httpcore
 
     context = trusted() if url.startswith("https:") else None
-    headers = [("user-agent", user_agent()), ("accept", "*/*"), ("accept-encoding", "identity")]
+    headers = [("user-agent", user_agent()), ("accept", "*/*"), ("accept-encoding", "identity"), *(more or {}).items()]
     pool = httpcore.AsyncConnectionPool(ssl_context=context, network_backend=_backend(private))
-    async with pool, pool.stream("GET", url, headers=headers) as response:
+    method = "GET" if body is None else "POST"
+    async with pool, pool.stream(method, url, headers=headers, content=body) as response:
         yield response
 
 

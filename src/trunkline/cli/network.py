@@ -39,6 +39,7 @@ _OWNERS = {
     "register": "network_register",
     "credential": "network_credential",
     "owner": "network_owner",
+    "webhook": "network_webhook",
     "key": "network_key",
 }
 
@@ -99,6 +100,8 @@ def serve(db: str | None, listen: str, public: bool, hosts: tuple[str, ...]) -> 
       TRUNKLINE_NETWORK_RATE_LIMIT   signed writes per agent and minute, or `off` (default: 120)
       TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION
                                      `1` lets the fixed signature alone close communities and ban agents
+      TRUNKLINE_NETWORK_PRIVATE_WEBHOOKS
+                                     `1` lets webhooks lead to this machine and its networks
       TRUNKLINE_EXPLORER_URL         where ABIs are fetched, with ETHERSCAN_API_KEY as the key
     """
     try:
@@ -126,6 +129,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         proxies=tuple(map(_proxy, _listed(environ, "TRUNKLINE_NETWORK_PROXIES"))),
         writes_per_minute=_rate(environ.get("TRUNKLINE_NETWORK_RATE_LIMIT", "")),
         fixed_message_moderation=_switch(environ, "TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION"),
+        private_webhooks=_switch(environ, "TRUNKLINE_NETWORK_PRIVATE_WEBHOOKS"),
         explorer_url=_explorer(environ.get("TRUNKLINE_EXPLORER_URL", "")),
         explorer_key=environ.get("ETHERSCAN_API_KEY") or None,
         home=os.path.join(paths.state_dir(environ), "network"),

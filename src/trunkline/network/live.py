@@ -52,6 +52,8 @@ class Live:
 
     def __init__(self) -> None:
         self._watchers: set[Watcher] = set()
+        self.told = asyncio.Event()
+        """Set whenever something happened; cleared by the one who delivers it to webhooks."""
 
     @contextmanager
     def watching(self, community_id: str | None = None) -> Iterator[Watcher]:
@@ -65,6 +67,7 @@ class Live:
 
     def tell(self, kind: str, community_id: str, data: Mapping[str, Any]) -> None:
         """Tell all whom it concerns. Call it after the commit."""
+        self.told.set()
         hint = Hint(kind, community_id, data)
         for watcher in self._watchers:
             if watcher.community_id in (None, community_id):

@@ -34,6 +34,8 @@ class Settings(Value):
     fixed_message_moderation: bool = False
     """Whether the fixed-message signature closes communities and bans agents, as it did in the original.
     `TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION`."""
+    private_webhooks: bool = False
+    """Whether webhooks may lead to this machine and its networks. `TRUNKLINE_NETWORK_PRIVATE_WEBHOOKS`."""
     explorer_url: str | None = None
     """Where ABIs are fetched from when a contract is registered without one (Etherscan's API, version 2)."""
     explorer_key: str | None = None

@@ -386,7 +386,7 @@ _TOLD: Step = (
     """
     CREATE TABLE delivery (
         id TEXT PRIMARY KEY,
-        community_id TEXT NOT NULL REFERENCES webhook (community_id) ON DELETE CASCADE,
+        community_id TEXT NOT NULL REFERENCES community (id) ON DELETE CASCADE,
         event TEXT NOT NULL,
         body TEXT NOT NULL,
         state TEXT NOT NULL DEFAULT 'waiting',
@@ -397,9 +397,9 @@ _TOLD: Step = (
         error TEXT
     )
     """,
-    "CREATE INDEX delivery_due ON delivery (next_at, id) WHERE state = 'waiting'",
-    "CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL",
-    "CREATE INDEX delivery_community ON delivery (community_id, id)",
+    "CREATE INDEX delivery_due ON delivery (community_id, next_at, id) WHERE state = 'waiting'",
+    "CREATE INDEX delivery_community ON delivery (community_id, created_at, id)",
+    "CREATE INDEX delivery_age ON delivery (created_at)",
 )
 
 STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER, _TOLD)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from trunkline.base import asgi
 from trunkline.core.starting import cannot_listen, lacks_package
+from trunkline.network.delivering import Deliveries
 from trunkline.network.network import Network
 
 
@@ -25,13 +26,17 @@ async def serve(
     Raises:
         ConfigError: it cannot listen there, or a package is missing.
     """
+    deliveries = Deliveries(network)
     try:
         from trunkline.network.http.app import application
 
         app = application(network, host)
+        deliveries.start()
         await asgi.serve(app, host, port, stop, reachable, stopping=app.state.streams.close)
     except ModuleNotFoundError as error:
         raise lacks_package("The network", error, "network") from None
     except asgi.CannotListen as error:
         raise cannot_listen(host, port, error) from None
+    finally:
+        await deliveries.close()
     await app.state.housekeeping.close()

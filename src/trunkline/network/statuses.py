@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from trunkline.network import audit, threads
+from trunkline.network import audit, threads, webhooks
 from trunkline.network.credentials import Agent
 from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
@@ -72,6 +72,8 @@ def set_status(
         "UPDATE thread SET is_resolved = ?, is_rejected = ? WHERE id = ?", (int(resolved), int(rejected), thread["id"])
     )
     _record(tx, now, actor, "thread.status", thread["community_id"], thread["id"], {"status": status})
+    if agent and actor[0] == "agent" and status != threads.status(thread):
+        webhooks.tell(tx, now, "request.updated", thread, agent.handle, status=status)
     return {"id": thread["id"], "type": thread["type"], "isResolved": resolved, "isRejected": rejected}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trunkline.network import audit, policies, repeating, threads
+from trunkline.network import audit, policies, repeating, threads, webhooks
 from trunkline.network.credentials import Agent
 from trunkline.network.database import Transaction
 from trunkline.network.refusal import Refused
@@ -16,6 +16,8 @@ from trunkline.wires.sns.messages import AGENT_THREAD_TYPES, ThreadType
 _UNASSIGNED = "Agent is not assigned to a community"
 #: Where owners may answer.
 _ANSWERABLE: tuple[ThreadType, ...] = ("REQUEST_TO_HUMAN", "REPORT_TO_HUMAN")
+#: What owners are told when such a thread begins.
+_TOLD_OF: Mapping[str, webhooks.Event] = {"REQUEST_TO_HUMAN": "request.created", "REPORT_TO_HUMAN": "report.created"}
 
 
 def create_thread(tx: Transaction, now: int, agent: Agent, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,6 +49,10 @@ def create_thread(tx: Transaction, now: int, agent: Agent, body: Mapping[str, An
         type=type if type in AGENT_THREAD_TYPES else "DISCUSSION",
     )
     audit.record(tx, now, "agent", agent.id, "thread.create", community_id=community_id, subject=thread["id"])
+    event = _TOLD_OF.get(thread["type"])
+    row = threads.with_community(tx, thread["id"]) if event else None
+    if event and row is not None:
+        webhooks.tell(tx, now, event, row, agent.handle)
     return thread
 
 
@@ -73,6 +79,8 @@ def comment(tx: Transaction, now: int, agent: Agent, thread_id: str, body: Mappi
         kind=kind,
     )
     _recorded(tx, now, "agent", agent.id, written, thread["community_id"])
+    if thread["type"] in _ANSWERABLE:
+        webhooks.tell(tx, now, "comment.created", thread, agent.handle, comment=written)
     return written
 
 

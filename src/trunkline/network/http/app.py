@@ -25,6 +25,7 @@ from trunkline.network.http import (
     api_owner,
     api_public,
     api_threads,
+    api_webhooks,
 )
 from trunkline.network.http.api_live import Streams
 from trunkline.network.http.clients import Clients, OwnNames
@@ -50,6 +51,7 @@ _MODULES = (
     api_owner,
     api_contracts,
     api_communities,
+    api_webhooks,
     api_admin,
     api_former,
 )

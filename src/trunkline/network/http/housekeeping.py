@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from trunkline.network import cleanup, nonces, repeating
+from trunkline.network import cleanup, nonces, repeating, webhooks
 from trunkline.network.database import Transaction
 from trunkline.network.network import Network
 
@@ -52,6 +52,7 @@ class Housekeeping:
         try:
             await self._rounds(lambda tx: nonces.purge(tx, moment), nonces.PURGED_AT_ONCE)
             await self._rounds(lambda tx: repeating.purge(tx, moment), repeating.REMOVED_AT_ONCE)
+            await self._rounds(lambda tx: webhooks.purge(tx, moment), webhooks.REMOVED_AT_ONCE)
             await cleanup.tidy(self._network)
         except Exception:
             logger.exception("tidying up failed; it will be tried again in a minute")

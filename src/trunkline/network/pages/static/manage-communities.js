@@ -1,6 +1,7 @@
 // The communities of whoever is signed in: register, describe, add contracts, ban, close.
 
 import { $, $$, clone, make, many, onPress, onSubmit, short } from "./dom.js";
+import { showWebhook } from "./manage-webhook.js";
 import { call, wallet } from "./session.js";
 
 // Fill the list, and return when it is there.
@@ -53,6 +54,7 @@ function card(community, bans) {
     await call("POST", "/api/communities/close", { communityId: community.id, confirmName });
     await showCommunities();
   });
+  showWebhook($("[data-webhook]", box), community);
   if (closed) for (const form of $$("[data-form]:not([data-form=ban])", box)) form.closest("details").hidden = true;
   return box;
 }

@@ -1,0 +1,212 @@
+"""Delivers what `webhooks` has written down: signed, one after the other to each address, and again until it arrives.
+
+Signed as the Standard Webhooks say: `webhook-id`, `webhook-timestamp`, and in `webhook-signature` the HMAC-SHA256 of
+`id.timestamp.body`. What was taken for delivery when a process ended is taken again: it may arrive twice, with the
+same id.
+
+Several servers may deliver from one database: each delivery is claimed before it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable
+
+from trunkline.base import http_public, jsontext
+from trunkline.network import audit
+from trunkline.network.database import Row, Transaction
+from trunkline.network.network import Network
+from trunkline.network.webhooks import SECRET_PREFIX
+
+logger = logging.getLogger(__name__)
+
+#: One delivery, from the look-up of the name to the first line of the answer.
+SECONDS = 10.0
+#: What is claimed and neither delivered nor given back by then was left behind by a process that ended.
+CLAIM_SECONDS = 60
+#: Between the attempts. The last pause is the one that is repeated.
+PAUSES = (10, 60, 5 * 60, 30 * 60, 60 * 60)
+#: So old, it is given up.
+GIVE_UP_SECONDS = 24 * 60 * 60
+#: Addresses that are delivered to at the same time, each one delivery at a time: slow ones do not keep the others.
+MOST_AT_ONCE = 8
+#: How often to look although nothing was told: for what waits for its next attempt, and what other servers wrote.
+POLL_SECONDS = 15.0
+#: A crowd of events is looked at once.
+GATHER_SECONDS = 0.3
+
+_SUCCESS = range(200, 300)
+#: "I am gone for good": the Standard Webhooks want that to be believed.
+_GONE = 410
+_MAX_ERROR = 300
+
+Post = Callable[..., Awaitable[int]]
+
+
+class Deliveries:
+    """The one who delivers. Belongs to the event loop.
+
+    Args:
+        post: sends; as `http_public.post`.
+    """
+
+    def __init__(self, network: Network, post: Post = http_public.post) -> None:
+        self._network = network
+        self._post = post
+        self._task: asyncio.Task[None] | None = None
+        self._busy: dict[str, asyncio.Task[None]] = {}
+
+    def start(self) -> None:
+        """Deliver from now on, until it is closed."""
+        self._task = asyncio.create_task(self._run(), name="webhooks")
+
+    async def close(self) -> None:
+        """Leave the rest for another time."""
+        tasks = [task for task in (self._task, *self._busy.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def deliver_due(self) -> None:
+        """Deliver all that is due, and return when it was tried."""
+        while await self._begin() or self._busy:
+            if self._busy:
+                await asyncio.wait(set(self._busy.values()))
+
+    async def _run(self) -> None:
+        told = self._network.live.told
+        while True:
+            try:
+                await self._begin()
+            except Exception:  # a database that is gone comes back
+                logger.exception("webhooks cannot be delivered now; it will be tried again")
+            try:
+                await asyncio.wait_for(told.wait(), POLL_SECONDS)
+                await asyncio.sleep(GATHER_SECONDS)
+            except TimeoutError:
+                continue
+            finally:
+                told.clear()
+
+    async def _begin(self) -> bool:
+        """Begin with those communities for which something is due. Whether there were any."""
+        room = MOST_AT_ONCE - len(self._busy)
+        if room <= 0:
+            return False
+        now = self._network.now()
+        due = await self._network.database.read(lambda tx: _due(tx, now))
+        begun = [id for id in due if id not in self._busy][:room]
+        for id in begun:
+            self._busy[id] = asyncio.create_task(self._community(id), name=f"webhook of {id}")
+        return bool(begun)
+
+    async def _community(self, id: str) -> None:
+        """Deliver what is due to one community, until nothing is, or an attempt failed."""
+        try:
+            while (row := await self._claimed(id)) is not None and await self._delivered(row):
+                pass
+        except Exception:  # what is wrong with one must not stop the others; the claim ends by itself
+            logger.exception("a webhook could not be delivered; it will be tried again")
+        finally:
+            del self._busy[id]
+            # Others may have waited for the room.
+            self._network.live.told.set()
+
+    async def _claimed(self, community_id: str) -> Row | None:
+        now = self._network.now()
+        return await self._network.database.write(lambda tx: _claim(tx, now, community_id))
+
+    async def _delivered(self, row: Row) -> bool:
+        problem, gone = await self._sent(row)
+        now = self._network.now()
+        if problem is None:
+            await self._network.database.write(lambda tx: _settle(tx, now, row["id"], "delivered", None))
+            return True
+        logger.info("a webhook was not delivered (attempt %d): %s", row["attempts"] + 1, problem)
+        await self._network.database.write(lambda tx: _failed(tx, now, row, problem[:_MAX_ERROR], gone))
+        return False
+
+    async def _sent(self, row: Row) -> tuple[str | None, bool]:
+        """What went wrong, if something did; and whether the address is gone for good."""
+        body = self._body(row)
+        headers = {"content-type": "application/json", **signed(row["secret"], row["id"], self._network.now(), body)}
+        try:
+            private = self._network.settings.private_webhooks
+            status = await self._post(row["url"], headers, body, seconds=SECONDS, private=private)
+        except http_public.NotFetched as error:
+            return str(error), False
+        return (None, False) if status in _SUCCESS else (f"the server answers {status}", status == _GONE)
+
+    def _body(self, row: Row) -> bytes:
+        told = jsontext.loads(row["body"].encode())
+        origin = self._network.settings.app_origin
+        if origin is not None and "path" in told["data"]:
+            told["data"]["url"] = origin + told["data"]["path"]
+        return jsontext.dumps(told)
+
+
+def signed(secret: str, id: str, now: int, body: bytes) -> dict[str, str]:
+    """The headers that prove who sent something, and when; `now` in milliseconds."""
+    timestamp = str(now // 1000)
+    key = b64decode(secret.removeprefix(SECRET_PREFIX))
+    mac = hmac.new(key, b".".join((id.encode(), timestamp.encode(), body)), hashlib.sha256)
+    signature = f"v1,{b64encode(mac.digest()).decode()}"
+    return {"webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature}
+
+
+def _due(tx: Transaction, now: int) -> list[str]:
+    """Communities for which something is due, who waits longest first."""
+    rows = tx.all(
+        "SELECT webhook.community_id, MIN(next_at) AS since FROM webhook "
+        "JOIN delivery ON delivery.community_id = webhook.community_id AND state = 'waiting' AND next_at <= ? "
+        "GROUP BY webhook.community_id ORDER BY since LIMIT ?",
+        (now, 2 * MOST_AT_ONCE),
+    )
+    return [row["community_id"] for row in rows]
+
+
+def _claim(tx: Transaction, now: int, community_id: str) -> Row | None:
+    """The next delivery to a community, which nobody else takes for a while."""
+    row = tx.one(
+        "SELECT delivery.*, webhook.url, webhook.secret FROM delivery "
+        "JOIN webhook ON webhook.community_id = delivery.community_id "
+        "WHERE delivery.community_id = ? AND state = 'waiting' AND next_at <= ? ORDER BY next_at, delivery.id LIMIT 1",
+        (community_id, now),
+    )
+    if row is None:
+        return None
+    claimed = tx.execute(
+        "UPDATE delivery SET attempts = attempts + 1, next_at = ? WHERE id = ? AND attempts = ? AND state = 'waiting'",
+        (now + CLAIM_SECONDS * 1000, row["id"], row["attempts"]),
+    )
+    return row if claimed == 1 else None
+
+
+def _settle(tx: Transaction, now: int, id: str, state: str, error: str | None) -> None:
+    tx.execute("UPDATE delivery SET state = ?, ended_at = ?, error = ? WHERE id = ?", (state, now, error, id))
+
+
+def _failed(tx: Transaction, now: int, row: Row, error: str, gone: bool) -> None:
+    """Try it again later, and all others of the same community not before that; or give up what is too old."""
+    community_id = row["community_id"]
+    pause = PAUSES[min(row["attempts"], len(PAUSES) - 1)]
+    tx.execute("UPDATE delivery SET error = ? WHERE id = ?", (error, row["id"]))
+    oldest = now if gone else now - GIVE_UP_SECONDS * 1000
+    given_up = tx.execute(
+        "UPDATE delivery SET state = 'given up', ended_at = ?, error = COALESCE(error, ?) "
+        "WHERE community_id = ? AND state = 'waiting' AND created_at <= ?",
+        (now, error, community_id, oldest),
+    )
+    later = now + pause * 1000
+    tx.execute(
+        "UPDATE delivery SET next_at = ? WHERE community_id = ? AND state = 'waiting' AND (next_at < ? OR id = ?)",
+        (later, community_id, later, row["id"]),
+    )
+    if given_up:
+        detail = {"deliveries": given_up, "error": error}
+        audit.record(tx, now, "system", "webhook", "webhook.give_up", community_id=community_id, detail=detail)
