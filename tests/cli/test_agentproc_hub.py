@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.fake_cli import install_fake
 from trunkline.cli import agentproc_hub, table
-from trunkline.wires.agentproc import hub
+from trunkline.wires.agentproc import hub, profile_file
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +121,47 @@ def test_a_program_that_does_not_tell_its_version_in_time_is_not_waited_for(
     slow.chmod(0o755)
     monkeypatch.setattr(agentproc_hub, "VERSION_SECONDS", 0.2)
     assert "It does not start" in run("doctor", "opencode")
+
+
+def test_a_profile_is_installed_as_a_file_that_runs_and_none_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("install", "codex") == "./codex.yaml\n"
+    assert profile_file.find("./codex.yaml").replace(directory=None) == hub.load("codex")
+    (tmp_path / "codex.yaml").write_text("mine")
+    again = invoke("install", "codex")
+    assert (again.exit_code, (tmp_path / "codex.yaml").read_text()) == (1, "mine")
+    assert "`./codex.yaml` is there already" in again.stderr
+    run("install", "codex", "--force")
+    assert (tmp_path / "codex.yaml").read_text() == hub.text("codex")
+    (tmp_path / "profiles").mkdir()
+    assert run("install", "agy", "--to", "profiles") == "profiles/agy.yaml\n"
+    unknown = invoke("install", "../codex")
+    assert unknown.exit_code == 1
+    assert "no bundled profile" in unknown.stderr
+
+
+def test_run_takes_the_options_of_run_for_a_profile_of_ours_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[list[str]] = []
+
+    def main(arguments: list[str]) -> None:
+        given.append(arguments)
+
+    monkeypatch.setattr("trunkline.cli.agentproc_run.main", main)
+    run("run", "codex", "--message", "--help me", "-v", "--env", "A=b", "--json")
+    assert given == [["--profile", "codex", "--message", "--help me", "-v", "--env", "A=b", "--json"]]
+    (tmp_path / "mine").write_text("command: touch pwned\n")
+    monkeypatch.chdir(tmp_path)
+    assert invoke("run", "mine", "--message", "hi").exit_code == 1
+    assert invoke("run", "codex", "--profile=mine", "--message", "hi").exit_code == 2
+    assert len(given) == 1
+
+
+@pytest.mark.process
+def test_the_echo_is_there_to_try_a_bridge_with(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trunkline", "agentproc", "hub", "run", "echo-agent", "--message", "hello there"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("hello there\n", 0), done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tests.support.unmeasured import unmeasured
 from trunkline.cli import agentproc_run
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.messages import Attachment
+from trunkline.wires.agentproc.profile import Profile
 
 PATIENCE_SECONDS = 20
 COMMAND = (sys.executable, "-m", "trunkline", "agentproc", "run")
@@ -313,6 +315,32 @@ class TestProcess:
         assert result(done)["reply"] == "deny"
         assert "Write" in done.stderr
 
+    def test_the_directory_and_variables_of_the_command_line_come_before_the_profiles(
+        self, profile: Write, tmp_path: Path
+    ) -> None:
+        path = profile(
+            'pwd; echo "$A|$B|$C"',
+            cwd="/nowhere",
+            env={"A": "profile", "B": "${HOME}"},
+            env_allowlist=["HOME"],
+        )
+        given = ["--env", "A=${HOME} {{MESSAGE}}", "--env", "C=x=y"]
+        done = run(path, "--cwd", str(tmp_path), *given)
+        assert done.stdout == f"{tmp_path}\n${{HOME}} {{{{MESSAGE}}}}|{os.environ['HOME']}|x=y\n"
+
+    def test_the_time_limit_of_the_command_line_counts(self, profile: Write) -> None:
+        path = profile("sleep 60", kill_grace_secs=0, timeout_secs=50)
+        assert run(path, "--timeout", "0.2").returncode == 124
+
+    def test_raw_is_what_the_agent_prints_byte_by_byte_and_the_turn_ends_as_ever(self, profile: Write) -> None:
+        path = profile("""printf 'AGENT_PARTIAL:"a"\\r\\nAGENT_SESSION:s1\\n\\377\\033[1mbody'; exit 3""")
+        with open(path + ".out", "w+b") as file:
+            done = run(path, "--raw", capture_output=False, stdout=file, stderr=subprocess.PIPE)
+            file.seek(0)
+            assert file.read() == b'AGENT_PARTIAL:"a"\r\nAGENT_SESSION:s1\n\xff\x1b[1mbody'
+        assert done.returncode == 3
+        assert "session: s1" in done.stderr
+
     def test_an_agent_of_protocol_0_4_needs_no_word_about_it_in_its_profile(self, tmp_path: Path) -> None:
         agent = tmp_path / "my agents" / "bridge"
         agent.parent.mkdir()
@@ -345,6 +373,7 @@ class TestProcess:
 
 def test_options_are_read_alike_on_the_short_way_and_by_argparse() -> None:
     arguments = ["--profile", "p", "--message", "-m", "--session", "", "--from", "--json", "--json", "--no-stream"]
+    arguments += ["--env", "A=b", "--cwd", "x", "--env", "-C=d", "--timeout", "1.5", "--raw", "-v"]
     quick = agentproc_run._parse(arguments)
     whole = agentproc_run._parse_all(arguments)
     assert vars(quick) == vars(whole)
@@ -357,6 +386,30 @@ def test_options_are_read_alike_on_the_short_way_and_by_argparse() -> None:
 def test_a_wrong_command_line_says_what_is_wrong(arguments: list[str]) -> None:
     with pytest.raises(ConfigError, match="--help"):
         agentproc_run._parse(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--cwd", "/nowhere"], "`--cwd`: `/nowhere` is not a directory"),
+        (["--env", "NAME"], "`--env`: `NAME` must be NAME=VALUE"),
+        (["--env", "=x"], "must be NAME=VALUE"),
+        (["--env", "AGENT_MESSAGE=x"], "`AGENT_MESSAGE` belongs to the protocol"),
+        (["--timeout", "soon"], "`--timeout`: `soon` must be a number of seconds"),
+        (["--timeout", "-1"], "must be a number of seconds"),
+        (["--timeout", "nan"], "must be a number of seconds"),
+        (["--raw", "--json"], "do not go together"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(arguments: list[str], complaint: str) -> None:
+    options = agentproc_run._parse(["--profile", "p", "--message", "m", *arguments])
+    with pytest.raises(ConfigError, match=re.escape(complaint)):
+        agentproc_run._adjusted(Profile(("x",)), options)
+
+
+def test_no_time_limit_is_0() -> None:
+    options = agentproc_run._parse(["--profile", "p", "--message", "m", "--timeout", "0"])
+    assert agentproc_run._adjusted(Profile(("x",)), options).timeout_secs is None
 
 
 @pytest.mark.parametrize(

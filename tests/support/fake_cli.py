@@ -31,17 +31,24 @@ from tests.support.fake_cli_plays import NEW, Failure, Output, Told
 
 #: The profile -> the program that it starts.
 PROGRAMS = {
+    "agy": "agy",
     "aider": "aider",
     "claude-code": "claude",
+    "codebuddy": "codebuddy",
     "codex": "codex",
     "cursor": "cursor-agent",
+    "deepseek": "deepseek",
     "gemini-cli": "gemini",
     "goose": "goose",
+    "grok-build": "grok",
     "kimi": "kimi",
     "opencode": "opencode",
     "pi": "pi",
     "qwen-code": "qwen",
+    "recursive": "recursive",
 }
+#: Those that print nothing but text.
+PLAIN = ("agy", "aider", "deepseek")
 FAKES = list(PROGRAMS)
 #: Those that are talked to, and the stream that reads them where they are not.
 DIALOGUES = {"claude-code": "claude", "codex": "codex"}
@@ -85,10 +92,19 @@ _AIDER = [
 ]
 Play = Callable[[Told], Iterator[Output]]
 #: What each prints, its arguments for a new session and for an old one, and what it says of one that is not there.
-#: `{}` stands for the session. What ends with `=`, or with `=` and a space, is followed by the message; else that comes
+#: `{}` stands for the session. If the last ends with `=` or a space, or is empty, the message follows; else that comes
 #: on standard input.
 _PLAYS: dict[str, tuple[Play, str, list[str], list[str], str]] = {
+    "agy": (plays.plain, "", [], ["--print", "--", ""], ""),
     "aider": (plays.aider, "", [], _AIDER, ""),
+    "codebuddy": (plays.claude, "", ["-r", "{}"], ["--output-format", "stream-json", "-p", " "], ""),
+    "deepseek": (plays.plain, "exec", [], ["-p", " "], ""),
+    "grok-build": (
+        plays.grok, "", ["-r", "{}"], ["--output-format", "streaming-json", "--no-auto-update", "-p", " "], "",
+    ),
+    "recursive": (
+        plays.recursive, "", [], ["--json", "-H", "--stream", "--permission-mode", "plan", "run", "--", ""], "",
+    ),
     "claude-code": (plays.claude, "", [], [], "No conversation found with session ID: {}"),
     "codex": (
         plays.codex, "", [], [],
@@ -136,7 +152,7 @@ def _told(name: str, arguments: list[str]) -> Told:
             if not argument.startswith(head) or (not found and argument != form):
                 raise Failure(EXIT_USAGE, f"unexpected arguments: {arguments}")
             session = argument[len(head) :] if found else session
-    on_argument = rest[-1].endswith(("=", "= "))
+    on_argument = not rest[-1] or rest[-1].endswith(("=", " "))
     last = given[-1][: len(rest[-1])] if on_argument else given[-1]
     if [*given[:-1], last] != rest:
         raise Failure(EXIT_USAGE, f"unexpected arguments: {arguments}")
@@ -193,6 +209,6 @@ def dead_words(name: str, session: str) -> str:
 
 
 def _noise(name: str, message: str) -> list[str]:
-    if message != "noise" or name == "aider":
+    if message != "noise" or name in PLAIN:
         return []
     return [NOISE, '{"type": "new.kind.of.event", "nested": [1, {"a": null}]}']

@@ -13,10 +13,12 @@ from typing import Any
 #: What each calls a new session.
 NEW = {
     "claude-code": "1d154ddc-6eca-4205-8fb3-f94816ac3368",
+    "codebuddy": "7d154ddc-6eca-4205-8fb3-f94816ac3361",
     "codex": "01a1debb-7a24-7e01-8bf2-39fe95469e6b",
     "cursor": "c6b62c6f-7ead-4fd6-9922-e952131177ff",
     "gemini-cli": "8c15eca8-a38a-4b12-a11f-4d55df8218d6",
     "goose": "20261115_7",
+    "grok-build": "9c15eca8-a38a-4b12-a11f-4d55df8218d7",
     "kimi": "session_f4e6fb64-6bdc-4f35-b336-80a3475d0855",
     "opencode": "ses_e21446bd2ffedm5E4usftz35Sh",
     "pi": "01a1debe-6d1a-70ec-825b-8eeefb84da52",
@@ -259,3 +261,30 @@ def aider(told: Told) -> Iterator[Output]:
         yield f"\x1b[32m{passage}\x1b[0m"
         yield ""
     yield "Tokens: 1.2k sent, 20 received."
+
+
+def plain(told: Told) -> Iterator[Output]:
+    if told.fails:
+        raise Failure(1, REFUSED)
+    yield "\n\n".join(told.passages)
+
+
+def grok(told: Told) -> Iterator[Output]:
+    if told.fails:
+        yield {"type": "error", "message": REFUSED}
+        raise Failure(1)
+    yield {"type": "thought", "data": THOUGHT}
+    for number, passage in enumerate(told.passages):
+        for half in halves(f"\n\n{passage}" if number else passage):
+            yield {"type": "text", "data": half}
+    yield {"type": "end", "stopReason": "EndTurn", "sessionId": told.session}
+
+
+def recursive(told: Told) -> Iterator[Output]:
+    if told.fails:
+        raise Failure(1, REFUSED)
+    for step, passage in enumerate(told.passages):
+        for half in halves(passage):
+            yield {"type": "partial_token", "text": half, "step": step}
+        yield {"type": "assistant_text", "text": passage, "step": step}
+    yield {"type": "turn_finished"}

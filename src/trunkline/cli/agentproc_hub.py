@@ -1,6 +1,7 @@
 """`trunkline agentproc hub`: the profiles that come with us, and whether their programs are here.
 
-Exit codes: 0, or 1 when there is no profile of that name, or when `doctor` was asked about one that cannot be run.
+Exit codes: 0, or 1 when there is no profile of that name, when a file to install is there already, or when `doctor` was
+asked about one that cannot be run; those of `run` are the turn's.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 @click.group("hub", short_help="Profiles for the agents you may have.")
 def command() -> None:
-    """Profiles for the agents you may have: list, show, and find out what is missing.
+    """Profiles for the agents you may have: list, run, install as your own, and find out what is missing.
 
     \b
     Examples:
       trunkline agentproc hub doctor
-      trunkline agentproc run --profile codex --message "What is in this directory?"
-      trunkline agentproc hub show codex > my-codex.yaml
+      trunkline agentproc hub run codex --message "What is in this directory?"
+      trunkline agentproc hub install codex
     """
 
 
@@ -92,6 +93,67 @@ def show(name: str) -> None:
         click.echo(hub.text(name), nl=False)
     except Fault as error:
         raise click.ClickException(str(error)) from error
+
+
+@command.command("install", short_help="Write a profile into a file of your own.")
+@click.argument("name", metavar="NAME", shell_complete=_complete)
+@click.option(
+    "--to",
+    "directory",
+    type=click.Path(exists=True, file_okay=False),
+    default=".",
+    help="The directory (default: here).",
+)
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+def install(name: str, directory: str, force: bool) -> None:
+    """Write the profile NAME into the file NAME.yaml, to be changed and run as your own.
+
+    The program that it starts is not installed: `hub doctor` says how.
+
+    \b
+    Example:
+      trunkline agentproc hub install codex
+      trunkline agentproc run --profile ./codex.yaml --message "What is in this directory?"
+    """
+    path = os.path.join(directory, f"{name}.yaml")
+    try:
+        text = hub.text(name)
+        with open(path, "w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except Fault as error:
+        raise click.ClickException(str(error)) from error
+    except FileExistsError:
+        raise click.ClickException(f"`{path}` is there already. Use `--force` to replace it, or `--to DIR`.") from None
+    except OSError as error:
+        raise click.ClickException(f"`{path}` cannot be written: {error.strerror}.") from None
+    click.echo(path)
+
+
+@command.command(
+    "run",
+    short_help="Send one message to an agent and show its answer.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("profile", metavar="NAME", shell_complete=_complete)
+@click.argument("arguments", metavar="--message M [OPTIONS]", nargs=-1, type=click.UNPROCESSED)
+def run(profile: str, arguments: tuple[str, ...]) -> None:
+    """Send one message to the agent of the profile NAME and show its answer.
+
+    This is `trunkline agentproc run --profile NAME` for a bundled profile, and its options are the same.
+
+    \b
+    Example:
+      trunkline agentproc hub run codex --message "What is in this directory?" --cwd ~/project
+    """
+    from trunkline.cli import agentproc_run
+
+    try:
+        hub.text(profile)
+    except Fault as error:
+        raise click.ClickException(str(error)) from error
+    if any(each.partition("=")[0] == "--profile" for each in arguments):
+        raise click.UsageError("`--profile` is said already: it is NAME. For a file: `trunkline agentproc run`.")
+    agentproc_run.main(["--profile", profile, *arguments])
 
 
 @command.command("doctor", short_help="Say which programs are here, and what is missing.")
@@ -166,7 +228,9 @@ def _advice(program: hub.Program, path: str | None, version: str, keys: tuple[st
     if keys:
         return ""
     names = " or ".join(program.keys[:2])
-    return f"Log in ({program.login}) or set {names}." if program.login else f"Set {names}."
+    ways = [f"log in ({program.login})" if program.login else "", f"set {names}" if names else ""]
+    found = " or ".join(filter(None, ways))
+    return f"{found[:1].upper()}{found[1:]}." if found else ""
 
 
 def _version(program: Sequence[str]) -> str:

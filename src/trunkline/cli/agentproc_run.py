@@ -26,7 +26,7 @@ from trunkline.base.signals import handled, waking
 from trunkline.base.writing import Unread, write_all
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import profile_cache
-from trunkline.wires.agentproc.codec import SESSION_ID_RULE, is_session_id
+from trunkline.wires.agentproc.codec import SESSION_ID_RULE, VARIABLES, is_session_id
 from trunkline.wires.agentproc.drive import EXIT_TIMED_OUT, Outcome, Run
 from trunkline.wires.agentproc.messages import (
     DEFAULT_SESSION_NAME,
@@ -39,7 +39,7 @@ from trunkline.wires.agentproc.messages import (
     Turn,
     Withdrawn,
 )
-from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile
 
 if TYPE_CHECKING:
     from trunkline.cli.agentproc_run_asking import Asker
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> NoReturn:
     """Run one turn, and exit."""
     try:
         options = _parse(arguments)
-        profile = profile_cache.find(options.profile)
+        profile = _adjusted(profile_cache.find(options.profile), options)
         turn = Turn(
             message=_message(options.message),
             session_id=options.session,
@@ -90,6 +90,48 @@ def main(arguments: list[str]) -> NoReturn:
     sys.exit(code)
 
 
+def _adjusted(profile: Profile, options: _Options) -> Profile:
+    """The profile as the command line wants it.
+
+    Raises:
+        ConfigError: it wants what cannot be.
+    """
+    if options.raw and options.json:
+        raise ConfigError("`--raw` and `--json` do not go together.", hint="Leave one of them out.")
+    if options.env:
+        profile = profile.replace(plain_env=dict(map(_variable, options.env)))
+    if options.timeout is not None:
+        profile = profile.replace(timeout_secs=_seconds(options.timeout))
+    if options.cwd is None:
+        return profile
+    cwd = os.path.abspath(os.path.expanduser(options.cwd))
+    if not os.path.isdir(cwd):
+        raise ConfigError(f"`--cwd`: `{cwd}` is not a directory.")
+    if "{{" in cwd:
+        raise ConfigError(f"`--cwd`: `{cwd}` would be taken for a placeholder.", hint="Go there, and write `--cwd .`.")
+    return profile.replace(cwd=cwd)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ConfigError(f"`--env`: `{name}` must be NAME=VALUE.")
+    if name in VARIABLES:
+        raise ConfigError(f"`--env`: `{name}` belongs to the protocol.", hint="Leave it out.")
+    return name, value
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    # Not a number is no number of seconds either.
+    if not 0 <= seconds < float("inf"):
+        raise ConfigError(f"`--timeout`: `{text}` must be a number of seconds; 0 is no limit.")
+    return seconds if 0 < seconds <= LONGEST_TIMEOUT_SECS else None
+
+
 def _odd_session(profile: Profile, session_id: str) -> Iterator[str]:
     """An id that no agent of the protocol can have given. It is passed on all the same: it is the agent's own."""
     if session_id and profile.stream is None and not is_session_id(session_id):
@@ -106,9 +148,10 @@ class _Command:
     def __init__(self, profile: Profile, turn: Turn, options: _Options, wake_up: int) -> None:
         self._profile = profile
         self._turn = turn
-        self._run = Run(profile, turn, hear=self._hear, log=self._log, wake_up=wake_up)
+        self._run = Run(profile, turn, hear=self._hear, log=self._log, tap=self._tap, wake_up=wake_up)
         self._options = options
         self._as_json = options.json
+        self._raw = options.raw
         self._verbose = options.verbose
         self._asker: Asker | None = None
         self._is_terminal = sys.stdout.isatty()
@@ -153,7 +196,7 @@ class _Command:
 
     def _hear(self, said: Said) -> None:
         if isinstance(said, Partial):
-            if said.role == "output" and not self._as_json:
+            if said.role == "output" and not (self._as_json or self._raw):
                 self._show(said.text)
         elif isinstance(said, Ignored):
             self._warn(f"warning: {said.why}")
@@ -196,13 +239,18 @@ class _Command:
         if self._verbose:
             _write_log(data.decode("utf-8", "replace"))
 
+    def _tap(self, data: bytes) -> None:
+        """What the agent writes to its standard output."""
+        if self._raw:
+            self._write(data)
+
     def _conclude(self, outcome: Outcome) -> None:
         if self._as_json:
             self._write(jsontext.dumps(_record(outcome)) + b"\n")
         else:
             if not self._last.endswith("\n"):
                 self._show("\n")
-            if outcome.reply:
+            if outcome.reply and not self._raw:
                 self._show(outcome.reply if outcome.reply.endswith("\n") else f"{outcome.reply}\n")
             if outcome.session_id and outcome.session_id != self._turn.session_id:
                 _complain(f"session: {outcome.session_id}")
@@ -292,7 +340,11 @@ class _Options:
         self.session_name = DEFAULT_SESSION_NAME
         self.from_user = ""
         self.attachments: list[Attachment] = []
+        self.cwd: str | None = None
+        self.env: list[str] = []
+        self.timeout: str | None = None
         self.no_stream = False
+        self.raw = False
         self.json = False
         self.verbose = False
         self.permission = False
@@ -305,9 +357,14 @@ _VALUES = {
     "--session": "session",
     "--session-name": "session_name",
     "--from": "from_user",
+    "--cwd": "cwd",
+    "--timeout": "timeout",
 }
+#: Options that may come several times.
+_LISTS = {"--env": "env"}
 _FLAGS = {
     "--no-stream": "no_stream",
+    "--raw": "raw",
     "--json": "json",
     "--verbose": "verbose",
     "-v": "verbose",
@@ -324,8 +381,10 @@ def _parse(arguments: list[str]) -> _Options:
     options = _Options()
     rest = iter(arguments)
     for argument in rest:
-        value = next(rest, None) if argument in _VALUES else None
-        if value is not None:
+        value = next(rest, None) if argument in _VALUES or argument in _LISTS else None
+        if value is not None and argument in _LISTS:
+            getattr(options, _LISTS[argument]).append(value)
+        elif value is not None:
             setattr(options, _VALUES[argument], value)
         elif argument in _FLAGS:
             setattr(options, _FLAGS[argument], True)

@@ -86,7 +86,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="TYPE=URL[=NAME]",
         help="attach an image, file, audio or video",
     )
+    add("--cwd", metavar="DIR", help="where the agent runs, instead of what the profile says")
+    add("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable for the agent, as it is")
+    add("--timeout", metavar="SECONDS", help="the longest turn, instead of what the profile says; 0: no limit")
     add("--no-stream", action="store_true", help="do not ask for pieces; the answer comes whole")
+    add("--raw", action="store_true", help="print what the agent prints, as it is: protocol lines and all")
     add("--json", action="store_true", help="print one JSON object at the end, and nothing else")
     add(
         "--permission",

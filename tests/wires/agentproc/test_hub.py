@@ -19,7 +19,7 @@ UNATTENDED = ("--yolo", "--auto", "--force", "--yes-always", "--dangerously", "y
 
 
 def test_every_agent_that_people_have_is_there_and_every_file_is_one_of_them() -> None:
-    assert hub.names() == tuple(sorted([*FAKES, "trunkline"]))
+    assert hub.names() == tuple(sorted([*FAKES, "echo-agent", "trunkline"]))
     folder = os.path.join(os.path.dirname(hub.__file__), "profiles")
     assert sorted(os.listdir(folder)) == [f"{name}.yaml" for name in hub.names()]
     assert {name: hub.PROGRAMS[name].command for name in FAKES} == PROGRAMS
@@ -43,11 +43,15 @@ def test_a_profile_lets_its_program_do_nothing_without_asking_and_shows_how_it_c
     for argument in (*profile.command, *profile.args, *profile.resume_args):
         assert not argument.startswith(UNATTENDED)
     comments = [line for line in hub.text(name).splitlines() if line.startswith("#")]
-    assert name == "kimi" or "To let it" in "\n".join(comments)
+    assert name in ("kimi", "echo-agent") or "To let it" in "\n".join(comments)
     assert all(len(line) <= 120 for line in hub.text(name).splitlines())
 
 
-@pytest.mark.parametrize("name", [name for name in hub.names() if name not in ("aider", "kimi")])
+#: Programs that take the message nowhere else, as far as is known.
+AS_ARGUMENT = ("agy", "aider", "codebuddy", "deepseek", "grok-build", "kimi", "recursive")
+
+
+@pytest.mark.parametrize("name", [name for name in hub.names() if name not in AS_ARGUMENT])
 def test_the_message_goes_where_no_other_user_sees_it(name: str) -> None:
     profile = hub.load(name)
     assert profile.stdin == "message" or profile.stream in streams.DIALOGUES
@@ -59,7 +63,14 @@ def test_a_program_gets_its_own_keys_and_not_the_whole_environment(name: str) ->
     allowed = hub.load(name).env_allowlist
     assert allowed is not None
     assert set(hub.PROGRAMS[name].keys) <= set(allowed)
-    assert "HTTPS_PROXY" in allowed
+    assert name == "echo-agent" or "HTTPS_PROXY" in allowed
+
+
+@pytest.mark.parametrize("name", AS_ARGUMENT)
+def test_no_message_is_an_option_where_it_is_an_argument(name: str) -> None:
+    *before, last = (*(profile := hub.load(name)).command, *profile.args)
+    assert last in ("{{MESSAGE}}", " {{MESSAGE}}") or last.startswith("--")
+    assert last != "{{MESSAGE}}" or before[-1] == "--"
 
 
 def test_a_profile_that_is_shown_can_be_used_as_ones_own(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ class Run:
         *,
         hear: Callable[[Said], None] = lambda said: None,
         log: Callable[[bytes], None] = lambda data: None,
+        tap: Callable[[bytes], None] = lambda data: None,
         environ: Mapping[str, str] | None = None,
         wake_up: int | None = None,
     ) -> None:
@@ -91,12 +92,14 @@ class Run:
 
         `environ` is what the agent's environment is made of; ours unless given.
 
-        `log` gets what the agent writes to its standard error, as it comes. `wake_up` is for signals: see `Pump`.
+        `log` gets what the agent writes to its standard error, as it comes, and `tap` its standard output. `wake_up` is
+        for signals: see `Pump`.
         """
         self._profile = profile
         self._turn = turn
         self._hear = hear
         self._log = log
+        self._tap = tap
         self._wake_up = wake_up
         self._environ = own_environ() if environ is None else environ
         self._reply = Reply(
@@ -239,6 +242,7 @@ class Run:
 
         def take(name: OutputName, data: bytes) -> None:
             if name == "stdout":
+                self._tap(data)
                 said = reader.feed(data)
                 if dialogue is not None and (outgoing := dialogue.outgoing()):
                     pump.send(outgoing)

@@ -35,6 +35,7 @@ class Program(Value):
 
 
 PROGRAMS: Mapping[str, Program] = {
+    "agy": Program("agy", "see its makers' pages", "`agy`"),
     "aider": Program(
         "aider",
         "uv tool install aider-chat",
@@ -47,8 +48,11 @@ PROGRAMS: Mapping[str, Program] = {
         "`claude`, and there `/login`",
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     ),
+    "codebuddy": Program("codebuddy", "see https://www.codebuddy.ai", "`codebuddy`", ("CODEBUDDY_API_KEY",)),
     "codex": Program("codex", "npm install -g @openai/codex", "`codex login`", ("CODEX_API_KEY",)),
     "cursor": Program("cursor-agent", "see https://cursor.com/cli", "`cursor-agent login`", ("CURSOR_API_KEY",)),
+    "deepseek": Program("deepseek", "see https://deepseek.com/downloads", "`deepseek login`", ("DEEPSEEK_API_KEY",)),
+    "echo-agent": Program(OWN_PROGRAM, "it is here", ""),
     "gemini-cli": Program(
         "gemini", "npm install -g @google/gemini-cli", "`gemini`", ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     ),
@@ -58,6 +62,7 @@ PROGRAMS: Mapping[str, Program] = {
         "`goose configure`",
         ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY", "DATABRICKS_TOKEN"),
     ),
+    "grok-build": Program("grok", "see https://x.ai/cli", "`grok login`", ("XAI_API_KEY",)),
     "kimi": Program(
         "kimi", "npm install -g @moonshot-ai/kimi-code", "`kimi login`", ("KIMI_API_KEY", "KIMI_MODEL_API_KEY")
     ),
@@ -76,6 +81,7 @@ PROGRAMS: Mapping[str, Program] = {
     "qwen-code": Program(
         "qwen", "npm install -g @qwen-code/qwen-code", "`qwen`", ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
     ),
+    "recursive": Program("recursive", "cargo install --locked --path .", "`recursive init`", ("RECURSIVE_API_KEY",)),
     OWN_PROGRAM: Program(OWN_PROGRAM, "it is here", "", ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TRUNKLINE_API_KEY")),
 }
 

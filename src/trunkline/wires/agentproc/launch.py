@@ -4,7 +4,7 @@ The environment, what comes later wins:
 
 1. The bridge's own, without `AGENT_*`, which may be left from a turn that the bridge itself is part of. With
    `env_allowlist`, or in protocol 0.4, only what every program needs (`BASE_VARIABLES`) and what is on the list.
-2. The profile's `env`, with placeholders and `${NAME}` filled in.
+2. The profile's `env`, with placeholders and `${NAME}` filled in; then its `plain_env`, as it is.
 3. The turn, as `AGENT_*`, unless the agent speaks protocol 0.4 or one of its own: then it is told on standard input.
 
 Nothing that a turn brings is looked at for placeholders or variables, and no shell sees any of it. Whatever the locale
@@ -251,7 +251,7 @@ _without_turns = _WithoutTurns()
 def _own_variables(
     profile: Profile, values: Mapping[str, str], environ: Mapping[str, str], warnings: list[str]
 ) -> dict[str, str]:
-    if not profile.env:
+    if not profile.env and not profile.plain_env:
         return {}
     allowed = None if profile.env_allowlist is None else BASE_VARIABLES.union(profile.env_allowlist)
 
@@ -267,6 +267,9 @@ def _own_variables(
             continue
         found[name] = _for_system(expand(template, values, variable))
         _check(found[name], f"The variable `{name}`", len(name) + 1, "Use `stdin: message` for long messages.")
+    for name, value in profile.plain_env.items():
+        found[name] = _for_system(value)
+        _check(found[name], f"The variable `{name}`", len(name) + 1, "Use a file for what is longer.")
     return found
 
 

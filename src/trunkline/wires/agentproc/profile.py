@@ -13,6 +13,8 @@ from trunkline.base.values import Value
 Protocol = Literal["0.1", "0.4", "auto"]
 
 DEFAULT_TIMEOUT_SECS = 1800.0
+#: About eleven days: what waits for a process counts milliseconds in 32 bits. Whoever writes more means "for ever".
+LONGEST_TIMEOUT_SECS = 1_000_000.0
 DEFAULT_KILL_GRACE_SECS = 5.0
 DEFAULT_MAX_REPLY_CHARS = 8000
 DEFAULT_TRUNCATION_SUFFIX = "\n\n…(truncated)"
@@ -28,6 +30,8 @@ class Profile(Value):
     stdin: Literal["none", "message"] = "none"
     cwd: str | None = None
     env: Mapping[str, str] = {}
+    plain_env: Mapping[str, str] = {}
+    """Variables that are given as they are, over those of `env`. No file has them: whoever runs the agent does."""
     env_allowlist: tuple[str, ...] | None = None
     """Only these may be taken from the bridge's environment; `None`: all of it."""
     timeout_secs: float | None = DEFAULT_TIMEOUT_SECS

@@ -75,7 +75,7 @@ def _keep(entry: str, key: list[str], profile: Profile) -> Profile:
         # What it means is a matter of the disk, which may have changed next time.
         return profile
     fields = {name: getattr(profile, name) for name in profile.__fields__}
-    fields["env"] = dict(profile.env)
+    fields["env"], fields["plain_env"] = dict(profile.env), dict(profile.plain_env)
     unfinished = f"{entry}.{os.getpid()}"
     try:
         paths.ensure_dir(os.path.dirname(entry))

@@ -19,7 +19,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES
 from trunkline.wires.agentproc.messages import DIALECTS
 from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, mistaken, used
-from trunkline.wires.agentproc.profile import Profile, Protocol
+from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile, Protocol
 from trunkline.wires.agentproc.profile_contradictions import NEW_STYLE, contradictions
 from trunkline.wires.agentproc.profile_fields import Field, suggestion
 from trunkline.wires.agentproc.profile_yaml import MAX_BYTES, read, too_large
@@ -27,8 +27,6 @@ from trunkline.wires.agentproc.profile_yaml import MAX_BYTES, read, too_large
 if TYPE_CHECKING:
     from trunkline.wires.agentproc.profile_risks import Risk
 
-#: About eleven days: what waits for a process counts milliseconds in 32 bits. Whoever writes more means "for ever".
-LONGEST_TIMEOUT_SECS = 1_000_000.0
 #: A tree that is being ended holds up whoever ended it.
 LONGEST_KILL_GRACE_SECS = 3600.0
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.support import fake_cli_plays as plays
-from tests.support.fake_cli import DEAD, DIALOGUES, FAKES, NOISE, dead_words, run_lines
+from tests.support.fake_cli import DEAD, DIALOGUES, FAKES, NOISE, PLAIN, dead_words, run_lines
 from tests.support.fake_cli_plays import LOOKING, NEW, REFUSED, THOUGHT, answer_to
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import hub, streams
@@ -15,11 +15,11 @@ from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, 
 from trunkline.wires.agentproc.streams import jsonlines
 
 #: Those whose text comes in pieces.
-IN_PIECES = ["claude-code", "cursor", "gemini-cli", "goose", "pi", "qwen-code"]
+IN_PIECES = ["claude-code", "codebuddy", "cursor", "gemini-cli", "goose", "grok-build", "pi", "qwen-code", "recursive"]
 #: Those that show their reasoning.
-THINKING = [name for name in FAKES if name not in ("aider", "gemini-cli", "kimi")]
+THINKING = [name for name in FAKES if name not in (*PLAIN, "gemini-cli", "kimi", "recursive")]
 #: Those that tell of a refusal on standard output; the others on standard error only.
-TELLING = [name for name in FAKES if name not in ("cursor", "kimi")]
+TELLING = [name for name in FAKES if name not in ("agy", "cursor", "deepseek", "kimi", "recursive")]
 
 
 def read(name: str, data: bytes, size: int | None = None) -> list[Said]:
@@ -79,7 +79,7 @@ def test_a_refusal_becomes_an_error_for_people_and_nothing_is_shown(name: str) -
     assert not of(Result, said)
 
 
-@pytest.mark.parametrize("name", [name for name in FAKES if name != "aider"])
+@pytest.mark.parametrize("name", [name for name in FAKES if name not in PLAIN])
 def test_lines_that_are_none_of_the_stream_are_left_out(name: str) -> None:
     said = played(name, "noise")
     assert shown(said) == answer_to("noise")

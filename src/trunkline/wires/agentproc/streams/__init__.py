@@ -29,9 +29,11 @@ _MODULES = {
     "cursor": "cursor",
     "gemini": "gemini",
     "goose": "goose",
+    "grok": "grok",
     "kimi": "kimi",
     "opencode": "opencode",
     "pi": "pi",
+    "recursive": "recursive",
     "text": "text",
 }
 
