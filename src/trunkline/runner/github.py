@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from trunkline.base import http, jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.base.values import Value
 from trunkline.runner.config import Github
 from trunkline.runner.finishing import on_disk
@@ -183,7 +184,7 @@ class Issues:
             raise _Failed(f"GitHub cannot be asked: {str(error) or type(error).__name__}.", sent=sent) from None
         if not 200 <= status < 300:
             said = data.get("message") if isinstance(data, Mapping) else None
-            raise _Failed(f"GitHub says {status}: {str(said)[:200]}.", sent=status >= _BROKEN)
+            raise _Failed(f"GitHub says {status}: {cut_between_words(str(said), 200)}.", sent=status >= _BROKEN)
         return data
 
     def _ready(self) -> httpx.AsyncClient:

@@ -20,6 +20,7 @@ from typing import IO, Any, Literal, NoReturn
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from trunkline.base import jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.chat.platform import NotNow, SendFailed, Unclear
 from trunkline.core.faults import ConfigError
 
@@ -201,7 +202,7 @@ class Homeserver:
 def _raise(status: int, answer: dict[str, Any] | None) -> NoReturn:
     """Say what a refusal means."""
     answer = answer or {}
-    code, text = str(answer.get("errcode", "")), str(answer.get("error", ""))[:500]
+    code, text = str(answer.get("errcode", "")), cut_between_words(str(answer.get("error", "")), 500)
     said = f"the homeserver said {code or status}{f': {text}' if text else ''}"
     if status == 429 or code == "M_LIMIT_EXCEEDED":
         wait = answer.get("retry_after_ms")

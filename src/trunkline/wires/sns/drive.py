@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from trunkline.base import http, jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.sns import codec
@@ -305,7 +306,7 @@ def _data(body: bytes) -> dict[str, Any]:
     try:
         found = jsontext.loads(body)
     except ValueError:
-        return {"raw": body[:MAX_MESSAGE].decode("utf-8", "replace")}
+        return {"raw": cut_between_words(body.decode("utf-8", "replace"), MAX_MESSAGE)}
     return found if isinstance(found, dict) else {"raw": found}
 
 
@@ -316,7 +317,9 @@ def _is_success(answer: _Answer) -> bool:
 def _told(answer: _Answer, fallback: str) -> str:
     """What the network says is wrong."""
     error = answer.data.get("error")
-    return error[:MAX_MESSAGE] if isinstance(error, str) and error else f"{fallback} ({answer.status})"
+    return (
+        cut_between_words(error, MAX_MESSAGE) if isinstance(error, str) and error else f"{fallback} ({answer.status})"
+    )
 
 
 def _member(answer: _Answer, name: str, fallback: str) -> dict[str, Any]:

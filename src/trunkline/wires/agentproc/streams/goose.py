@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from trunkline.base.cutting import cut_between_words
 from trunkline.base.escapes import without_escapes
 from trunkline.wires.agentproc.codec import SHOWN_CHARS
 from trunkline.wires.agentproc.streams.jsonlines import Event, JsonLines, member, objects, text_of
@@ -43,7 +44,7 @@ class Stream(JsonLines):
         if found is not None:
             self.session(found[1])
         elif shown:
-            self.note(f"a line for people was left out: `{shown[:SHOWN_CHARS]}`")
+            self.note(f"a line for people was left out: `{cut_between_words(shown, SHOWN_CHARS)}`")
 
     def _take_message(self, message: object) -> None:
         if member(message, "role") != "assistant" or member(message, "id") != self._message_id:

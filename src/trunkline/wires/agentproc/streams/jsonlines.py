@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.wires.agentproc.codec import MAX_LINE, SHOWN_CHARS, is_session_id, refused_session_id, too_long, whole
 from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said, Session
@@ -93,7 +94,7 @@ class JsonLines:
 
     def take_noise(self, line: str) -> None:
         """A line that is no object: something that the program, or what it runs, let slip."""
-        self.note(f"a line that is no JSON object was left out: `{line[:SHOWN_CHARS]}`")
+        self.note(f"a line that is no JSON object was left out: `{cut_between_words(line, SHOWN_CHARS)}`")
 
     def close(self) -> None:
         """The output has ended; say what was held back."""
@@ -175,7 +176,7 @@ class JsonLines:
         """Something went wrong that the program may get over: it counts unless the turn succeeds."""
         self._trouble = text_of(message) or self._trouble
         if self._trouble:
-            self.note(f"the program reports: {self._trouble[:SHOWN_CHARS]}")
+            self.note(f"the program reports: {cut_between_words(self._trouble, SHOWN_CHARS)}")
 
     def relax(self) -> None:
         """The program got over it."""
