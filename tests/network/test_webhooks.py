@@ -163,6 +163,18 @@ async def test_what_was_not_delivered_is_tried_again_with_the_same_id_and_a_new_
     assert times == sorted(set(times))
 
 
+async def test_a_defect_while_sending_is_an_attempt_that_failed(told: Told, caplog: pytest.LogCaptureFixture) -> None:
+    await told.agent.thread(told.community, type="REQUEST_TO_HUMAN")
+
+    async def broken(*args: Any, **more: Any) -> int:
+        raise RuntimeError("broken")
+
+    await asyncio.wait_for(Deliveries(told.net.network, broken).deliver_due(), 20)
+    [delivery] = (await told.shown())["deliveries"]
+    assert (delivery["state"], delivery["error"]) == ("waiting", "it could not be sent (RuntimeError)")
+    assert "a webhook could not be sent" in caplog.text
+
+
 async def test_an_endpoint_that_is_down_is_tried_once_and_then_gets_all_in_order(told: Told) -> None:
     for number in range(3):
         await told.agent.thread(told.community, title=str(number), type="REPORT_TO_HUMAN")

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 
 from trunkline.base import http_public, jsontext
 from trunkline.network import audit
-from trunkline.network.database import Row, Transaction
+from trunkline.network.database import DatabaseGone, Row, Transaction
 from trunkline.network.network import Network
 from trunkline.network.webhooks import SECRET_PREFIX
 
@@ -83,7 +83,9 @@ class Deliveries:
         while True:
             try:
                 await self._begin()
-            except Exception:  # a database that is gone comes back
+            except DatabaseGone as error:
+                logger.warning("webhooks cannot be delivered now: %s", error)
+            except Exception:  # whatever it is, the next round may be better
                 logger.exception("webhooks cannot be delivered now; it will be tried again")
             try:
                 await asyncio.wait_for(told.wait(), POLL_SECONDS)
@@ -110,12 +112,14 @@ class Deliveries:
         try:
             while (row := await self._claimed(id)) is not None and await self._delivered(row):
                 pass
+            # Others may have waited for the room.
+            self._network.live.told.set()
+        except DatabaseGone as error:
+            logger.warning("a webhook could not be delivered: %s", error)
         except Exception:  # what is wrong with one must not stop the others; the claim ends by itself
             logger.exception("a webhook could not be delivered; it will be tried again")
         finally:
             del self._busy[id]
-            # Others may have waited for the room.
-            self._network.live.told.set()
 
     async def _claimed(self, community_id: str) -> Row | None:
         now = self._network.now()
@@ -140,6 +144,9 @@ class Deliveries:
             status = await self._post(row["url"], headers, body, seconds=SECONDS, private=private)
         except http_public.NotFetched as error:
             return str(error), False
+        except Exception as error:  # a defect of ours, too, is one more attempt that failed
+            logger.exception("a webhook could not be sent")
+            return f"it could not be sent ({type(error).__name__})", False
         return (None, False) if status in _SUCCESS else (f"the server answers {status}", status == _GONE)
 
     def _body(self, row: Row) -> bytes:
