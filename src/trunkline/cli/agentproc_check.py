@@ -143,7 +143,8 @@ def _rows(name: str, profile: Profile | None, report: Report) -> Iterator[Row]:
     if report.program is not None and report.program != report.argv[0]:
         yield "which is", report.program
     yield "in", report.cwd if report.cwd is not None else "the directory where the bridge runs"
-    yield "input", _INPUTS[_input_kind(profile)]
+    also = "; also in `AGENT_MESSAGE` and the other variables" if profile.protocol == "auto" else ""
+    yield "input", _INPUTS[kind := _input_kind(profile)] + (also if kind == "turn" else "")
     yield "output", _output(profile)
     yield "partials", "are passed on as they come" if profile.streaming else "are left out (`streaming: false`)"
     yield "time", _time(profile)

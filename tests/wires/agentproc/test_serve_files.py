@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trunkline.agents.coder.files import attach
 from trunkline.base import http_public
 from trunkline.base.http_public import NotFetched
 from trunkline.core.faults import RemoteProtocolError
+from trunkline.models.messages import Image
 from trunkline.wires.agentproc import serve_files
 from trunkline.wires.agentproc.messages import Attachment, Turn
 from trunkline.wires.agentproc.serve_files import MOST_BYTES, MOST_FILES, SECONDS, brought
+
+#: One dot.
+PICTURE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
 
 @pytest.fixture
@@ -61,6 +67,20 @@ async def test_images_and_files_are_fetched_named_and_gone_when_the_turn_is_over
         ]
     assert os.listdir(tmp_path) == []
     assert asked[0][1] == {"most": MOST_BYTES, "seconds": SECONDS, "private": False}
+
+
+async def test_the_coding_agent_sees_the_picture(
+    asked: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def fetch(url: str, **limits: Any) -> bytes:
+        return PICTURE
+
+    monkeypatch.setattr(http_public, "fetch", fetch)
+    turn = Turn("what is this?", attachments=(Attachment("image", "https://example.org/download?id=7"),))
+    async with brought(turn, images=True) as message:
+        blocks, notices = await attach(message, str(tmp_path), images=True)
+    assert [block.data for block in blocks if isinstance(block, Image)] == [b64encode(PICTURE).decode()]
+    assert notices == ()
 
 
 async def test_what_cannot_be_had_is_told_to_the_agent_and_the_rest_arrives(
