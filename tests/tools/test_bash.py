@@ -16,7 +16,7 @@ from trunkline.base.process import spawn
 from trunkline.tools import bash
 from trunkline.tools.bash import BashTool, find_shell
 from trunkline.tools.bash_output import HEAD_BYTES, TAIL_BYTES
-from trunkline.tools.tool import Tool, ToolOutput
+from trunkline.tools.tool import Interrupted, Tool, ToolOutput
 from trunkline.tools.toolbox import Toolbox
 
 pytestmark = pytest.mark.process
@@ -220,6 +220,22 @@ class TestCancel:
         command = "touch lock; trap 'rm lock; exit' TERM; echo > up; while :; do sleep 0.05; done"
         await self.cancelled(tool, command, tmp_path / "up")
         assert not (tmp_path / "lock").exists()
+
+    async def test_it_has_its_output_up_to_then_to_show(self, tool: BashTool, tmp_path: Path) -> None:
+        async def stopped() -> ToolOutput | None:
+            try:
+                return await tool.run({"command": "echo so far; echo > up; sleep 60"}, lambda line: None)
+            except Interrupted as stop:
+                return stop.output
+
+        task = asyncio.create_task(stopped())
+        await content(tmp_path / "up")
+        task.cancel()
+        output = await task
+        assert output is not None
+        assert output.status == "error"
+        assert output.text.startswith("Stopped by user. ")
+        assert "STDOUT:\nso far\n" in output.text
 
     async def test_cancelled_twice_it_is_gone_all_the_same(self, tool: BashTool, tmp_path: Path) -> None:
         task = asyncio.create_task(run(tool, "trap '' TERM; echo $$ > pid; while :; do sleep 1; done"))

@@ -11,13 +11,15 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from trunkline.base.process import SpawnError, child_env
 from trunkline.base.process_tree import SIGNAL_EXIT
 from trunkline.core.events import Category
+from trunkline.core.turns import STOPPED
 from trunkline.tools.bash_process import GRACE_SECONDS, Command
-from trunkline.tools.tool import Report, ToolOutput
+from trunkline.tools.tool import Interrupted, Report, ToolOutput
 
 #: How long a command may run when the model does not say, and how long at most.
 DEFAULT_TIMEOUT_MS = 120_000
@@ -31,6 +33,7 @@ MAX_BACKGROUND = 16
 _SHELLS = ("bash", "zsh", "sh")
 _LONGEST_RESULT = 50_000
 _DESCRIBED_BYTES = 80
+_STOPPED = f"{STOPPED}. Until then the command had printed:"
 #: So many process numbers are named in a result.
 _NAMED_PIDS = 5
 
@@ -104,11 +107,19 @@ class BashTool:
         self._running.add(command)
         try:
             return await self._finish(command, _timeout_ms(args), report)
+        except asyncio.CancelledError:
+            with suppress(asyncio.CancelledError):
+                await self._let_go(command)
+            raise Interrupted(ToolOutput(_text(_STOPPED, command, []), "error")) from None
         finally:
-            if command not in self._background:
-                await command.end()
-            # Not when that was cancelled: then `close` has to wait for it.
-            self._running.discard(command)
+            if command in self._running and not command.is_ending:
+                await self._let_go(command)
+
+    async def _let_go(self, command: Command) -> None:
+        if command not in self._background:
+            await command.end()
+        # Not when that was cancelled: then `close` has to wait for it.
+        self._running.discard(command)
 
     async def close(self) -> None:
         """End everything that still runs. May be called again."""

@@ -62,6 +62,11 @@ class Command:
         """Whether `end` has done its work."""
         return self._ending is not None and self._ending.done()
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether `end` was called."""
+        return self._ending is not None
+
     def last_line(self) -> str:
         """The line that was written last, on either stream."""
         return self._latest.last_line()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
@@ -26,6 +27,14 @@ class ToolOutput(Value):
     metadata: Mapping[str, Any] | None = None
     images: tuple[tuple[str, str], ...] = ()
     """Pictures for the model: media type and base64."""
+
+
+class Interrupted(asyncio.CancelledError):
+    """A tool was cancelled, and has something to show for it: its output up to then."""
+
+    def __init__(self, output: ToolOutput) -> None:
+        super().__init__("the tool was cancelled")
+        self.output = output
 
 
 class Tool(Protocol):
@@ -62,4 +71,8 @@ class Tool(Protocol):
         """Whether a call would reach files outside the workspace."""
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
-        """Do it. Cancelling ends it at once and leaves nothing running. A failure is an output, not an exception."""
+        """Do it. A failure is an output, not an exception.
+
+        Cancelling ends it at once and leaves nothing running. If there is some output by then, the cancellation goes
+        on as `Interrupted`.
+        """

@@ -18,7 +18,7 @@ from trunkline.tools.files import FileMemory
 from trunkline.tools.glob import Glob
 from trunkline.tools.grep import Grep
 from trunkline.tools.read import Read
-from trunkline.tools.tool import Report, Tool, ToolOutput
+from trunkline.tools.tool import Interrupted, Report, Tool, ToolOutput
 from trunkline.tools.truncation import one_line, truncate
 from trunkline.tools.workspace import Workspace
 from trunkline.tools.write import Write
@@ -136,15 +136,24 @@ class Reading:
             return True
 
     async def run(self, report: Report) -> ToolOutput:
-        """Do it. Always gives an output, without secrets, and nothing longer than the tool's limit and a mark."""
+        """Do it. Always gives an output, without secrets, and nothing longer than the tool's limit and a mark.
+
+        Raises:
+            Interrupted: it was cancelled; with such an output.
+        """
         name = self.tool.name
         try:
             output = await self.tool.run(
                 self.args, lambda line: report(one_line(self._redactor.text(line), PROGRESS_CHARS))
             )
+        except Interrupted as stop:
+            raise Interrupted(self._clean(stop.output)) from None
         except Exception as error:  # a tool's defect is the call's failure, and not the agent's
             _log.exception("Tool `%s` raised", name)
             output = ToolOutput(f"{name} failed with {type(error).__name__}: {error}", status="error")
+        return self._clean(output)
+
+    def _clean(self, output: ToolOutput) -> ToolOutput:
         return _limited(self._redactor.data(output), self.tool.limit)
 
 

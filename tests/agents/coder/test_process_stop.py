@@ -97,7 +97,26 @@ def test_what_ran_before_a_stop_is_not_lost(tmp_path: Path) -> None:
         (said,) = [said for said in agent.asked.said if said.results]
         first, second = (text for _, text in said.results)
         assert "it ran" in first
-        assert second == "Stopped by user"
+        assert second.startswith("Stopped by user")
+
+
+@both
+def test_what_a_stopped_command_had_printed_reaches_the_model_with_the_next_message(
+    tmp_path: Path, provider: str
+) -> None:
+    command = "echo so far; echo and this >&2; touch started; trap '' TERM; while true; do sleep 1; done"
+    with coding(tmp_path, calls(("Bash", {"command": command})), says("I see."), provider=provider) as agent:
+        agent.message("Run it.")
+        agent.approve(agent.request())
+        eventually((tmp_path / "started").exists, "the command was started")
+        lines, seconds = agent.stop()
+        assert seconds < STOP_SECONDS
+        assert [line["reason"] for line in of(lines, "tool_cancelled")] == ["Stopped by user"]
+        agent.ask("What happened?", "m2")
+        ((_, text),) = [result for said in agent.asked.said for result in said.results]
+        assert text.startswith("Stopped by user. ")
+        assert "STDOUT:\nso far\n" in text
+        assert "STDERR:\nand this\n" in text
 
 
 @pytest.mark.parametrize(("way", "code"), [("eof", 0), ("sigterm", 143)])

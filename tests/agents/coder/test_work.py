@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -37,7 +37,7 @@ from trunkline.core.faults import ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models.messages import Message, Text, ToolResult, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk
-from trunkline.tools.tool import ToolOutput
+from trunkline.tools.tool import Interrupted, Report, ToolOutput
 from trunkline.tools.toolbox import Toolbox
 
 
@@ -236,6 +236,29 @@ def test_a_stop_while_tools_run_and_wait_gives_every_call_an_end() -> None:
                 Text(STOPPED),
             ),
         )
+
+    go(main)
+
+
+def test_how_far_a_tool_came_that_was_stopped_is_told_to_the_model_without_secrets() -> None:
+    class Printing(Recorded):
+        async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
+            try:
+                output: ToolOutput = await super().run(args, report)
+                return output
+            except asyncio.CancelledError:
+                raise Interrupted(ToolOutput("Stopped by user. It printed sk-secret-1234.", "error")) from None
+
+    async def main() -> None:
+        tool = Printing("Run", gate=asyncio.Event())
+        bench = Bench(calls(call("Run", "t1")), tools=[tool], secrets=["sk-secret-1234"])
+        running = asyncio.ensure_future(bench.run())
+        await until(lambda: tool.running)
+        bench.tell.cancel()
+        await running
+        told = ToolResult("t1", f"Stopped by user. It printed {MASK}.", True)
+        assert bench.last == Message("user", (told, Text(STOPPED)))
+        assert bench.events[-1] == TurnEnded("cancelled", USED)
 
     go(main)
 

@@ -18,7 +18,7 @@ from trunkline.core.turns import DENIED
 from trunkline.models.messages import Image, ToolResult, ToolUse
 from trunkline.models.model import ToolSpec
 from trunkline.tools.arguments import BadArguments
-from trunkline.tools.tool import Tool, ToolOutput
+from trunkline.tools.tool import Interrupted, Tool, ToolOutput
 from trunkline.tools.toolbox import Reading, Toolbox
 
 
@@ -108,7 +108,14 @@ class Calls:
     async def _use(self, call: ToolUse, reading: Reading, tell: Telling) -> None:
         await self._begin(call, tell)
         call_id = self._prefix + call.id
-        await self._end(call, await reading.run(lambda text: tell.say_now(Progress(text, call_id))), tell)
+        try:
+            output = await reading.run(lambda text: tell.say_now(Progress(text, call_id)))
+        except Interrupted as stop:
+            # People have seen that it was stopped; the model is told how far it came.
+            self.done[call.id] = ToolResult(call.id, stop.output.text, is_error=True)
+            self._on_early(self.done[call.id])
+            raise
+        await self._end(call, output, tell)
 
     async def _begin(self, call: ToolUse, tell: Telling) -> None:
         self._on_early(ToolResult(call.id, UNSEEN, is_error=True))
