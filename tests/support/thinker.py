@@ -10,8 +10,8 @@ from trunkline.core.usage import Usage
 from trunkline.models.messages import Block, Message, Text, Thinking, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Stop, TextChunk, ThinkingChunk
 
-#: What one request is answered with: chunks, faults to raise, or events to wait for.
-Step = Chunk | Exception | asyncio.Event
+#: What one request is answered with: chunks, faults to raise, events to wait for, or what it has used if it goes wrong.
+Step = Chunk | Exception | asyncio.Event | Usage
 Reply = Sequence[Step] | Callable[[Request], Sequence[Step]]
 
 USED = Usage(10, 5)
@@ -58,20 +58,26 @@ class Thinker:
         self.requests.append(request.replace(messages=tuple(request.messages)))
         assert self.replies, "the model was asked once more than the test expects"
         reply = self.replies.pop(0)
-        return self._say(reply(request) if callable(reply) else reply)
+        return self._say(reply(request) if callable(reply) else reply, request)
 
-    async def _say(self, steps: Sequence[Step]) -> AsyncGenerator[Chunk, None]:
+    async def _say(self, steps: Sequence[Step], request: Request) -> AsyncGenerator[Chunk, None]:
         self.open_streams += 1
+        spent: Usage | None = None
         try:
             for step in steps:
-                if isinstance(step, asyncio.Event):
+                if isinstance(step, Usage):
+                    spent = step
+                elif isinstance(step, asyncio.Event):
                     await step.wait()
                 elif isinstance(step, Exception):
                     raise step
                 else:
+                    spent = None if isinstance(step, Answer) else spent
                     yield step
         finally:
             self.open_streams -= 1
+            if spent is not None and request.on_spent is not None:
+                request.on_spent(spent)
 
     async def close(self) -> None:
         self.closed = True

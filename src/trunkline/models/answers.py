@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError
+from trunkline.core.usage import Usage
 from trunkline.models.http_errors import broken_off
 from trunkline.models.model import Answer, Chunk
 from trunkline.models.sse import MAX_EVENT, SseDecoder
@@ -29,6 +30,10 @@ class Decoder(Protocol):
     @property
     def complete(self) -> bool:
         """Whether the answer is whole, so that it does not matter if what is left of the stream is lost."""
+
+    @property
+    def spent(self) -> Usage | None:
+        """What the provider has said up to now that the answer uses."""
 
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:
         """Take an event, or a whole message, and give what can be shown. Raises `ProviderError` if it is an error."""
@@ -55,6 +60,10 @@ class AnswerReader:
     @property
     def complete(self) -> bool:
         return self._decoder.complete
+
+    @property
+    def spent(self) -> Usage | None:
+        return self._decoder.spent
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         if self._stream is not None:

@@ -55,6 +55,20 @@ class AnthropicDecoder:
         """Whether the answer is whole: it has a reason for its end, if not the mark of it."""
         return self._done or self._stop is not None
 
+    @property
+    def spent(self) -> Usage | None:
+        """What the provider has counted up to now; of the answer that may be no more than its first word."""
+        found = self._usage
+        if not found:
+            return None
+        read = [found[name] for name in _INPUTS if name in found]
+        return Usage(
+            input_tokens=sum(read) if read else None,
+            output_tokens=found.get("output_tokens"),
+            cache_read_tokens=found.get("cache_read_input_tokens"),
+            cache_write_tokens=found.get("cache_creation_input_tokens"),
+        )
+
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:
         """Take an event, or a whole message, and give what can be shown.
 
@@ -95,7 +109,7 @@ class AnthropicDecoder:
         stop = _STOPS.get(self._stop or "", "end")
         if any(isinstance(block, ToolUse) for block in content) and stop == "end":
             stop = "tool_use"
-        return Answer(content, stop, self._counted())
+        return Answer(content, stop, self.spent)
 
     def _start(self, index: int, block: Mapping[str, Any]) -> list[Chunk]:
         growing = self._blocks[index] = _Growing(block)
@@ -149,18 +163,6 @@ class AnthropicDecoder:
             # The counts only grow; servers that know one at the end only send a zero at the start, or the reverse.
             if isinstance(number, int):
                 self._usage[name] = max(number, self._usage.get(name, 0))
-
-    def _counted(self) -> Usage | None:
-        found = self._usage
-        if not found:
-            return None
-        read = [found[name] for name in _INPUTS if name in found]
-        return Usage(
-            input_tokens=sum(read) if read else None,
-            output_tokens=found.get("output_tokens"),
-            cache_read_tokens=found.get("cache_read_input_tokens"),
-            cache_write_tokens=found.get("cache_creation_input_tokens"),
-        )
 
 
 def _grown(growing: _Growing) -> Block | None:

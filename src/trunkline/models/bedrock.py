@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError
+from trunkline.core.usage import Usage
 from trunkline.models import limits
 from trunkline.models.anthropic_decoder import AnthropicDecoder
 from trunkline.models.bedrock_auth import AwsIdentity
@@ -108,6 +109,10 @@ class BedrockReader:
     @property
     def complete(self) -> bool:
         return self._decoder.complete
+
+    @property
+    def spent(self) -> Usage | None:
+        return self._decoder.spent
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         chunks: list[Chunk] = []

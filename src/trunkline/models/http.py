@@ -20,8 +20,10 @@ from trunkline.base.posting import Answer, ConnectionFailed, Poster, poster
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
+from trunkline.core.usage import Usage
 from trunkline.models.endpoint import without_secrets
 from trunkline.models.http_errors import NobodyListens, clipped, connection_fault, status_fault
+from trunkline.models.model import Answer as Whole
 from trunkline.models.model import Chunk, Retrying
 from trunkline.models.patience import MAX_ASKED_SECONDS, Patience
 
@@ -62,6 +64,10 @@ class Reader(Protocol):
     def complete(self) -> bool:
         """Whether the answer is whole, so that it does not matter if what is left is lost."""
 
+    @property
+    def spent(self) -> Usage | None:
+        """What the provider has said up to now that the answer uses."""
+
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """Take some bytes and give what can be shown."""
 
@@ -99,9 +105,12 @@ class HttpService:
             await found.close()
 
     async def stream(
-        self, call: Callable[[], Awaitable[Call]], reader: Callable[[], Reader]
+        self,
+        call: Callable[[], Awaitable[Call]],
+        reader: Callable[[], Reader],
+        on_spent: Callable[[Usage], None] | None = None,
     ) -> AsyncGenerator[Chunk, None]:
-        """Ask, as often as it takes. `call` and `reader` are made anew for each try.
+        """Ask, as often as it takes. `call` and `reader` are made anew for each try, `on_spent` is of the request's.
 
         Raises:
             ProviderError: it did not work.
@@ -110,8 +119,9 @@ class HttpService:
         patience = Patience(time.monotonic())
         connect = http.CONNECT_SECONDS
         while True:
-            shown = False
+            shown = answered = False
             response: Answer | None = None
+            reading: Reader | None = None
             try:
                 response = await self._open(await call(), connect)
                 reading, arriving = reader(), _Arriving(response)
@@ -127,6 +137,7 @@ class HttpService:
                     if reading.complete and (chunks or until is None):
                         until = asyncio.get_running_loop().time() + LAST_WORDS_SECONDS
                 for chunk in arriving.finished(reading):
+                    answered = isinstance(chunk, Whole)
                     yield chunk
                 await arriving.drain()
                 return
@@ -135,6 +146,7 @@ class HttpService:
             except ProviderError as error:
                 fault = self._redacted(error)
             finally:
+                _account(None if answered else reading, on_spent)
                 if response is not None:
                     await response.close()
             if shown or not fault.retryable or isinstance(fault, NobodyListens):
@@ -176,6 +188,13 @@ class HttpService:
         fault.message = clipped(self._redactor.text(fault.message))
         fault.args = (f"{fault.message} {fault.hint}" if fault.hint else fault.message,)
         return fault
+
+
+def _account(unfinished: Reader | None, on_spent: Callable[[Usage], None] | None) -> None:
+    """Tell what a try has cost that gave no answer."""
+    spent = unfinished.spent if unfinished is not None else None
+    if spent is not None and on_spent is not None:
+        on_spent(spent)
 
 
 class _Arriving:

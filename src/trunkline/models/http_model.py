@@ -90,7 +90,7 @@ class HttpModel:
                 body = self._checked(self.body(request))
             return await self.call(body)
 
-        return self._service.stream(call, self.reader)
+        return self._service.stream(call, self.reader, request.on_spent)
 
     async def close(self) -> None:
         await self._service.close()

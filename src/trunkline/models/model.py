@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
@@ -32,6 +32,8 @@ class Request(Value):
     """Tokens that the model may think; None: it is not asked to."""
     effort: str | None = None
     """`low`, `medium` or `high`, for models that know it."""
+    on_spent: Callable[[Usage], None] | None = None
+    """Told what was used by a try that gave no `Answer`, because it failed or was left, as far as that is known."""
 
 
 class Chunk(Value):

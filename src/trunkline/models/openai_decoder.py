@@ -51,6 +51,18 @@ class OpenAIDecoder:
         """Whether the answer is whole: it has a reason for its end, if not the mark of it."""
         return self._done or self._reason is not None
 
+    @property
+    def spent(self) -> Usage | None:
+        usage = self._usage
+        if usage is None:
+            return None
+        details = usage.get("prompt_tokens_details")
+        cached = _count(details, "cached_tokens") if isinstance(details, dict) else None
+        if cached is None:
+            cached = _count(usage, "prompt_cache_hit_tokens")
+        found = Usage(_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), cached)
+        return found if found.known else None
+
     def feed(self, event: Mapping[str, Any]) -> list[Chunk]:
         """Take a chunk, or a whole completion, and give what can be shown.
 
@@ -102,7 +114,7 @@ class OpenAIDecoder:
         if stop is None:
             # Some say `stop` although they call tools, or the reverse: the calls themselves tell.
             stop = "tool_use" if calls else "refusal" if self._refused else "end"
-        return Answer((*content, *calls), stop, self._counted())
+        return Answer((*content, *calls), stop, self.spent)
 
     def _delta(self, delta: Mapping[str, Any]) -> list[Chunk]:
         chunks: list[Chunk] = []
@@ -185,17 +197,6 @@ class OpenAIDecoder:
             identity = new_call_id() if taken and self._auto_id else call.id
             found.append(ToolUse(identity, call.name, given, raw, call.extra))
         return found
-
-    def _counted(self) -> Usage | None:
-        usage = self._usage
-        if usage is None:
-            return None
-        details = usage.get("prompt_tokens_details")
-        cached = _count(details, "cached_tokens") if isinstance(details, dict) else None
-        if cached is None:
-            cached = _count(usage, "prompt_cache_hit_tokens")
-        found = Usage(_count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), cached)
-        return found if found.known else None
 
 
 def _string(data: Mapping[str, Any], name: str) -> str:

@@ -45,6 +45,8 @@ def test_an_answer_that_is_stopped_lets_go_of_the_provider_and_stays_in_the_conv
         lines, seconds = agent.stop()
         assert seconds < STOP_SECONDS
         assert [line["type"] for line in lines] == ["stream_end"]
+        # One says at the beginning what it has read, the other at the end.
+        assert ("usage" in lines[0]) is (provider == "anthropic")
         eventually(agent.requests[0].left.is_set, "the request was given up")
         assert text_of(agent.ask("Go on.", "m2")) == "Four."
         assert [said.text for said in agent.asked.said if said.role == "assistant"] == ["One two three"]

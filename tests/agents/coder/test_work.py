@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.loop import run, until
-from tests.support.thinker import USED, Recorded, Reply, Thinker, call, calls, thoughts, words
+from tests.support.thinker import USED, Recorded, Reply, Step, Thinker, call, calls, thoughts, words
 from trunkline.agents.coder import work as work_module
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import SUMMARY_TOKENS, Compaction
@@ -259,6 +259,60 @@ def test_how_far_a_tool_came_that_was_stopped_is_told_to_the_model_without_secre
         told = ToolResult("t1", f"Stopped by user. It printed {MASK}.", True)
         assert bench.last == Message("user", (told, Text(STOPPED)))
         assert bench.events[-1] == TurnEnded("cancelled", USED)
+
+    go(main)
+
+
+# What a turn is known to have cost
+
+
+def test_a_stop_reports_what_the_request_and_those_before_it_have_used() -> None:
+    async def main() -> None:
+        begun: list[Step] = [Usage(100, 1), TextChunk("Hm"), asyncio.Event()]
+        bench = Bench(calls(call("Look")), begun, tools=[Recorded("Look")])
+        running = asyncio.ensure_future(bench.run())
+        await until(lambda: TextDelta("Hm") in bench.events)
+        bench.tell.cancel()
+        await running
+        assert bench.events[-1] == TurnEnded("cancelled", USED + Usage(100, 1))
+
+    go(main)
+
+
+def test_a_failure_reports_what_the_request_and_those_before_it_have_used() -> None:
+    async def main() -> None:
+        broken: list[Step] = [Usage(100, 1), TextChunk("Hm"), ProviderError("broken off", retryable=True)]
+        bench = Bench(calls(call("Look")), broken, tools=[Recorded("Look")])
+        events = await bench.run()
+        assert events[-1] == TurnEnded("error", USED + Usage(100, 1))
+
+    go(main)
+
+
+def test_a_crash_reports_what_was_used_too_and_leaves_no_call_without_a_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        bench = Bench(calls(call("Look")), tools=[Recorded("Look")])
+
+        def crash(*_: object) -> None:
+            raise ZeroDivisionError("what nobody foresaw")
+
+        monkeypatch.setattr(bench.decisions, "ask", crash)
+        events = await bench.run()
+        assert isinstance(events[-2], Failed)
+        assert events[-1] == TurnEnded("error", USED)
+        assert isinstance(bench.last.content[0], ToolResult)
+
+    go(main)
+
+
+def test_where_nothing_is_known_nothing_is_reported() -> None:
+    async def main() -> None:
+        bench = Bench([ProviderError("nobody there", retryable=True)])
+        events = await bench.run()
+        assert events[-1] == TurnEnded("error", Usage())
+        assert not Usage().known
 
     go(main)
 

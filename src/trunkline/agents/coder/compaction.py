@@ -183,18 +183,23 @@ class Compaction:
         """The model's summary; empty if it wrote none, or was cut off."""
         summary = ""
         # The tools are named because their calls are in the conversation; providers insist.
-        stream = self._mind.ask(messages, self._tools(), self._history.tokens, most=SUMMARY_TOKENS)
+        stream = self._mind.ask(
+            messages, self._tools(), self._history.tokens, most=SUMMARY_TOKENS, on_spent=self._spend
+        )
         try:
             async for chunk in stream:
                 if isinstance(chunk, Retrying):
                     await say(Notice(chunk.told))
                 elif isinstance(chunk, Answer):
-                    self.usage += chunk.usage or Usage()
+                    self._spend(chunk.usage or Usage())
                     if chunk.stop == "end":
                         summary = "".join(block.text for block in chunk.content if isinstance(block, Text)).strip()
         finally:
             await stream.aclose()
         return summary
+
+    def _spend(self, usage: Usage) -> None:
+        self.usage += usage
 
 
 def _latest_words(messages: Sequence[Message]) -> tuple[Text, ...]:

@@ -181,9 +181,11 @@ class CoderConversation:
         self._history.answered_by(f"{self._mind.model.provider}/{self._mind.model.name}")
         command = self._commands.find(message.text)
         if command is not None:
-            await tell.say(Notice(await command(tell.say)))
-            used, self._compaction.usage = self._compaction.usage, Usage()
-            return TurnEnded("success", used if used.known else NOTHING_USED)
+            try:
+                await tell.say(Notice(await command(tell.say)))
+            finally:
+                tell.usage, self._compaction.usage = self._compaction.usage, Usage()
+            return TurnEnded("success", tell.usage if tell.usage.known else NOTHING_USED)
         await self._kit.ready()
         blocks, notices = await attach(message, self._workspace, images=self._mind.model.images)
         for notice in notices:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from trunkline.agents.coder.history import CHARS_PER_TOKEN
+from trunkline.core.usage import Usage
 from trunkline.models.messages import Message
 from trunkline.models.model import Chunk, Model, Request, ToolSpec
 
@@ -67,7 +68,13 @@ class Mind:
         )
 
     def ask(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], used: int, *, most: int | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec],
+        used: int,
+        *,
+        most: int | None = None,
+        on_spent: Callable[[Usage], None] | None = None,
     ) -> AsyncGenerator[Chunk, None]:
         """Ask the model. See `Model.stream`.
 
@@ -75,6 +82,7 @@ class Mind:
             used: how many tokens the messages have. Some services refuse a request whose longest answer would not fit
                 into the window behind them; so that is shortened, unless somebody said how long it may be.
             most: the longest answer, if it is to be shorter than usual.
+            on_spent: see `Request`.
         """
         system = self.system()
         longest = self.max_tokens
@@ -83,4 +91,5 @@ class Mind:
             longest = max(LEAST_ANSWER_TOKENS, min(possible, room))
         if most is not None:
             longest = min(longest or most, most)
-        return self.model.stream(Request(messages, system, tools, longest, self.thinking_budget, self.effort))
+        request = Request(messages, system, tools, longest, self.thinking_budget, self.effort, on_spent)
+        return self.model.stream(request)

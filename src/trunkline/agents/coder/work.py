@@ -6,6 +6,7 @@ The same work is done for a user's message and for a sub-agent's task; they diff
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import Compaction
@@ -14,12 +15,15 @@ from trunkline.agents.coder.history import History
 from trunkline.agents.coder.mind import Mind
 from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, NOT_RUN
 from trunkline.agents.telling import Telling
+from trunkline.core import faults
 from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, TurnEnded
 from trunkline.core.faults import Fault, ProviderError, TooLong
 from trunkline.core.turns import STOPPED
 from trunkline.core.usage import Usage
 from trunkline.models.messages import Text, Thinking, ToolResult, ToolUse
 from trunkline.models.model import Answer, Retrying, TextChunk, ThinkingChunk
+
+logger = logging.getLogger(__name__)
 
 #: How often what the model says is kept for good while it still speaks.
 KEEP_SECONDS = 1.0
@@ -58,8 +62,14 @@ class Work:
         except asyncio.CancelledError:
             self._history.stopped("".join(self._said), self._asked, tuple(self._calls.done.values()), STOPPED)
             raise
-        except Fault as fault:
-            if self._said:
+        except Exception as error:
+            if not isinstance(error, Fault):
+                logger.exception("the work on a message failed badly")
+            fault = faults.of(error)
+            if self._asked:
+                done = tuple(self._calls.done.values())
+                self._history.stopped("".join(self._said), self._asked, done, f"The agent failed: {fault}")
+            elif self._said:
                 self._history.assistant((Text("".join(self._said)),))
             await tell.say(Failed(fault.kind, str(fault), fault.retryable))
             return TurnEnded("error", tell.usage)
@@ -114,9 +124,11 @@ class Work:
     # Asking
 
     async def _ask(self, tell: Telling) -> Answer:
-        await self._compaction.make_room(tell.say)
-        self._spend(self._compaction.usage, tell)
-        self._compaction.usage = Usage()
+        try:
+            await self._compaction.make_room(tell.say)
+        finally:
+            self._spend(self._compaction.usage, tell)
+            self._compaction.usage = Usage()
         try:
             return await self._listen(tell)
         except TooLong:
@@ -132,7 +144,12 @@ class Work:
         self._kept = self._length = 0
         self._keep_at = self._clock() + KEEP_SECONDS
         answer: Answer | None = None
-        stream = self._mind.ask(self._history.messages, self._calls.specs(), self._history.tokens)
+        stream = self._mind.ask(
+            self._history.messages,
+            self._calls.specs(),
+            self._history.tokens,
+            on_spent=lambda usage: self._spend(usage, tell),
+        )
         try:
             # To the very end, which comes right after the answer: a connection that was read to its end is kept.
             async for chunk in stream:
