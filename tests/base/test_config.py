@@ -317,6 +317,13 @@ def test_a_workspace_may_only_narrow(
     assert any(f"not followed: `{path}`" in warning for warning in config.all_warnings()) == (narrowed != said)
 
 
+@pytest.mark.parametrize("name", ["trunkline.toml", ".aionrs.toml"])
+def test_a_file_with_thousands_of_keys_makes_no_long_warning(files: Files, name: str) -> None:
+    (files.workspace / name).write_text("".join(f"[prices.m{number}]\ninput = 1\n" for number in range(5000)))
+    (warning,) = files.load().all_warnings()
+    assert "and 4980 more. A workspace's file" in warning
+
+
 def kinds(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Kind]:
     found: dict[tuple[str, ...], Kind] = {}
     for key, inner in schema.items():

@@ -18,7 +18,7 @@ on a start that works. So is a value of the wrong kind in a workspace, which may
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trunkline.base import config_aionrs, paths
@@ -31,6 +31,9 @@ __all__ = ["PROJECT_FILE", "USER_FILE", "Config", "ConfigFileError", "Layer", "O
 
 PROJECT_FILE = "trunkline.toml"
 USER_FILE = "config.toml"
+
+#: Keys that one warning names. Whoever wrote a file that nobody trusts may have written thousands.
+MOST_NAMED = 20
 
 
 class Origin(Value):
@@ -133,15 +136,11 @@ class Config:
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings, with one more per file that says something without effect, or that is not followed."""
         told = [
-            f"`{file}`: not followed: {', '.join(f'`{dotted(keys)}`' for keys in refused)}. {self._advice}"
+            f"`{file}`: not followed: {_listed(map(dotted, refused))}. {self._advice}"
             for file, refused in self.refused.items()
             if refused
         ]
-        told += [
-            f"`{file}`: without effect here: {', '.join(f'`{key}`' for key in keys)}."
-            for file, keys in self.unused.items()
-            if keys
-        ]
+        told += [f"`{file}`: without effect here: {_listed(keys)}." for file, keys in self.unused.items() if keys]
         return (*self.warnings, *told)
 
     def _lay_under(self, upper: dict[str, Any], lower: Mapping[str, Any], layer: Layer, path: Keys) -> None:
@@ -266,6 +265,12 @@ class _Loader:
             error = ConfigFileError(file.path, "is not known", key=dotted(keys), line=file.line_of(keys))
             self._warnings.append(f"{error}.{suggestion(keys[-1], known)}")
         return checked.table
+
+
+def _listed(keys: Iterable[str]) -> str:
+    names = [f"`{key}`" for key in keys]
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _without(error: ConfigFileError) -> str:

@@ -61,5 +61,6 @@ def _no_profile(config: Config, name: str, seen: list[str], environ: Mapping[str
     where = f", which `{seen[-1]}` extends" if seen else ""
     hint = f"There are {names(known)}." if known else f"Define it as `[profiles.{name}]` in `{user_file(environ)}`."
     if any(name in layer.table.get("profiles", ()) for layer in config.projects):
-        hint = f"The workspace has one, but only your own `{user_file(environ)}` makes profiles, unless it trusts it."
+        own = user_file(environ)
+        hint = f"The workspace has one, but only your own `{own}` makes profiles, unless it trusts the directory."
     return ConfigError(f"There is no profile `{name}`{where}.{suggestion(name, known)}", hint=hint)
