@@ -14,6 +14,7 @@ import pytest
 from trunkline.conform.agentproc.agent.catalogue import SUITES as AGENTPROC_AGENTS
 from trunkline.conform.agentproc.bridge.catalogue import SUITE as AGENTPROC_BRIDGES
 from trunkline.conform.jsonstream.catalogue import SUITE as JSONSTREAM
+from trunkline.conform.jsonstream_host.catalogue import SUITE as JSONSTREAM_HOSTS
 from trunkline.conform.kit import Check
 from trunkline.conform.sns.catalogue import SUITE as SNS
 from trunkline.conform.tryll.catalogue import SUITE as TRYLL
@@ -25,6 +26,7 @@ KEYS = {"id", "section", "level", "text", "checks", "tests"}
 #: Each wire, with the checks of its kits.
 WIRES: dict[str, Mapping[str, Check]] = {
     "jsonstream": JSONSTREAM.checks,
+    "jsonstream-host": JSONSTREAM_HOSTS.checks,
     "agentproc": {
         **AGENTPROC_AGENTS["0.1"].checks,
         **AGENTPROC_AGENTS["0.4"].checks,

@@ -23,6 +23,7 @@ from trunkline.cli.terminal import commands as chat_commands
 from trunkline.conform.agentproc.agent import catalogue as agentproc_checks
 from trunkline.conform.agentproc.bridge import catalogue as bridge_checks
 from trunkline.conform.jsonstream import catalogue as jsonstream_checks
+from trunkline.conform.jsonstream_host import catalogue as host_checks
 from trunkline.conform.kit import Check
 from trunkline.conform.sns import catalogue as sns_checks
 from trunkline.conform.tryll import catalogue as tryll_checks
@@ -373,6 +374,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "catalog": catalog_table,
     "slash-commands": slash_commands,
     "jsonstream-checks": lambda: check_table(jsonstream_checks.SUITE.checks),
+    "host-checks": lambda: check_table(host_checks.SUITE.checks),
     "agentproc-checks": lambda: check_table(agentproc_checks.SUITES["0.1"].checks),
     "agentproc-04-checks": lambda: check_table(agentproc_checks.SUITES["0.4"].checks),
     "bridge-checks": lambda: check_table(bridge_checks.SUITE.checks),

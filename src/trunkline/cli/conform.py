@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from trunkline.cli import conform_agentproc, conform_run, conform_sns, conform_tryll
+from trunkline.cli import conform_agentproc, conform_jsonstream_host, conform_run, conform_sns, conform_tryll
 
 #: Patience with a model that is asked to do something.
 DEFAULT_TIMEOUT = 30.0
@@ -24,6 +24,7 @@ def command() -> None:
 
 
 command.add_command(conform_agentproc.command)
+command.add_command(conform_jsonstream_host.command)
 command.add_command(conform_sns.command)
 command.add_command(conform_tryll.command)
 

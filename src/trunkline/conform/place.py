@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -39,3 +41,18 @@ class Place:
     async def remove(self) -> None:
         """Nothing is left of it. Other checks need not wait for the disk."""
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds that lock."""
+    try:
+        fd = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False

@@ -7,6 +7,7 @@ a report.
 from __future__ import annotations
 
 import time
+from bisect import insort
 from typing import Any, Literal
 
 from trunkline.base.values import Value
@@ -53,10 +54,13 @@ class Record:
         self._started = time.monotonic()
         self._sealed: dict[str, Any] | None = None
 
-    def add(self, who: Who, line: bytes, data: Any = None) -> Entry:
-        """Keep one line, with the time since the start."""
-        entry = Entry(time.monotonic() - self._started, who, line, data)
-        self.entries.append(entry)
+    def add(self, who: Who, line: bytes, data: Any = None, *, at: float | None = None) -> Entry:
+        """Keep one line, with the time since the start. What is told later says when it was, and stands there."""
+        entry = Entry((time.monotonic() if at is None else at) - self._started, who, line, data)
+        if at is None:
+            self.entries.append(entry)
+        else:
+            insort(self.entries, entry, key=lambda each: each.at)
         return entry
 
     def remark(self, text: str) -> None:

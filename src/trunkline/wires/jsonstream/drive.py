@@ -58,8 +58,11 @@ LATE_STOP_SECONDS = 0.05
 ERROR_QUIET_SECONDS = 5.0
 #: How long a program may leave a message in the pipe before it counts as not reading.
 SEND_SECONDS = 30.0
-#: How long a program may take to leave when the conversation is closed. Whoever closes a session waits for it.
-CLOSE_SECONDS = 0.3
+#: How long a program may take to leave when the conversation is closed: some take half a second to put things in order,
+#: and whoever closes a session waits for it, for two seconds at most.
+CLOSE_SECONDS = 0.8
+#: How long it takes to kill one that did not.
+KILL_SECONDS = 0.3
 
 _LEFT_OPEN = "The turn ended before this tool did"
 _DIED_WITH_IT = "The program ended before this tool did"
@@ -103,6 +106,11 @@ class DrivenConversation:
     @property
     def session_id(self) -> str | None:
         return self._program.session_id
+
+    @property
+    def close_seconds(self) -> float:
+        """How long `close` may take."""
+        return self._timing.close + KILL_SECONDS
 
     # core.agent.Conversation
 

@@ -11,9 +11,9 @@ from trunkline.base.process import child_env
 from trunkline.base.values import Value
 from trunkline.conform.agentproc.agent.prompts import PROMPTS
 from trunkline.conform.agentproc.agent.turn import Heard, Turning
-from trunkline.conform.agentproc.process import Running
 from trunkline.conform.kit import Broken
 from trunkline.conform.place import Place
+from trunkline.conform.process import Running
 from trunkline.conform.record import Roles
 from trunkline.conform.wording import fill
 from trunkline.wires.agentproc import codec, codec_ndjson

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.values import Value
-from trunkline.conform.agentproc.process import Running
+from trunkline.conform.process import Running
 from trunkline.wires.agentproc.codec import LineReader
 from trunkline.wires.agentproc.codec_ndjson import EventReader
 from trunkline.wires.agentproc.messages import (

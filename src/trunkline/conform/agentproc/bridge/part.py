@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.conform.agentproc.bridge import probe
+from trunkline.conform import probe
 
 Step = list[Any]
 

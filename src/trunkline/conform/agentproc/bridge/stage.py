@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.conform.agentproc.bridge import part
 from trunkline.conform.agentproc.bridge.part import Step
-from trunkline.conform.agentproc.bridge.probe import AGENT_LOCK, CHILD_LOCK
 from trunkline.conform.agentproc.bridge.seen import Output, Seen, object_of
-from trunkline.conform.agentproc.process import Running
 from trunkline.conform.kit import Broken
-from trunkline.conform.place import Place
+from trunkline.conform.place import Place, is_locked
+from trunkline.conform.probe import AGENT_LOCK, CHILD_LOCK
+from trunkline.conform.process import Running
 from trunkline.conform.record import Record, Roles
 
 #: How long the kit waits for a turn to end that should end by itself at once.
@@ -219,7 +217,7 @@ class Stage(Place):
     async def _is_held(self, name: str) -> bool:
         """Whether somebody holds that lock for longer than a process takes to die."""
         deadline = time.monotonic() + self.target.patience / 4
-        while _locked(self.turn / name):
+        while is_locked(self.turn / name):
             if time.monotonic() > deadline:
                 return True
             await asyncio.sleep(_LOOK_SECONDS)
@@ -244,17 +242,3 @@ def command(template: tuple[str, ...], profile: str, ask: Ask) -> tuple[str, ...
 def _is_flag(word: str) -> bool:
     """Whether a word of a command announces the next: a message in front of it does not."""
     return word.startswith("-") and word != "--" and not _PLACEHOLDER.search(word)
-
-
-def _locked(path: Path) -> bool:
-    try:
-        fd = os.open(path, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False

@@ -1,10 +1,13 @@
-"""The agent that the kit plays behind a bridge: it writes down what it was given, and then plays its part.
+"""The agent that a kit plays behind a bridge or a host: it writes down what it was given, and then plays its part.
 
     probe.py FOLDER [arguments]
 
 Run as a program by itself, with nothing but the standard library. `FOLDER/plan.json` is its part, a list of steps, each
 a list of the step's name and its values; texts in it stand for bytes (Latin-1). What it was given goes to
 `FOLDER/got.json`. It holds a lock while it lives, and does not outlive its plan: when the folder is gone, so is it.
+
+With the step `listen` it hears what comes on standard input while it plays: each line goes to `FOLDER/heard` at once,
+with its time, and so does the end. `say` and `serve` then speak the JSON stream.
 """
 
 from __future__ import annotations
@@ -38,6 +41,13 @@ class Probe:
         self.folder = folder
         self.deadline = time.monotonic() + LIFETIME_SECONDS
         self.lock = self.hold(AGENT_LOCK)
+        self.commands: list[dict[str, Any]] = []
+        """What was heard, and is an object."""
+        self.answered = 0
+        """How many messages of them were taken up."""
+        self.msg_id = ""
+        self.ended = False
+        """Whether standard input has."""
 
     def main(self) -> None:
         """Write down what was given, then play."""
@@ -87,8 +97,8 @@ class Probe:
             time.sleep(_LOOK_SECONDS)
 
     def do_mark(self, name: str) -> None:
-        """Leave a file in the folder."""
-        self.put(name, "")
+        """Leave a file in the folder, with the time."""
+        self.put(name, str(time.monotonic()))
 
     def do_read(self) -> None:
         """Write down what is on standard input, and whether it ends."""
@@ -97,6 +107,90 @@ class Probe:
             chunk = os.read(0, 1 << 16)
             data, ended = data + chunk, not chunk
         self.put("input.json", json.dumps({"data": data.decode("latin-1"), "ended": ended}))
+
+    # Those that hear while they play.
+
+    def do_listen(self) -> None:
+        """Hear standard input from now on, and SIGTERM, which ends it."""
+        from threading import Thread
+
+        self.do_on("SIGTERM")
+        Thread(target=self.hear, daemon=True).start()
+
+    def do_message(self, seconds: float) -> None:
+        """Wait for the next message; what is said then is said about it. Without one there is nothing more to play."""
+        end = min(time.monotonic() + seconds, self.deadline)
+        while not (news := self.messages()[self.answered :]):
+            if self.ended or time.monotonic() > end or not os.path.exists(self.path("plan.json")):
+                self.leave(0 if self.ended else 3)
+            time.sleep(_LOOK_SECONDS)
+        self.answered += 1
+        self.msg_id = str(news[0].get("msg_id"))
+
+    def do_decisions(self, count: int, seconds: float) -> None:
+        """Wait until so many requests are decided, or until it is clear that they will not be."""
+        end = min(time.monotonic() + seconds, self.deadline)
+        while not self.ended and time.monotonic() < end:
+            if sum(each.get("type") in ("tool_approve", "tool_deny") for each in self.commands) >= count:
+                return
+            time.sleep(_LOOK_SECONDS)
+
+    def do_say(self, *events: dict[str, Any]) -> None:
+        """Write events, each in a line; `$msg_id` in them is that of the message."""
+        self.write(1, b"".join(map(self.line, events)))
+
+    def do_dribble(self, *events: dict[str, Any]) -> None:
+        """The same, byte by byte."""
+        for byte in b"".join(map(self.line, events)):
+            self.write(1, bytes((byte,)))
+            time.sleep(0.001)
+
+    def do_serve(self, text: str) -> None:
+        """Answer every further message with that text, until the input ends."""
+        while True:
+            self.do_message(LIFETIME_SECONDS)
+            own = {"msg_id": "$msg_id"}
+            self.do_say({"type": "stream_start", **own}, {"type": "text_delta", "text": text, **own})
+            self.do_say({"type": "stream_end", **own})
+
+    def do_end(self, seconds: float) -> None:
+        """Wait for the end of the input, but not longer."""
+        end = min(time.monotonic() + seconds, self.deadline)
+        while not self.ended and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+
+    def hear(self) -> None:
+        """In a thread: what comes on standard input."""
+        rest = b""
+        with open(self.path("heard"), "a", encoding="ascii") as file:
+
+            def note(line: bytes | None) -> None:
+                file.write(json.dumps([time.monotonic(), None if line is None else line.decode("latin-1")]) + "\n")
+                file.flush()
+
+            while chunk := os.read(0, 1 << 16):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    note(line)
+                    try:
+                        command = json.loads(line)
+                    except ValueError:
+                        command = None
+                    if isinstance(command, dict):
+                        self.commands.append(command)
+            if rest:
+                note(rest + b"(and no line feed)")
+            note(None)
+        self.ended = True
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages that were heard."""
+        return [each for each in self.commands if each.get("type") == "message"]
+
+    def line(self, event: dict[str, Any]) -> bytes:
+        """An event as a line, about the message that was heard last."""
+        filled = {name: self.msg_id if value == "$msg_id" else value for name, value in event.items()}
+        return json.dumps(filled, ensure_ascii=False).encode() + b"\n"
 
     def do_ignore(self, name: str) -> None:
         """Ignore a signal."""

@@ -1,0 +1,54 @@
+"""`trunkline conform jsonstream-host ... -- CMD ...`: put a host, a program that talks to agents, to the test."""
+
+from __future__ import annotations
+
+import click
+
+from trunkline.cli import conform_run
+
+#: Patience with a host, also with one that waits for an agent that does not come.
+DEFAULT_TIMEOUT = 45.0
+
+_EXAMPLE = "trunkline conform jsonstream-host -- my-host --agent {agent} --prompt {prompt}"
+
+
+@click.command("jsonstream-host", short_help="Put a host that drives JSON stream agents to the test.")
+@click.argument("target", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
+@click.option("--as", "name", metavar="NAME",
+              help="For a host that looks for its agent in PATH: the name, such as `aionrs`.")  # fmt: skip
+@conform_run.options("jh.ready.*")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT, show_default=True,
+              metavar="SECONDS", help="How long a run of the host may take, also one that goes wrong.")  # fmt: skip
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable for the command's environment.")
+def command(
+    target: tuple[str, ...], name: str | None, how: conform_run.How, timeout: float, env: tuple[str, ...]
+) -> None:
+    """Put a host to the test: a program that starts an agent and talks to it over the JSON stream.
+
+    The kit plays the agent, which misbehaves on purpose. {agent} in the command stands for the path of its program;
+    {prompt} for what the host is to say. Without {prompt} the host is told on its standard input, a message in each
+    line, and ends after the answer to the last. It shows answers on standard output, decides on tools by itself, and
+    exits with 0 when all went well.
+
+    \b
+    trunkline conform jsonstream-host -- my-host --agent {agent} --prompt {prompt}
+    trunkline conform jsonstream-host --as aionrs -- my-host
+    """
+    from trunkline.conform.jsonstream_host.catalogue import SUITE
+    from trunkline.conform.jsonstream_host.stage import AGENT, Stage, Target
+    from trunkline.conform.jsonstream_host.suite import CONVERSES
+    from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION
+
+    if name is not None and (not name or "/" in name):
+        raise click.UsageError(f"`--as {name}`: the name of a program, without a path.")
+    checks = SUITE.select(how.only)
+    if conform_run.is_list(checks, how):
+        return
+    writers = conform_run.writers(how.reports)
+    host = Target(argv=conform_run.argv(target, _EXAMPLE), env=conform_run.environment(env), timeout=timeout, name=name)
+    if name is None and not any(AGENT in word for word in host.argv):
+        raise click.UsageError(f"The command of a host must hold `{AGENT}`, or `--as NAME` is needed: {_EXAMPLE}")
+    checks = SUITE.playable(checks, {CONVERSES} if host.converses else set())
+    about = conform_run.About("jsonstream-host", PROTOCOL_VERSION, host.argv, host.env)
+    report = conform_run.run(SUITE, checks, lambda check: Stage(host, check), how.jobs, about)
+    conform_run.finish(report, writers, how)

@@ -1,0 +1,61 @@
+"""Checks of the end: the agent hears of it, has time for it, and does not outlive the host."""
+
+from __future__ import annotations
+
+from trunkline.conform.jsonstream_host.part import ANSWER, CLOSE, OPEN, end, say, start, text, turn
+from trunkline.conform.jsonstream_host.stage import Stage
+from trunkline.conform.jsonstream_host.suite import SUITE, well
+from trunkline.conform.kit import Broken, NotExercised
+
+#: What an agent takes to put things in order; hosts wait for two seconds.
+ORDER_SECONDS = 0.5
+
+
+@SUITE.check("jh.end.told", "MUST", "3.5")
+async def the_end_is_told(stage: Stage) -> None:
+    """The host ends a conversation by closing the agent's standard input, or by SIGTERM."""
+    well(await stage.play(*turn(text(ANSWER))))
+    if await stage.agent_lives():
+        raise Broken("the agent still runs although the host has ended")
+    if stage.input_ended() is None and not stage.has("SIGTERM"):
+        raise Broken("the agent was killed: neither did its input end, nor did SIGTERM come")
+
+
+@SUITE.check("jh.end.time", "SHOULD", "3.5")
+async def the_agent_may_put_things_in_order(stage: Stage) -> None:
+    """The agent has a moment to put things in order: it is not killed right after it was told."""
+    tidy = (["wait", ORDER_SECONDS], ["mark", "tidy"], ["exit", 0])
+    steps = (["on", "SIGTERM", *tidy], ["end", stage.target.timeout], *tidy)
+    await stage.play(*OPEN, say(start(), text(ANSWER), end()), *steps)
+    if await stage.agent_lives():
+        raise NotExercised("the agent was not told of the end")
+    if not stage.has("tidy"):
+        raise Broken(f"the agent was ended before it could put things in order, which takes {ORDER_SECONDS:g} s")
+
+
+@SUITE.check("jh.end.deaf", "SHOULD", "3.5")
+async def an_agent_that_stays_is_ended(stage: Stage) -> None:
+    """An agent that hears neither the end of its input nor SIGTERM is ended, in bounded time."""
+    steps = (["ignore", "SIGTERM"], ["wait", 30])
+    seen = await stage.play(
+        *OPEN, say(start(), text(ANSWER), end()), *steps, within=min(stage.target.timeout, 4 * stage.target.patience)
+    )
+    if ANSWER not in seen.stdout:
+        raise NotExercised("there was no answer")
+    if await stage.agent_lives():
+        raise Broken("the agent still runs although the host has ended")
+
+
+@SUITE.check("jh.end.interrupt", "SHOULD", "2.2")
+async def ctrl_c_stops_the_agent(stage: Stage) -> None:
+    """When the user interrupts the host (SIGINT), the agent hears `stop`, the end of its input or SIGTERM, and both end
+    in bounded time."""
+    running = await stage.begin(*OPEN, say(start(), text("conform-half")), ["mark", "half"], CLOSE)
+    if not await stage.comes("half", stage.target.timeout):
+        raise NotExercised("no message reached the agent")
+    stage.interrupt(running)
+    seen = await stage.seen(running, stage.target.timeout)
+    if await stage.agent_lives():
+        raise Broken("the agent still runs although the host has ended")
+    if not seen.of("stop") and stage.input_ended() is None and not stage.has("SIGTERM"):
+        raise Broken("the agent was killed without a word")

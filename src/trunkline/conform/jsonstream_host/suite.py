@@ -1,0 +1,60 @@
+"""The suite that the checks of hosts register with, and the conversation that its judges always see."""
+
+from __future__ import annotations
+
+from trunkline.conform.jsonstream_host.part import ANSWER, request, result, running, text, turn
+from trunkline.conform.jsonstream_host.stage import ASKED, Seen, Stage
+from trunkline.conform.kit import Broken, Suite
+
+#: What a check may need: that the host can be told more than one thing.
+CONVERSES = "converses"
+
+
+async def tour(stage: Stage) -> None:
+    """An ordinary turn with a tool; a second one where the host can be told to."""
+    say = (ASKED, "conform: and once more") if stage.target.converses else (ASKED,)
+    steps = (request("t1"), ["decisions", 1, stage.target.patience], running("t1"), result("t1"), text(ANSWER))
+    await stage.play(*turn(*steps), say=say)
+
+
+SUITE: Suite[Stage] = Suite(tour)
+SUITE.gate = "jh.turn.answer"
+
+
+def shows(seen: Seen, wanted: str = ANSWER) -> None:
+    """The host has shown something.
+
+    Raises:
+        Broken: it has not.
+    """
+    if wanted not in seen.stdout:
+        raise Broken(f"standard output does not hold {wanted!a}, but is {short(seen.stdout.strip())}")
+
+
+def well(seen: Seen) -> None:
+    """The run ended well, and the answer was shown.
+
+    Raises:
+        Broken: it did not.
+    """
+    shows(seen)
+    if seen.status != 0:
+        raise Broken(f"the exit status is {seen.status} although the turn went well")
+
+
+def told(seen: Seen) -> None:
+    """The user was told of a failure.
+
+    Raises:
+        Broken: the host ended as if all were well, or said nothing.
+    """
+    if seen.status == 0:
+        raise Broken("the exit status is 0 although there was no answer")
+    if not seen.shown.strip():
+        raise Broken("nothing was said")
+
+
+def short(value: object) -> str:
+    """Enough of a value for a reason."""
+    found = f"{value!a}"
+    return found if len(found) <= 200 else f"{found[:160]}... ({len(found)} characters)"
