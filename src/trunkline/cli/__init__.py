@@ -13,11 +13,28 @@ import sys
 
 from trunkline.base.signals import handled
 
+EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """The entry point of `trunkline` and `python -m trunkline`."""
+    """The entry point of `trunkline` and `python -m trunkline`.
+
+    A part of the program whose extra is not installed is told in one line: with which command it comes.
+    """
+    try:
+        _main()
+    except ModuleNotFoundError as error:
+        from trunkline.base.extras import lacking
+
+        told = lacking(error)
+        if told is None:
+            raise
+        sys.stderr.write(f"Error: {told}\n")
+        sys.exit(EXIT_FAILED)
+
+
+def _main() -> None:
     if sys.argv[1:2] == ["agent"]:
         _end_on_signals()
         # Nothing that the imports make is garbage, and looking for it takes a sixth of the start.

@@ -26,6 +26,8 @@ from trunkline.wires.tryll.messages import DownloadProgress, InferenceEngine, No
 if TYPE_CHECKING:
     import ssl
 
+    from trunkline.agents.graph.yaml_graph import GraphFile
+
 TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its value
 EXIT_FAILED = 1
 EXIT_STOPPED = 130
@@ -83,12 +85,14 @@ def command(
         found = TryllAgent.parse(address)
         number = _ENGINES[engine] if engine is not None else None
         config = TryllAgent(engine=number, token=os.environ.get(TOKEN_VARIABLE, "")).config(model)
+        # Told before anybody is asked: what is wrong with it is wrong with any server.
+        graph = _graph(file)
         with (
             talking.screen.log(),
             SyncTryll(found.host, found.port, config=config, ssl=tls_context(tls_ca)) as tryll,
         ):
             fetch = config.inference_engine != InferenceEngine.MOCK
-            agent, chosen = _made(tryll, model, file, system_prompt, fetch=fetch)
+            agent, chosen = _made(tryll, model, graph, system_prompt, fetch=fetch)
             about = [f"{found.host}:{found.port}", *filter(None, (file, chosen))]
             sys.exit(_ask(agent, text) if text is not None else _converse(agent, about))
     except (Fault, TryllError) as error:
@@ -114,26 +118,36 @@ def tls_context(ca: str | None) -> ssl.SSLContext | None:
         raise ConfigError(f"`{ca}` holds no certificate in PEM.") from None
 
 
-def _made(tryll: SyncTryll, model: str, file: str | None, system_prompt: str, *, fetch: bool) -> tuple[SyncAgent, str]:
+def _graph(file: str | None) -> GraphFile | None:
+    if file is None:
+        return None
+    # A client that has no graph of its own needs nothing of what graphs are made with.
+    from trunkline.agents.graph import yaml_graph
+
+    return yaml_graph.load(file)
+
+
+def _made(
+    tryll: SyncTryll, model: str, graph: GraphFile | None, system_prompt: str, *, fetch: bool
+) -> tuple[SyncAgent, str]:
     """The agent to talk to, with all that its graph needs, and its model.
 
     `fetch`: also models that the server has not got yet.
     """
-    from trunkline.agents.graph import yaml_graph
-
-    graph = yaml_graph.load(file) if file is not None else yaml_graph.GraphFile(plain(system_prompt))
     models = {each.name: each for each in tryll.list_models()}
-    chosen = model or graph.default_model or pick(models.values())
-    for name in dict.fromkeys([chosen, *(each.embedding_model for each in graph.knowledge)]):
+    chosen = model or (graph.default_model if graph is not None else "") or pick(models.values())
+    knowledge = graph.knowledge if graph is not None else ()
+    for name in dict.fromkeys([chosen, *(each.embedding_model for each in knowledge)]):
         if fetch and name in models and is_missing(models[name]):
             tryll.ensure_model(name, _Lines(), load=False)
-    tryll.bring(*graph.storages, *graph.knowledge, progress=_Lines())
+    if graph is not None:
+        tryll.bring(*graph.storages, *knowledge, progress=_Lines())
     agent = tryll.create_agent(
-        graph.graph,
+        graph.graph if graph is not None else plain(system_prompt),
         default_model=chosen,
         # They have the sentence that says why a turn failed.
         diagnostics=True,
-        max_steps=graph.max_steps,
+        max_steps=graph.max_steps if graph is not None else 0,
         progress=_Lines(),
     )
     agent.on_node_event(_show)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
+from trunkline.base.extras import lacking
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending, HostSession
@@ -78,7 +79,9 @@ class Session(Desk):
 
     def _failed(self, request: m.Message, error: Exception, voice_input_id: int = 0) -> None:
         if not isinstance(error, TryllError):
-            logger.error("a `%s` failed", type(request).__name__, exc_info=error)
+            lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
+            trace = None if lacks is not None else error
+            logger.error("a `%s` failed%s", type(request).__name__, f": {lacks}" if lacks else "", exc_info=trace)
             known = _HANDLERS.get(type(request))
             error = TryllError(known[1] if known else 5001, f"The server failed at this ({type(error).__name__}).")
         request_id = getattr(request, "request_id", 0)
