@@ -328,3 +328,10 @@ def test_every_place_that_is_written_to_is_in_the_list_of_files() -> None:
     text = document("reference/files.md")
     assert len(written) > 8
     assert [name for name in sorted(written) if f"`{name}" not in text] == []
+
+
+def test_the_readme_names_every_extra_that_is_for_users() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = {name for row in rows(readme) if len(row) == 3 for name in re.findall(r"`([\w-]+)`", row[1])}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert declared.keys() - {"dev", "all"} - named == set()

@@ -142,7 +142,8 @@ class GraphAgent:
                 raise
         finally:
             self._running = self._task = None
-            turn.take_back()
+            if turn.events:
+                turn.take_back()
             if answer := turn.answer:
                 self.dialog.add(turn.text, answer)
         return _ending(turn, diary, error, cancelled=self._cancelled)

@@ -153,12 +153,10 @@ class Turn:
 
     def tell(self, text: str, *, final: bool) -> None:
         """The running node's answer is this, all at once. It was counted."""
-        self.events.append(self._at_once(text, final))
+        self.events.append(self._so_far(text, final) if self.written else Whole(text, final))
         self._keep(text)
 
-    def _at_once(self, text: str, final: bool) -> TurnEvent:
-        if not self.written:
-            return Whole(text, final)
+    def _so_far(self, text: str, final: bool) -> TurnEvent:
         if self._repeated <= MAX_REPEATED:
             before = self.answer
             self._repeated += len(before) + len(self.written)
