@@ -30,7 +30,8 @@ _PLACE_ENDINGS = ("REGION", "LOCATION", "ZONE", "PROJECT", "PROJECT_ID", "OUTPUT
 _MAKERS = frozenset(
     (
         *("CLAUDE", "CODEX", "CODEBUDDY", "COHERE", "CURSOR", "DASHSCOPE", "DATABRICKS", "FIREWORKS", "GOOSE", "GROK"),
-        *("GROQ", "HF", "HUGGINGFACE", "KIMI", "MOONSHOT", "OPENCODE", "PERPLEXITY", "QWEN", "TOGETHER", "XAI", "ZAI"),
+        *("GROQ", "HF", "HUGGINGFACE", "KIMI", "MOONSHOT", "OPENCODE", "PERPLEXITY", "QWEN", "RECURSIVE", "TOGETHER"),
+        *("XAI", "ZAI"),
     )
 )
 _FAMILIES = _MAKERS.union(name.partition("_")[0] for name in NAMED - _OWN)
