@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Deny,
         Journal,
         OpenRequest,
+        SetMode,
         SetOptions,
     )
     from trunkline.core.approvals import Decisions, Policy
@@ -141,6 +142,7 @@ __all__ = [
     "SessionInfo",
     "SessionNotFound",
     "SessionStore",
+    "SetMode",
     "SetOptions",
     "TextDelta",
     "ThinkingDelta",
@@ -167,7 +169,7 @@ _HOMES = {
     "trunkline.base.paths": "sessions_dir",
     "trunkline.core.agent": (
         "AddHistory AddMcpServer Agent Approve Capabilities Change Conversation Decision Deny Journal "
-        "OpenRequest SetOptions"
+        "OpenRequest SetMode SetOptions"
     ),
     "trunkline.core.approvals": "Decisions Policy",
     "trunkline.core.events": (

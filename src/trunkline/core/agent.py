@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
-from trunkline.core.events import Event, UserMessage
+from trunkline.core.events import Event, Mode, UserMessage
 
 
 class Capabilities(Value):
@@ -53,6 +53,12 @@ class SetOptions(Change):
     """Options by name, such as `model` or `thinking`."""
 
     options: Mapping[str, Any]
+
+
+class SetMode(Change):
+    """The approval mode of an agent that has one of its own. A session's own is changed by `Session.set_mode`."""
+
+    mode: Mode
 
 
 class AddMcpServer(Change):

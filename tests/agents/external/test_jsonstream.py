@@ -17,7 +17,7 @@ from trunkline.agents.external.jsonstream import JsonStreamAgent
 from trunkline.core import events as core
 from trunkline.core.agent import Agent, Approve, Capabilities, Conversation, OpenRequest
 from trunkline.core.approvals import Policy
-from trunkline.core.events import Envelope, Event, UserMessage
+from trunkline.core.events import Envelope, Event, ToolRequested, UserMessage
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
@@ -181,6 +181,20 @@ async def test_it_runs_in_the_workspace_with_our_environment_and_what_was_added(
         assert json.loads(said(await talk(conversation, "cwd"))) == str(tmp_path)
         assert said(await talk(conversation, "env OURS")) == "1"
         assert said(await talk(conversation, "env ADDED")) == "2"
+
+
+@pytest.mark.parametrize(("options", "scope"), [({}, "once"), ({"pass_always": True}, "always")])
+async def test_a_grant_is_the_session_s_own_unless_the_program_is_to_know_it(
+    options: dict[str, Any], scope: str
+) -> None:
+    async with opened("none", options=options) as conversation:
+        turn = conversation.turn(UserMessage("tool edit"))
+        events: list[Event] = []
+        async for event in turn:
+            events.append(event)
+            if isinstance(event, ToolRequested):
+                await conversation.decide(event.call_id, Approve("always"))
+        assert said(events) == f"approved t1 {scope}"
 
 
 async def test_capabilities_are_what_the_program_says() -> None:

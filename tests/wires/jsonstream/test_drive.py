@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.nasty import conversing, end, failures, has_ended, notices, said, talk
 from trunkline.core import events as core
-from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Decision, Deny, SetOptions
+from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Decision, Deny, SetMode, SetOptions
 from trunkline.core.events import Event, UserMessage
 from trunkline.core.faults import AgentBusy, ConfigError, Unsupported
 from trunkline.core.usage import NOTHING_USED, Usage
@@ -82,12 +82,12 @@ async def test_files_are_named_to_the_program() -> None:
     ("decision", "answer"),
     [
         (Approve(), "approved t1 once"),
-        (Approve("always"), "approved t1 once"),
+        (Approve("always"), "approved t1 always"),
         (Deny("too risky"), "denied t1 too risky"),
         (Decision(), "denied t1 "),
     ],
 )
-async def test_a_decision_reaches_the_program_and_a_grant_does_not(decision: Decision, answer: str) -> None:
+async def test_a_decision_reaches_the_program(decision: Decision, answer: str) -> None:
     async with conversing("none") as conversation:
         turn = begin(conversation, "tool edit")
         asked = (await until(turn, core.ToolRequested))[-1]
@@ -126,19 +126,22 @@ async def test_changes_become_commands() -> None:
         await conversation.configure(AddHistory("We spoke of cats."))
         await conversation.configure(SetOptions({"model": "big", "thinking_budget": 7}))
         await conversation.configure(AddMcpServer("files", "stdio", "ls", ("-l",)))
-        history, options, server, _ = json.loads(said(await talk(conversation, "commands")))
+        await conversation.configure(SetMode("auto_edit"))
+        history, options, server, mode, _ = json.loads(said(await talk(conversation, "commands")))
         assert history == {"type": "init_history", "text": "We spoke of cats."}
         assert options == {"type": "set_config", "model": "big", "thinking_budget": 7}
+        assert mode == {"type": "set_mode", "mode": "auto_edit"}
         assert server == {
             "type": "add_mcp_server", "name": "files", "transport": "stdio", "command": "ls", "args": ["-l"],
         }  # fmt: skip
 
 
-async def test_history_can_only_be_told_before_the_first_message() -> None:
+async def test_late_history_is_told_to_the_program_too() -> None:
     async with conversing("none") as conversation:
         await talk(conversation, "hello")
-        with pytest.raises(Unsupported):
-            await conversation.configure(AddHistory("too late"))
+        await conversation.configure(AddHistory("late"))
+        commands = json.loads(said(await talk(conversation, "commands")))
+        assert {"type": "init_history", "text": "late"} in commands
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.nasty import argv, conversing, end, failures, has_ended, notices, said, talk
 from trunkline.core import events as core
-from trunkline.core.agent import AddHistory, AddMcpServer, Approve, SetOptions
+from trunkline.core.agent import AddHistory, AddMcpServer, Approve, SetMode, SetOptions
 from trunkline.core.events import Event, UserMessage
 from trunkline.core.faults import AgentFailed
 from trunkline.core.usage import NOTHING_USED
@@ -133,12 +133,14 @@ async def test_a_program_that_cannot_resume_is_told_everything_again() -> None:
         await conversation.configure(AddMcpServer("files", "stdio", "ls"))
         await conversation.configure(SetOptions({"model": "small"}))
         await conversation.configure(SetOptions({"model": "big"}))
+        await conversation.configure(SetMode("yolo"))
         await death(conversation)
         events = await talk(conversation, "commands")
         assert "does not remember what was said before" in notices(events)[0]
-        server, options, history, _ = json.loads(said(events))
+        server, options, mode, history, _ = json.loads(said(events))
         assert server["name"] == "files"
         assert options == {"type": "set_config", "model": "big"}
+        assert mode == {"type": "set_mode", "mode": "yolo"}
         assert history == {"type": "init_history", "text": "We spoke of cats."}
 
 

@@ -43,8 +43,13 @@ class JsonStreamAgent:
         ready_seconds: float = READY_SECONDS,
         max_line: int = MAX_LINE,
         timing: Timing | None = None,
+        pass_always: bool = False,
     ) -> None:
-        """`env` is added to our environment. `session_flags`: whether the program knows the flags for sessions."""
+        """`env` is added to our environment. `session_flags`: whether the program knows the flags for sessions.
+
+        `pass_always`: whether the program is told of a grant, and so asks no more about what it takes it to cover. By
+        default only the session knows, which can take it back.
+        """
         self._argv = tuple(argv)
         self._name = name
         self._env = dict(env or {})
@@ -52,6 +57,7 @@ class JsonStreamAgent:
         self._ready_seconds = ready_seconds
         self._max_line = max_line
         self._timing = timing
+        self._pass_always = pass_always
         self._capabilities = Capabilities(approval=True, thinking=True, resume=session_flags)
 
     @property
@@ -94,6 +100,7 @@ class JsonStreamAgent:
             context=[*rules, *request.history],
             on_session=start.note_session,
             timing=self._timing,
+            pass_always=self._pass_always,
         )
 
     async def _start(self, flags: Sequence[str], workspace: str) -> Connection:

@@ -12,9 +12,10 @@ What is promised of a turn, whatever the program does:
 - one that says `error` and then nothing, with no tool to wait for, has ended its turn;
 - leaving the iterator early is a `stop`, too: the next turn waits until it has been obeyed or enforced.
 
-The session above owns the approval policy. So every request is passed up, and a grant is never passed down: each call
-is approved `once`. A tool that the program runs without asking (it has a policy of its own, too) begins with
-`ToolStarted`. Nothing here limits how long an answer may take; that is for the user to decide.
+Every request is passed up. Where a session above owns the approval policy, a grant is not passed down, unless
+`pass_always` says so: each call is approved `once`, so that what the session takes back, or grants more narrowly,
+holds. By itself the conversation says `always` when it is told to, and `set_mode`. A tool that the program runs without
+asking begins with `ToolStarted`. Nothing here limits how long an answer may take; that is for the user to decide.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from trunkline.base.values import Value
 from trunkline.core import agent as core_agent
-from trunkline.core.agent import AddHistory, Approve, Change, Decision, Deny, SetOptions
+from trunkline.core.agent import AddHistory, Approve, Change, Decision, Deny, SetMode, SetOptions
 from trunkline.core.events import (
     Event,
     Failed,
@@ -89,8 +90,10 @@ class DrivenConversation:
         context: Sequence[str] = (),
         on_session: Callable[[str], None] | None = None,
         timing: Timing | None = None,
+        pass_always: bool = True,
     ) -> None:
         """`context` is what was said before; `on_session` learns of each id that the program calls itself by.
+        `pass_always`: whether the program is told of a grant, and asks no more about what it covers.
 
         Raises:
             AgentFailed: the program does not take the context. It is ended.
@@ -99,6 +102,7 @@ class DrivenConversation:
         self._loop = asyncio.get_running_loop()
         self._program = Program(launched, relaunch, context, self._timing.rest)
         self._on_session = on_session
+        self._pass_always = pass_always
         self._identified: str | None = None
         self._run: _Run | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -129,12 +133,18 @@ class DrivenConversation:
         if run.connection.usable:
             # Anything but a clear yes is a no.
             approved = isinstance(decision, Approve)
-            reason = decision.reason if isinstance(decision, Deny) else ""
-            run.connection.send(messages.ToolApprove(call_id) if approved else messages.ToolDeny(call_id, reason))
+            run.connection.send(self._answer_to(call_id, decision))
             run.account.decided(call_id, approved)
+
+    def _answer_to(self, call_id: str, decision: Decision) -> messages.Command:
+        if isinstance(decision, Approve):
+            return messages.ToolApprove(call_id, decision.scope if self._pass_always else "once")
+        return messages.ToolDeny(call_id, decision.reason if isinstance(decision, Deny) else "")
 
     async def configure(self, change: Change) -> None:
         match change:
+            case SetMode(mode=mode):
+                self._program.set_mode(mode)
             case AddHistory(text=text):
                 # Also when the program has been asked something: one that refuses it then is heard, and goes on.
                 self._program.add_history(text)

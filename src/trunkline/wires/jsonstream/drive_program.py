@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from trunkline.base import shapes
 from trunkline.base.values import Value
+from trunkline.core.events import Mode
 from trunkline.core.faults import AgentFailed, ConfigError, Fault, Unsupported
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.drive_connection import Connection
@@ -60,6 +61,7 @@ class Program:
         self._context = list(context)
         self._servers: list[messages.AddMcpServer] = []
         self._options: dict[str, Any] = {}
+        self._mode: Mode | None = None
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._what_happened = ""
@@ -87,6 +89,11 @@ class Program:
         command = _set_config(options)
         self._options |= options
         self._tell(command)
+
+    def set_mode(self, mode: Mode) -> None:
+        """Its approval mode."""
+        self._mode = mode
+        self._tell(messages.SetMode(mode))
 
     def add_server(self, server: messages.AddMcpServer) -> None:
         """One more MCP server."""
@@ -184,6 +191,8 @@ class Program:
                 self._tell(server)
             if self._options:
                 self._tell(_set_config(self._options))
+            if self._mode is not None:
+                self._tell(messages.SetMode(self._mode))
             for text in () if launched.resumed else self._context:
                 self._tell(messages.InitHistory(text))
         except Fault:
