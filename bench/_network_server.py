@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 # Run as a script, Python looks for modules beside it, and not where `bench` is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench._network_world import ID, NONCE, NOW, network, now
+from bench._network_world import BODY, ID, NONCE, NOW, network, now
 
 from trunkline.base import asgi
 from trunkline.network.database import Database, Transaction
@@ -41,7 +41,7 @@ def plain(database: Database, statements: list[tuple[str, str, list[Any]]]) -> A
             data += message["body"]
         body = json.loads(data)
         nonce = verified(dict(scope["headers"]), body)
-        values = {NONCE: nonce, ID: new_id(), NOW: now()}
+        values = {NONCE: nonce, ID: new_id(), NOW: now(), BODY: body["body"]}
 
         def work(tx: Transaction) -> None:
             for method, sql, parameters in statements:

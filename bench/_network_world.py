@@ -32,7 +32,7 @@ _NONCE_MS = 24 * 60 * 60 * 1000
 _ABI = [{"type": "function", "name": f"f{n}", "stateMutability": "view", "inputs": []} for n in range(20)]
 
 #: What stands in a recorded statement for a value that is another one each time.
-NONCE, ID, NOW = "$nonce", "$id", "$now"
+NONCE, ID, NOW, BODY = "$nonce", "$id", "$now", "$body"
 
 #: A method of a transaction, a statement, its parameters.
 Statement = tuple[str, str, list[Any]]
@@ -193,7 +193,7 @@ class _Hearing:
 
 
 async def recorded(place: Place) -> list[Statement]:
-    """The statements of one signed comment, with `NONCE`, `ID` and `NOW` in the places of what changes."""
+    """The statements of one signed comment, with `NONCE`, `ID`, `NOW` and `BODY` in the places of what changes."""
     database = _Hearing(await open_sqlite(place.path))
     [(headers, body), (earlier, _)] = place.signed(2)
     at = int(headers["x-agent-timestamp"])
@@ -209,7 +209,13 @@ async def recorded(place: Place) -> list[Statement]:
         raise AssertionError(f"a signed comment was answered with {answer.status_code}: {answer.text}")
     said = repeating.digest(place.agent, place.thread, body["body"])
     # A digest has as many digits as a nonce, and there are as many of them.
-    marks: dict[Any, str] = {headers["x-agent-nonce"]: NONCE, said: NONCE, answer.json()["comment"]["id"]: ID, at: NOW}
+    marks: dict[Any, str] = {
+        headers["x-agent-nonce"]: NONCE,
+        said: NONCE,
+        body["body"]: BODY,
+        answer.json()["comment"]["id"]: ID,
+        at: NOW,
+    }
     return [
         (method, sql, [marks.get(value, value) for value in parameters]) for method, sql, parameters in database.heard
     ]

@@ -30,6 +30,8 @@ class Hosts:
     def __init__(self, names: Iterable[str] = (), *, addresses: bool = False) -> None:
         self._names = frozenset(_plain(name) for name in names)
         self._addresses = addresses
+        self._known: bytes | None = None
+        """The last header that was fine: most requests have the same."""
 
     @classmethod
     def of(cls, listen: str, names: Iterable[str] = ()) -> Hosts:
@@ -50,7 +52,10 @@ class Hosts:
     def allow_scope(self, scope: Any) -> bool:
         """The same for an ASGI request. One without a `Host`, or with several, has none of the names."""
         found = [value for name, value in scope["headers"] if name == b"host"]
-        return len(found) == 1 and self.allow(found[0].decode("latin-1"))
+        if len(found) != 1 or (found[0] != self._known and not self.allow(found[0].decode("latin-1"))):
+            return False
+        self._known = found[0]
+        return True
 
 
 def is_loopback(host: str) -> bool:
