@@ -14,7 +14,7 @@ from bench._peers import ECHO_AGENT, PYTHON, Agent, Peer
 HELLO = b'{"type":"message","msg_id":"m1","input":"Hello"}'
 NOTHING = "python -c pass"
 
-READY_GOAL = Goal("<=", 8)
+READY_GOAL = Goal("<=", 6)
 FIRST_DELTA_GOAL = Goal("<=", 10)
 
 

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 100
 
 #: Row by row: how its name begins, its control, and the goal that it was given when the work began.
 PROMISED = [
-    ("spawn to `ready`", "python -c pass", "wall <= 8"),
+    ("spawn to `ready`", "python -c pass", "wall <= 6"),
     ("spawn to first delta, message sent at spawn", "python -c pass", "wall <= 10"),
     ("spawn to first delta, message sent at `ready`", "python -c pass", "wall <= 10"),
     ("codec alone, block buffer", "dumps + print", "CPU >= 3"),
