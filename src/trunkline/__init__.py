@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Failed,
         Gap,
         Granted,
+        GrantRevoked,
         HistoryInjected,
         Mode,
         ModeChanged,
@@ -115,6 +116,7 @@ __all__ = [
     "Fault",
     "FileStore",
     "Gap",
+    "GrantRevoked",
     "Granted",
     "HistoryInjected",
     "InternalError",
@@ -173,8 +175,8 @@ _HOMES = {
     ),
     "trunkline.core.approvals": "Decisions Policy",
     "trunkline.core.events": (
-        "Audio Category Envelope Event Extension Failed Gap Granted HistoryInjected Mode ModeChanged Notice "
-        "Outcome OutputType Progress SessionIdentified TextDelta ThinkingDelta ToolCancelled ToolFinished "
+        "Audio Category Envelope Event Extension Failed Gap Granted GrantRevoked HistoryInjected Mode ModeChanged "
+        "Notice Outcome OutputType Progress SessionIdentified TextDelta ThinkingDelta ToolCancelled ToolFinished "
         "ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
     ),
     "trunkline.core.faults": (

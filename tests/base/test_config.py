@@ -339,7 +339,7 @@ def test_only_these_keys_are_for_projects() -> None:
         *(f"default.{key}" for key in {*asking, "max_turns", "mode"}),
         *(f"providers.*.{key}" for key in {*asking, *compat}),
         *(f"profiles.*.{key}" for key in {*asking, *compat, "max_turns", "mode", "mcp_servers"}),
-        *("tools.auto_approve", "tools.allow_list", "mcp.servers.*.enabled", "session.enabled"),
+        *("tools.auto_approve", "tools.allow_list", "tools.allow_outside", "mcp.servers.*.enabled", "session.enabled"),
     }
     assert {".".join(path) for path, kind in kinds(SCHEMA).items() if kind.narrows is not None} == expected
 

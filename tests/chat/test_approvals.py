@@ -90,10 +90,11 @@ def test_a_number_of_thousands_of_digits_is_not_an_error() -> None:
     assert pressed(f"approve:{'9' * 9000}:t") is not None
 
 
-def test_there_is_no_always_for_what_reaches_outside_the_workspace() -> None:
+def test_always_says_when_it_reaches_outside_the_workspace() -> None:
     inside, outside = enter(Approvals(), request(), 1.0), enter(Approvals(), request(outside=True), 1.0)
-    assert [button.data.partition(":")[0] for button in buttons(inside)] == ["approve", "always", "deny"]
-    assert [button.data.partition(":")[0] for button in buttons(outside)] == ["approve", "deny"]
+    for asked, always in ((inside, "Always (exec)"), (outside, "Always (exec, outside too)")):
+        assert [button.data.partition(":")[0] for button in buttons(asked)] == ["approve", "always", "deny"]
+        assert buttons(asked)[1].label == always
     assert "outside the workspace" in question(outside, 1)
 
 

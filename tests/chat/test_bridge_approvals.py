@@ -119,11 +119,37 @@ def test_always_releases_what_waits_and_what_comes(stage: Stage) -> None:
             stage.platform.presses("Always")
             await stage.passes(lambda: [call for call, _ in stage.agent.decisions] == ["c2", "c1"])
             stage.agent.say(ToolStarted("c1", "Bash"), ToolStarted("c2", "Bash"))
-            await stage.sees("and all of `exec` in this session")
+            await stage.sees("and for this session every `exec` tool.")
             await stage.sees("No answer needed: it is being done.")
             stage.agent.say(ToolRequested("c3", "Bash", "exec", {"command": "ls"}))
             await stage.passes(lambda: ("c3", Approve()) in stage.agent.decisions)
             assert len(stage.platform.shown()) == 2
+
+    run(main())
+
+
+def test_what_was_granted_can_be_seen_and_taken_back(stage: Stage) -> None:
+    async def main() -> None:
+        async with stage.bridge():
+            stage.platform.says("/grants")
+            await stage.sees("No session is open")
+            await ask(stage)
+            stage.platform.says("/grants")
+            await stage.sees("Nothing was granted in this session.")
+            stage.platform.presses("Always")
+            await stage.passes(lambda: stage.agent.decisions == [("c1", Approve())])
+            stage.platform.says("/grants")
+            await stage.sees("1. every `exec` tool")
+            for wrong in ("revoke", "revoke 2", "revoke 0", "revoke x", "1"):
+                before = len(stage.platform.shown())
+                stage.platform.says(f"/grants {wrong}")
+                await stage.shows(before + 1)
+                assert "That was not understood" in stage.platform.last().text
+            stage.platform.says("/grants revoke 1")
+            await stage.sees("Taken back: every `exec` tool.")
+            stage.agent.say(ToolStarted("c1", "Bash"), ToolRequested("c2", "Bash", "exec", {"command": "ls"}))
+            await stage.passes(lambda: len([text for text in stage.platform.shown() if "**Approval" in text]) == 2)
+            assert [call for call, _ in stage.agent.decisions] == ["c1"]
 
     run(main())
 

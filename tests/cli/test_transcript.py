@@ -61,7 +61,8 @@ PUBLIC: list[tuple[Event, str]] = [
     (events.Failed("provider", "overloaded", True), "provider: overloaded (worth another try)"),
     (events.TurnEnded("success", Usage(1, 2)), "success, tokens: 1 in, 2 out"),
     (events.ModeChanged("yolo"), "approval mode: yolo"),
-    (events.Granted("edit"), "granted for the session: every tool of the category edit"),
+    (events.Granted("edit"), "granted for the session: every `edit` tool"),
+    (events.GrantRevoked("edit", outside=True), "taken back: every `edit` tool, outside the workspace too"),
     (events.HistoryInjected("before"), "told what was said before: before"),
 ]
 

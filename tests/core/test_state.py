@@ -14,6 +14,7 @@ from trunkline.core.events import (
     Envelope,
     Event,
     Granted,
+    GrantRevoked,
     HistoryInjected,
     Journaled,
     JournalReplaced,
@@ -28,6 +29,7 @@ from trunkline.core.events import (
     TurnStarted,
     UserMessage,
 )
+from trunkline.core.grants import Grant
 from trunkline.core.state import SessionState, Snapshot
 from trunkline.core.usage import Usage
 
@@ -49,7 +51,7 @@ START = TurnStarted(UserMessage("hi"))
 def test_a_new_session_has_come_to_nothing() -> None:
     state = SessionState()
     assert (state.turns, state.mode, state.total, state.open_turns) == (0, None, None, {})
-    assert state.snapshot() == {"turns": 0, "grants": [], "history": [], "journal": []}
+    assert state.snapshot() == {"turns": 0, "grants": [], "other_grants": [], "history": [], "journal": []}
 
 
 def test_a_turn_is_open_from_its_start_to_its_end() -> None:
@@ -93,7 +95,7 @@ def test_modes_grants_history_and_identity_are_kept() -> None:
         HistoryInjected("one"), HistoryInjected("two"), SessionIdentified("early"), SessionIdentified("late"),
     )  # fmt: skip
     assert state.mode == "auto_edit"
-    assert state.grants == ["exec", "edit"]
+    assert state.grants == [Grant("edit"), Grant("exec")]
     assert state.history == ["one", "two"]
     assert state.agent_session == "late"
 
@@ -126,7 +128,7 @@ def test_a_snapshot_is_not_changed_by_what_happens_later() -> None:
     state = folded(Granted("exec"), HistoryInjected("one"), Journaled(1))
     taken = state.snapshot()
     folded(Granted("edit"), HistoryInjected("two"), Journaled(2), state=state)
-    assert taken == {"turns": 0, "grants": ["exec"], "history": ["one"], "journal": [1]}
+    assert taken == {"turns": 0, "grants": ["exec"], "other_grants": [], "history": ["one"], "journal": [1]}
 
 
 def test_a_state_that_begins_with_a_snapshot_does_not_change_it() -> None:
@@ -134,7 +136,15 @@ def test_a_state_that_begins_with_a_snapshot_does_not_change_it() -> None:
     state = SessionState(snapshot)
     folded(Granted("edit"), Journaled(2), state=state)
     assert snapshot == Snapshot(turns=4, grants=("exec",), journal=(1,))
-    assert (state.turns, state.grants, state.journal) == (4, ["exec", "edit"], [1, 2])
+    assert (state.turns, state.grants, state.journal) == (4, [Grant("exec"), Grant("edit")], [1, 2])
+
+
+def test_a_grant_that_is_taken_back_is_gone_and_the_others_are_kept_as_they_are() -> None:
+    command = Granted("exec", tool="Bash", command="git status")
+    state = folded(Granted("edit"), Granted("edit", outside=True), command, GrantRevoked("edit"))
+    kept = [Grant("edit", outside=True), Grant("exec", tool="Bash", command="git status")]
+    assert state.grants == kept
+    assert SessionState.from_snapshot(state.snapshot()).grants == kept
 
 
 @pytest.mark.parametrize("data", [None, [], {"turns": "x"}, {"mode": "telepathy"}, {"grants": ["x"]}, {"journal": {}}])

@@ -255,7 +255,7 @@ class World:
         other.calls, other.asked = self.calls.copy(), self.asked.copy()
         machine = other.turns = _shallow(self.turns)
         machine.policy = _shallow(self.turns.policy)
-        machine.policy.grants = set(self.turns.policy.grants)
+        machine.policy.grants = dict(self.turns.policy.grants)
         machine._turn = _copied(self.turns._turn) if self.turns._turn else None
         machine._queue = deque(_copied(turn) for turn in self.turns._queue)
         return other

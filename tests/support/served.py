@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from tests.support.host import Host
 from tests.support.puppet import Puppet
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
+from trunkline.core.events import Mode
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream.serve import Server
@@ -33,14 +34,14 @@ class Served:
 async def served(
     *,
     log: EventLog | None = None,
-    auto_approve: bool = False,
+    mode: Mode = "default",
     allow: tuple[str, ...] = DEFAULT_ALLOW,
     resume: bool = False,
     max_line: int = 1000,
 ) -> AsyncIterator[Served]:
     """A greeted server; closed afterwards."""
     puppet, host = Puppet(), Host()
-    policy = Policy(auto_approve=auto_approve, allow=allow)
+    policy = Policy(mode, allow=allow)
     session = await Session.open(puppet, log or MemoryLog("s1"), policy, resume=resume)
     server = Server(session, host, max_line=max_line)
     host.server = server

@@ -42,6 +42,7 @@ SAMPLES: dict[str, core.Event] = {
     "TurnEnded": core.TurnEnded("success", Usage(1, 2, 3, 4)),
     "ModeChanged": core.ModeChanged("yolo"),
     "Granted": core.Granted("edit"),
+    "GrantRevoked": core.GrantRevoked("edit"),
     "HistoryInjected": core.HistoryInjected("before"),
     "ToolJudged": core.ToolJudged("c1", "Read", "info", {"file_path": "a.txt"}, "Read a.txt", "allow"),
     "Journaled": core.Journaled({"block": 1}),

@@ -159,6 +159,7 @@ SCHEMA: Schema = {
     "tools": {
         "auto_approve": SWITCH.narrowing(only_off),
         "allow_list": TEXTS.narrowing(within(HARMLESS_TOOLS)),
+        "allow_outside": SWITCH.narrowing(only_off),
     },
     # The chat bridge reads it by itself, and knows its keys.
     "bridge": {ANY: ANYTHING},

@@ -147,10 +147,9 @@ class Approvals:
 
 def buttons(asked: Asked) -> tuple[Button, ...]:
     """What can be pressed under a question."""
-    labels = {"approve": "Approve", "deny": "Deny"}
-    if not asked.request.outside:
-        # What reaches beyond the workspace is asked each time; "always" would promise too much.
-        labels = {"approve": "Approve", "always": f"Always ({asked.request.category})", "deny": "Deny"}
+    where = ", outside too" if asked.request.outside else ""
+    always = f"Always ({asked.request.category}{where})"
+    labels = {"approve": "Approve", "always": always, "deny": "Deny"}
     if _shown(asked.request).is_cut:
         labels["show"] = "Show all"
     return tuple(Button(label, f"{action}:{asked.number}:{asked.token}") for action, label in labels.items())

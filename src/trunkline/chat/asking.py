@@ -20,6 +20,7 @@ from trunkline.chat.platform import Button
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
 from trunkline.core.faults import ConfigError, UnknownCall
+from trunkline.core.grants import grant_for
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +114,7 @@ class Asking:
             self._decide(self._book.find(choice.number), Deny(choice.reason), f"Denied by {who}")
             return
         asked = self._book.find_read(written) if choice.number is None else self._book.find(choice.number)
-        self._decide(asked, *_yes(choice.always and not asked.request.outside, asked, who))
+        self._decide(asked, *_yes(choice.always, asked, who))
 
     def press(self, press: Press, who: str) -> None:
         """A button.
@@ -127,7 +128,7 @@ class Asking:
         elif press.action == "deny":
             self._decide(asked, Deny(), f"Denied by {who}")
         else:
-            self._decide(asked, *_yes(press.action == "always" and not asked.request.outside, asked, who))
+            self._decide(asked, *_yes(press.action == "always", asked, who))
 
     def show(self, number: int | None) -> None:
         """`/show`: put all of what a question is about into the chat.
@@ -204,7 +205,7 @@ class Asking:
 
 def _yes(always: bool, asked: Asked, who: str) -> tuple[Decision, str]:
     if always:
-        return Approve("always"), f"Approved by {who}, and all of `{asked.request.category}` in this session"
+        return Approve("always"), f"Approved by {who}, and for this session {grant_for(asked.request, narrow=False)}"
     return Approve(), f"Approved by {who}"
 
 

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from trunkline.base.values import Value
 
-Name = Literal["stop", "new", "status", "agent", "approve", "deny", "show", "retry", "help"]
+Name = Literal["stop", "new", "status", "agent", "approve", "deny", "show", "grants", "retry", "help"]
 
 NAMES: tuple[Name, ...] = get_args(Name)
 
@@ -27,6 +27,7 @@ HELP = """\
 `/approve [ID] [always]` lets the agent do what it asks
 `/deny [ID] [REASON]` does not
 `/show [ID]` shows all of what it asks, where a part was left out
+`/grants` tells what needs no approval any more; `/grants revoke NUMBER`, or `all`, takes it back
 `/retry` asks again what failed or was interrupted last; `/retry ID` a certain one
 `/help` shows this
 
@@ -75,14 +76,18 @@ def for_agent(text: str) -> str:
 
 def number(command: Command) -> int | None:
     """The argument of a command that takes a number; None if it is none."""
-    word = command.argument
-    return int(word) if word.isascii() and word.isdecimal() and len(word) <= _LONGEST_NUMBER else None
+    return int(command.argument) if is_number(command.argument) else None
+
+
+def is_number(word: str) -> bool:
+    """Whether a word is a number of ours."""
+    return word.isascii() and word.isdecimal() and len(word) <= _LONGEST_NUMBER
 
 
 def choice(command: Command) -> Choice | None:
     """The argument of `/approve` or `/deny`; None if it cannot be understood, which is not a yes."""
     first, _, rest = command.argument.partition(" ")
-    number = int(first) if first.isascii() and first.isdecimal() and len(first) <= _LONGEST_NUMBER else None
+    number = int(first) if is_number(first) else None
     if number is None:
         rest = command.argument
     rest = rest.strip()

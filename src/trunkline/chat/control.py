@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trunkline.chat.again import NotAgain
 from trunkline.chat.approvals import Mistaken
-from trunkline.chat.commands import HELP, Command, choice, number
+from trunkline.chat.commands import HELP, Command, choice, is_number, number
 from trunkline.chat.conversation import Conversation
 from trunkline.chat.plain import excerpt, inline, shown_name
 from trunkline.chat.platform import Inbound
@@ -29,6 +29,7 @@ class Control:
             "approve": self._answer,
             "deny": self._answer,
             "show": self._show,
+            "grants": self._grants,
             "retry": self._retry,
             "help": lambda conversation, command, inbound: HELP,
         }
@@ -102,6 +103,23 @@ class Control:
         except Mistaken as mistake:
             return str(mistake)
         return ""
+
+    def _grants(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
+        session = conversation.session
+        if session is None:
+            return "No session is open; what was granted in the last one is known again with your next message."
+        grants = session.grants
+        verb, _, which = command.argument.partition(" ")
+        if not command.argument:
+            lines = [f"{number}. {grant}" for number, grant in enumerate(grants, 1)]
+            hint = "`/grants revoke NUMBER` takes one back, `/grants revoke all` takes back all."
+            return "\n".join([*lines, "", hint]) if lines else "Nothing was granted in this session."
+        chosen = grants if which == "all" else grants[int(which) - 1 : int(which)] if is_number(which) else ()
+        if verb != "revoke" or not chosen or which == "0":
+            return "That was not understood. Write `/grants revoke NUMBER`; `/grants` lists them."
+        for grant in chosen:
+            session.revoke(grant)
+        return f"Taken back: {'; '.join(map(str, chosen))}."
 
     def _retry(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
         which = number(command)

@@ -133,7 +133,8 @@ class _Start:
         opening.check_session(self.workspace, session_id=options.session_id, resume=options.resume)
         self.model_options = agent_options.model_options(options)
         self.agent = opening.make_agent(options.agent, options.script, self.workspace, self.model_options)
-        self.policy = opening.policy(options.allow, auto_approve=options.auto_approve, agent=self.agent)
+        self.policy = opening.policy(options.allow, agent=self.agent, more_tools=True)
+        self.mode = opening.first_mode(options.mode, auto_approve=options.auto_approve)
         self.named = not options.no_session and opening.keeps_sessions(self.agent, self.workspace)
         """Whether the session is kept, and so has a name for the host."""
         self.kept = opening.session_log(
@@ -156,7 +157,7 @@ class _Start:
         if self.options.resume is not None or getattr(self.agent, "checked", False) is not True:
             return
         named = self.kept.log.session if self.named else None
-        lines = greeting(self.agent.capabilities, self.options.mode or self.policy.mode, named)
+        lines = greeting(self.agent.capabilities, self.mode or self.policy.mode, named)
         # From the first byte on: a signal may come before the call returns.
         self.greeted = True
         try:
@@ -174,7 +175,7 @@ class _Start:
             self.kept.log,
             self.policy,
             resume=self.kept.resumed,
-            mode=self.options.mode,
+            mode=self.mode,
             workspace=self.workspace,
             instructions=self.options.system_prompt,
             options=agent_options.with_variables(self.model_options),

@@ -56,12 +56,17 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     """What is kept, and what may be done unasked."""
     add = parser.add_argument
     add("--no-session", action="store_true", help="keep nothing: no session id, no log")
-    add("--auto-approve", action="store_true", help="approve every tool, whatever the mode")
+    add(
+        "--auto-approve",
+        action="store_true",
+        help="begin in the mode `yolo`: approve every tool until the mode is changed",
+    )
     add("--mode", choices=("default", "auto_edit", "yolo"), help="the approval mode to begin with")
     add(
         "--allow",
         metavar="TOOLS",
-        help=f"tools that need no approval, separated by commas (default: {','.join(DEFAULT_ALLOW)}; '' for none)",
+        help=f"tools that need no approval besides those that do not anyway (usually {', '.join(DEFAULT_ALLOW)}), "
+        "separated by commas",
     )
 
 

@@ -205,15 +205,13 @@ async def _session(options: argparse.Namespace, turn: Turn, agent: Agent, with_m
     workspace = opening.directory(options.workspace)
     opened = _session_log(turn, workspace, agent.name, kept=not options.no_session)
     try:
-        policy = opening.policy(
-            options.allow, auto_approve=options.auto_approve, agent=agent, interactive=turn.permission
-        )
+        policy = opening.policy(options.allow, agent=agent, interactive=turn.permission)
         return await Session.open(
             agent,
             opened.log,
             policy,
             resume=opened.resumed,
-            mode=options.mode,
+            mode=opening.first_mode(options.mode, auto_approve=options.auto_approve),
             workspace=workspace,
             # One that says nothing leaves it to us: all conversations would have it.
             name="" if turn.session_name == DEFAULT_SESSION_NAME else turn.session_name,

@@ -94,9 +94,10 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
 @_option(
     "allow",
     metavar="TOOLS",
-    help=f"Tools that need no approval, separated by commas; the default is {','.join(DEFAULT_ALLOW)}.",
+    help=f"Tools that need no approval besides those that do not anyway (usually {', '.join(DEFAULT_ALLOW)}), "
+    "separated by commas.",
 )
-@_option("auto-approve", is_flag=True, help="Approve every tool, whatever the mode.")
+@_option("auto-approve", is_flag=True, help="Begin in the mode `yolo`: approve every tool until the mode is changed.")
 def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
     """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME,
     jsonstream:COMMAND, agentproc:PROFILE, scripted:SCRIPT or tryll:HOST:PORT.

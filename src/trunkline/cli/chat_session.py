@@ -113,9 +113,7 @@ class Talk:
         """
         workspace = options.directory
         secrets = cli.redactor(opened.agent)
-        policy = cli.policy(
-            options.allow, auto_approve=options.auto_approve, agent=opened.agent, interactive=interactive
-        )
+        policy = cli.policy(options.allow, agent=opened.agent, interactive=interactive)
         is_kept = not options.no_session and cli.keeps_sessions(opened.agent, workspace)
         kept = cli.session_log(
             workspace,
@@ -134,7 +132,7 @@ class Talk:
                 log,
                 policy,
                 resume=kept.resumed,
-                mode=options.mode,
+                mode=cli.first_mode(options.mode, auto_approve=options.auto_approve),
                 workspace=workspace,
                 instructions=options.system_prompt,
                 options=opened.options,

@@ -10,7 +10,8 @@ from trunkline.agents import registry
 from trunkline.base import paths
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, Agent
-from trunkline.core.approvals import DEFAULT_ALLOW, Policy
+from trunkline.core.approvals import BUILT_IN, DEFAULT_ALLOW, Policy, unknown_tool
+from trunkline.core.events import Mode
 from trunkline.core.faults import ConfigError, SessionDamaged, SessionNotFound, Unsupported
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Who answers unless somebody else is named.
 DEFAULT_AGENT = "coder"
+_TOOLS = (
+    f"There are {', '.join(BUILT_IN)}, and those of MCP servers; "
+    "one of these whose name looks like a slip goes into `allow_list` under `[tools]`."
+)
 #: In place of a session's id: the one used last in the workspace.
 LATEST = "latest"
 
@@ -71,18 +76,33 @@ def settings_of(agent: Agent) -> CoderSettings | None:
     return getattr(agent, "settings", None)
 
 
-def policy(allow: str | None, *, auto_approve: bool, agent: Agent, interactive: bool = True) -> Policy:
-    """What needs approval: as the flags say, else as the agent's own configuration does."""
+def policy(allow: str | None, *, agent: Agent, interactive: bool = True, more_tools: bool = False) -> Policy:
+    """What needs approval: as the agent's own configuration says, less what the flag `--allow` adds.
+
+    `more_tools`: the agent may get more of them later, from MCP servers that a host brings.
+
+    Raises:
+        ConfigError: `--allow` names a tool that there is not.
+    """
     settings = settings_of(agent)
-    allowed = settings.allow if settings else None
-    if allow is not None:
-        allowed = tuple(filter(None, allow.split(",")))
+    named = tuple(word for part in (allow or "").split(",") if (word := part.strip()))
+    if settings is None:
+        # What tools it has, only an agent of ours tells.
+        return Policy(allow=(*DEFAULT_ALLOW, *named), interactive=interactive)
+    for name in named:
+        if problem := unknown_tool(name, more_tools=more_tools or bool(settings.mcp_servers)):
+            raise ConfigError(f"`--allow`: {problem}", hint=_TOOLS)
     return Policy(
-        (settings.mode if settings else None) or "default",
-        auto_approve=auto_approve or (settings is not None and settings.auto_approve),
-        allow=DEFAULT_ALLOW if allowed is None else allowed,
+        settings.mode or "default",
+        allow=(*(DEFAULT_ALLOW if settings.allow is None else settings.allow), *named),
+        allow_outside=settings.allow_outside,
         interactive=interactive,
     )
+
+
+def first_mode(mode: Mode | None, *, auto_approve: bool) -> Mode | None:
+    """The mode that the flags say to begin with: `--auto-approve` is `yolo`, and can be left like any other."""
+    return "yolo" if auto_approve else mode
 
 
 def keeps_sessions(agent: Agent, workspace: str) -> bool:

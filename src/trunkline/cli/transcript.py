@@ -16,6 +16,7 @@ from trunkline.base.printable import printable
 from trunkline.base.values import Value
 from trunkline.core import events
 from trunkline.core.events import Envelope, Gap
+from trunkline.core.grants import Grant
 from trunkline.core.usage import Usage
 
 Kind = Literal["turn", "user", "agent", "thinking", "tool", "output", "note", "failure", "end"]
@@ -107,8 +108,9 @@ def _note(event: events.Event) -> str | None:
             return text
         case events.ModeChanged(mode=mode):
             return f"approval mode: {mode}"
-        case events.Granted(category=category):
-            return f"granted for the session: every tool of the category {category}"
+        case events.Granted() | events.GrantRevoked():
+            how = "granted for the session" if isinstance(event, events.Granted) else "taken back"
+            return f"{how}: {Grant.of(event)}"
         case events.HistoryInjected(text=text):
             return f"told what was said before: {text}"
         case events.SessionIdentified(session_id=session_id):

@@ -28,9 +28,13 @@ class Decision(Value):
 
 
 class Approve(Decision):
-    """Run it; with `always`, every later call of the same category too."""
+    """Run it; with `always`, every later call of the same category too.
+
+    `narrow`: of what is run, only later calls like this one: commands that begin with the same words.
+    """
 
     scope: Literal["once", "always"] = "once"
+    narrow: bool = False
 
 
 class Deny(Decision):

@@ -1,17 +1,19 @@
 """Who may use which tool without being asked.
 
-The order of the checks is fixed: start-up approval of everything, the tool's name in the allow-list, the session's
-mode, the categories granted with "always"; then a person is asked, or, where nobody can be, the answer is no. A call
-that reaches outside the workspace is allowed by approval of everything and by the mode `yolo`, and by nothing else.
+The order of the checks is fixed: the mode `yolo`, the tool's name in the allow-list, the session's mode, what was
+granted with "always"; then a person is asked, or, where nobody can be, the answer is no. A call that reaches outside
+the workspace is allowed by the mode `yolo`, by a grant that was given to such a call, by the allow-list if that is
+configured to reach outside, and by nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from trunkline.core.agent import Decision, Deny
 from trunkline.core.events import Category, Mode
+from trunkline.core.grants import Grant
 
 if TYPE_CHECKING:
     import asyncio
@@ -20,6 +22,10 @@ Verdict = Literal["allow", "ask", "deny"]
 
 #: Reading the workspace needs no approval unless the user says otherwise.
 DEFAULT_ALLOW = ("Read", "Grep", "Glob")
+#: The tools that the coding agent always has.
+BUILT_IN = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "Spawn")
+#: What the tools of MCP servers begin with whose own names are taken.
+MCP_PREFIX = "mcp__"
 
 MODES: dict[Mode, frozenset[Category]] = {
     "default": frozenset(),
@@ -35,8 +41,8 @@ class Policy:
         self,
         mode: Mode = "default",
         *,
-        auto_approve: bool = False,
         allow: Iterable[str] = DEFAULT_ALLOW,
+        allow_outside: bool = False,
         interactive: bool = True,
     ) -> None:
         if mode not in MODES:
@@ -44,18 +50,37 @@ class Policy:
         if isinstance(allow, str):
             raise TypeError("`allow` is a collection of tool names, not one text")
         self.mode: Mode = mode
-        self.grants: set[Category] = set()
-        self._auto_approve = auto_approve
-        self._allow = frozenset(allow)
+        self.grants: dict[Grant, None] = {}
+        """In the order in which they were given."""
+        self.allow = tuple(dict.fromkeys(allow))
+        self._allow_outside = allow_outside
         self._interactive = interactive
 
-    def verdict(self, name: str, category: Category, *, outside: bool = False) -> Verdict:
+    def verdict(
+        self, name: str, category: Category, *, outside: bool = False, args: Mapping[str, Any] | None = None
+    ) -> Verdict:
         """What becomes of a call that nobody has decided yet."""
-        if self._auto_approve or self.mode == "yolo":
+        if self.mode == "yolo" or (name in self.allow and (self._allow_outside or not outside)):
             return "allow"
-        if not outside and (name in self._allow or category in MODES[self.mode] or category in self.grants):
+        if category in MODES[self.mode] and not outside:
+            return "allow"
+        if any(grant.covers(name, category, outside=outside, args=args) for grant in self.grants):
             return "allow"
         return "ask" if self._interactive else "deny"
+
+
+def unknown_tool(name: str, *, more_tools: bool) -> str:
+    """Why a name is not that of a tool of the coding agent, for people; nothing if it may be.
+
+    `more_tools`: there are, or will be, MCP servers, whose tools have any name and are not known yet. Then only what
+    looks like a slip is told.
+    """
+    if name in BUILT_IN or name.startswith(MCP_PREFIX):
+        return ""
+    from trunkline.base.config_schema import suggestion
+
+    slip = suggestion(name.capitalize(), BUILT_IN)
+    return f"There is no tool `{name}` to be allowed.{slip}" if slip or not more_tools else ""
 
 
 class Decisions:

@@ -66,7 +66,7 @@ class ToolRequested(Event):
     args: Mapping[str, Any]
     description: str = ""
     outside: bool = False
-    """It reaches beyond the workspace: neither the allow-list nor a grant was meant for that."""
+    """It reaches beyond the workspace: neither the allow-list nor a grant that was given inside was meant for that."""
 
 
 class ToolStarted(Event):
@@ -150,9 +150,23 @@ class ModeChanged(Event):
 
 
 class Granted(Event):
-    """A category of tools needs no approval any more, for the rest of the session."""
+    """A category of tools, or a part of it, needs no approval any more; see `core.grants.Grant`."""
 
     category: Category
+    outside: bool = False
+    tool: str = ""
+    command: str = ""
+    exact: bool = False
+
+
+class GrantRevoked(Event):
+    """What was granted needs approval again."""
+
+    category: Category
+    outside: bool = False
+    tool: str = ""
+    command: str = ""
+    exact: bool = False
 
 
 class HistoryInjected(Event):
@@ -216,6 +230,7 @@ EVENTS: tuple[type[Event], ...] = (
     TurnEnded,
     ModeChanged,
     Granted,
+    GrantRevoked,
     HistoryInjected,
     ToolJudged,
     Journaled,

@@ -23,10 +23,12 @@ from trunkline.core.events import (
     JournalReplaced,
     Mode,
     ToolCancelled,
+    ToolRequested,
     TurnEnded,
     UserMessage,
 )
 from trunkline.core.feed import QUEUE_LENGTH, Subscription
+from trunkline.core.grants import Grant
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.performer import EVENTS_PER_TICK, Performer
 from trunkline.core.recorder import Recorder, Sink
@@ -80,7 +82,7 @@ class Session:
         """
         session = cls(log, policy, restored=log.restore() if resume else None, busy=busy, redact=redact, clock=clock)
         session._close_dangling_turns()
-        policy.grants.update(session.state.grants)
+        policy.grants.update(dict.fromkeys(session.state.grants))
         policy.mode = mode or session.state.mode or policy.mode
         request = OpenRequest(
             session_id=log.session,
@@ -119,6 +121,21 @@ class Session:
     def mode(self) -> Mode:
         """The approval mode."""
         return self._turns.policy.mode
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What was granted, in the order in which it was."""
+        return tuple(self._turns.policy.grants)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """The tools that need no approval whatever was granted."""
+        return self._turns.policy.allow
+
+    @property
+    def waiting(self) -> tuple[ToolRequested, ...]:
+        """The calls about which a person is asked."""
+        return self._turns.pending
 
     # Who is shown what happens.
 
@@ -185,6 +202,10 @@ class Session:
     def set_mode(self, mode: Mode) -> None:
         """Change the approval mode; requests that it allows are released."""
         self._performer.apply(self._turns.set_mode(mode))
+
+    def revoke(self, grant: Grant) -> None:
+        """Take back what was granted: later calls need approval again. One that is not there is ignored."""
+        self._performer.apply(self._turns.revoke(grant))
 
     def stop(self) -> None:
         """Stop the turn in progress and drop the queue. The turn ends within a second; the session lives on."""

@@ -14,6 +14,7 @@ from trunkline.core.events import (
     Category,
     Envelope,
     Granted,
+    GrantRevoked,
     HistoryInjected,
     Journaled,
     JournalReplaced,
@@ -27,6 +28,7 @@ from trunkline.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from trunkline.core.grants import Grant
 from trunkline.core.usage import Usage
 
 
@@ -36,6 +38,8 @@ class Snapshot(Value):
     turns: int = 0
     mode: Mode | None = None
     grants: tuple[Category, ...] = ()
+    """Of whole categories, in the workspace."""
+    other_grants: tuple[Grant, ...] = ()
     history: tuple[str, ...] = ()
     last: Usage | None = None
     usage: Usage | None = None
@@ -51,7 +55,8 @@ class SessionState:
         self.turns = start.turns
         """The number of the latest turn."""
         self.mode: Mode | None = start.mode
-        self.grants: list[Category] = list(start.grants)
+        self.grants: list[Grant] = [*(Grant(category) for category in start.grants), *start.other_grants]
+        """In the order in which they were given."""
         self.history: list[str] = list(start.history)
         self.last: Usage | None = start.last
         """What the latest turn used."""
@@ -88,9 +93,8 @@ class SessionState:
                     calls.remove(call_id)
             case ModeChanged(mode=mode):
                 self.mode = mode
-            case Granted(category=category):
-                if category not in self.grants:
-                    self.grants.append(category)
+            case Granted() | GrantRevoked():
+                self._granted(envelope.event)
             case HistoryInjected(text=text):
                 self.history.append(text)
             case SessionIdentified(session_id=session_id):
@@ -102,13 +106,21 @@ class SessionState:
             case _:
                 pass
 
+    def _granted(self, event: Granted | GrantRevoked) -> None:
+        grant = Grant.of(event)
+        if grant in self.grants:
+            self.grants.remove(grant)
+        if isinstance(event, Granted):
+            self.grants.append(grant)
+
     def snapshot(self) -> dict[str, Any]:
         """The JSON object for a checkpoint. Only between turns: a turn in progress is not part of it."""
         return shapes.encode(
             Snapshot(
                 self.turns,
                 self.mode,
-                tuple(self.grants),
+                tuple(grant.category for grant in self.grants if grant == Grant(grant.category)),
+                tuple(grant for grant in self.grants if grant != Grant(grant.category)),
                 tuple(self.history),
                 self.last,
                 self.total,

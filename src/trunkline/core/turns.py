@@ -28,6 +28,7 @@ from trunkline.core.events import (
     Event,
     Failed,
     Granted,
+    GrantRevoked,
     Mode,
     ModeChanged,
     Notice,
@@ -42,6 +43,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, UnknownCall
+from trunkline.core.grants import Grant, grant_for
 from trunkline.core.usage import NOTHING_USED, Usage
 
 #: Messages that wait while a turn runs. Those beyond are refused when their turn comes, and only their ids are kept.
@@ -144,8 +146,7 @@ class Turns:
 
     def __init__(self, policy: Policy, busy: BusyPolicy = "queue", *, turns_so_far: int = 0) -> None:
         self.policy = policy
-        self.state = State.IDLE
-        self.closing = False
+        self.state, self.closing = State.IDLE, False
         self._busy = busy
         self._turns = turns_so_far
         self._turn: _Turn | None = None
@@ -203,15 +204,21 @@ class Turns:
         turn = self._turn
         if turn is None or turn.calls.get(call_id) is not Call.PENDING:
             raise UnknownCall(f"No tool call `{call_id[:SHOWN_CHARS]}` is waiting for an answer.")
-        actions = self._decide(turn, call_id, decision)
+        # What is granted is ours to remember, and to take back: the agent goes on asking.
+        actions = self._decide(turn, call_id, Approve() if isinstance(decision, Approve) else decision)
         if isinstance(decision, Approve) and decision.scope == "always":
-            category = turn.requests[call_id].category
-            if category not in self.policy.grants:
-                self.policy.grants.add(category)
-                actions.append(Emit(turn.number, Granted(category)))
+            grant = grant_for(turn.requests[call_id], narrow=decision.narrow)
+            if grant not in self.policy.grants:
+                self.policy.grants[grant] = None
+                actions.append(Emit(turn.number, Granted(**grant.members)))
             actions += self._release()
         self._settle()
         return actions
+
+    def revoke(self, grant: Grant) -> list[Action]:
+        """Take a grant back; what runs already goes on."""
+        known = self.policy.grants.pop(grant, self) is None
+        return [Emit(self.turn, GrantRevoked(**grant.members))] if known else []
 
     def set_mode(self, mode: Mode) -> list[Action]:
         """Change the approval mode; what it allows is released."""
@@ -370,7 +377,7 @@ class Turns:
         return [judged, *self._decide(turn, request.call_id, Approve() if verdict == "allow" else Deny(NOBODY_TO_ASK))]
 
     def _verdict(self, request: ToolRequested) -> Verdict:
-        return self.policy.verdict(request.name, request.category, outside=request.outside)
+        return self.policy.verdict(request.name, request.category, outside=request.outside, args=request.args)
 
     def _decide(self, turn: _Turn, call_id: str, decision: Decision) -> list[Action]:
         if isinstance(decision, Approve):

@@ -24,6 +24,7 @@ CELLS: Mapping[str, Cell] = {
     "TurnEnded": degraded("the end of the process and its exit code", "usage; in 0.4 the `result` has it", "exit code"),
     "ModeChanged": refused("the protocol has no line for it"),
     "Granted": refused("nobody grants anything on this wire"),
+    "GrantRevoked": refused("nobody grants anything on this wire"),
     "HistoryInjected": refused("nobody tells history on this wire"),
     "ToolJudged": refused(PRIVATE),
     "Journaled": refused(PRIVATE),

@@ -28,6 +28,7 @@ CELLS: Mapping[str, Cell] = {
     "TurnEnded": degraded("with the usage of this message", "its outcome (see there)", "stream_end"),
     "ModeChanged": degraded("text for display; `config_changed` follows", "the mode as data, in this line", "info"),
     "Granted": refused("the host granted it and knows"),
+    "GrantRevoked": refused("no command of the host takes a grant back"),
     "HistoryInjected": refused("the host sent it and knows"),
     "ToolJudged": refused("private: the host sees `tool_running` or `tool_cancelled`"),
     "Journaled": refused(PRIVATE),

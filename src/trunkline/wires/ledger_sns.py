@@ -30,6 +30,7 @@ CELLS: Mapping[str, Cell] = {
     ),
     "ModeChanged": refused("nobody changes it"),
     "Granted": refused("nobody grants anything"),
+    "GrantRevoked": refused("nobody grants anything"),
     "HistoryInjected": refused("nobody tells history; the prompt has all that there is"),
     "ToolJudged": refused(PRIVATE),
     "Journaled": refused(PRIVATE),

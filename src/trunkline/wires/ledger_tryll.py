@@ -47,6 +47,7 @@ CELLS: Mapping[str, Cell] = {
     ),
     "ModeChanged": refused("nobody changes it"),
     "Granted": refused("nobody grants anything on this wire"),
+    "GrantRevoked": refused("nobody grants anything on this wire"),
     "HistoryInjected": refused("the client told it and knows"),
     "ToolJudged": refused(PRIVATE),
     "Journaled": refused(PRIVATE),

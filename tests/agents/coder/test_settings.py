@@ -359,10 +359,31 @@ def test_a_project_can_turn_sessions_off_and_not_on(settings: Settings, said: st
 def test_approvals_come_from_the_users_file(settings: Settings) -> None:
     settings.user('[default]\nmode = "auto_edit"\n[tools]\nauto_approve = true\nallow_list = ["Read", "Bash"]\n')
     found = settings.resolve(provider="mock")
-    assert (found.mode, found.auto_approve, found.allow) == ("auto_edit", True, ("Read", "Bash"))
+    assert (found.mode, found.auto_approve, found.allow) == ("yolo", True, ("Read", "Bash"))
     settings.user("")
     found = settings.resolve(provider="mock")
     assert (found.mode, found.auto_approve, found.allow) == (None, False, None)
+
+
+def test_a_workspace_narrows_the_mode_that_auto_approval_begins_with(settings: Settings) -> None:
+    settings.user("[tools]\nauto_approve = true\nallow_outside = true\n")
+    assert settings.resolve(provider="mock").allow_outside
+    settings.project('[default]\nmode = "auto_edit"\n[tools]\nallow_outside = false\n')
+    found = settings.resolve(provider="mock")
+    assert (found.mode, found.allow_outside) == ("auto_edit", False)
+
+
+def test_a_workspace_lets_no_list_reach_outside_of_it(settings: Settings) -> None:
+    settings.project("[tools]\nallow_outside = true\n")
+    assert not settings.resolve(provider="mock").allow_outside
+
+
+def test_a_tool_in_the_allow_list_that_there_is_not_is_mentioned(settings: Settings) -> None:
+    settings.user('[tools]\nallow_list = ["Read", "Bsh", "mcp__x__y"]\n')
+    found = settings.resolve(provider="mock")
+    assert [warning for warning in found.warnings if "no tool" in warning] == [
+        "There is no tool `Bsh` to be allowed. Did you mean `Bash`?"
+    ]
 
 
 # What hosts made for aionrs write

@@ -209,7 +209,7 @@ async def test_the_process_leaves_by_itself_when_it_is_closed(tmp_path: Path) ->
 async def test_a_session_over_a_session_answers_alike(tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         log = MemoryLog("outer")
-        session = await Session.open(agent(tmp_path), log, Policy(auto_approve=True), workspace=str(tmp_path))
+        session = await Session.open(agent(tmp_path), log, Policy("yolo"), workspace=str(tmp_path))
         session.submit(UserMessage("both"))
         session.submit(UserMessage("think"))
         await session.at_rest()

@@ -12,12 +12,13 @@ from trunkline.cli.terminal.approval import Question, told
 from trunkline.cli.terminal.calls import Caption, caption, clean, glance, one_line
 from trunkline.cli.terminal.keys import Key, Line
 from trunkline.cli.terminal.paint import Painter
-from trunkline.cli.terminal.preview import ROOM, painted, preview
+from trunkline.cli.terminal.preview import ROOM, preview
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.view import View
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.change import change
 from trunkline.core.events import ToolFinished, ToolRequested
+from trunkline.core.grants import Grant
 from trunkline.core.preview import WHOLE, Preview, Room
 from trunkline.core.usage import Usage
 
@@ -101,7 +102,7 @@ def asked(request: ToolRequested, workspace: Path, room: Room | None = ROOM) -> 
     """What stands on the screen when a call is asked about."""
     found = preview(request, str(workspace), room)
     screen = Screen(lambda text: None, lambda: (80, 24))
-    head, *below = View(screen, Painter(lambda: 80, color_system=None)).asked(found, painted(found))
+    head, *below = View(screen, Painter(lambda: 80, color_system=None)).asked(found)
     return [head, *(line.removeprefix("  ") for line in below)]
 
 
@@ -164,17 +165,29 @@ def test_what_was_allowed_looks_as_it_did_when_it_was_asked_about() -> None:
 
 def test_one_key_is_the_answer() -> None:
     assert Question(request(), SHOWN).press(Key(text="y")) == Approve()
-    assert Question(request(), SHOWN).press(Key(text="a")) == Approve("always")
+    assert Question(request(), SHOWN).press(Key(text="a")) == Approve("always", narrow=True)
     assert Question(request(), SHOWN).press(Key("escape")) == "stop"
     # An Enter that was meant for something else allows nothing.
     assert Question(request(), SHOWN).press(Key("enter")) is None
 
 
-def test_what_reaches_out_of_the_workspace_is_not_allowed_for_always() -> None:
-    question = Question(request(outside=True), SHOWN)
-    assert question.press(Key(text="a")) is None
-    assert "outside the workspace" in question.prompt(0).plain
-    assert "always" not in question.prompt(0).plain
+@pytest.mark.parametrize(
+    ("asked", "covers"),
+    [
+        (ToolRequested("c", "Edit", "edit", {}), "always: every `edit` tool "),
+        (ToolRequested("c", "Edit", "edit", {}, outside=True), "always: every `edit` tool, outside the workspace too"),
+        (ToolRequested("c", "Bash", "exec", {"command": "git status -s"}), "commands that begin with `git status`"),
+        (ToolRequested("c", "Bash", "exec", {"command": "make && make x"}), "always: exactly `make && make x`"),
+        (ToolRequested("c", "Bash", "exec", {"command": "x" * 99}), "always: exactly this"),
+        (ToolRequested("c", "Spawn", "exec", {"tasks": []}), "always: the tool `Spawn`"),
+    ],
+)
+def test_always_says_what_it_covers(asked: ToolRequested, covers: str) -> None:
+    assert covers in Question(asked, SHOWN).prompt(0).plain + " "
+
+
+def test_what_reaches_out_of_the_workspace_says_so() -> None:
+    assert "outside the workspace" in Question(request(outside=True), SHOWN).prompt(0).plain
 
 
 def test_a_no_has_a_reason_or_none_and_can_be_taken_back() -> None:
@@ -186,7 +199,7 @@ def test_a_no_has_a_reason_or_none_and_can_be_taken_back() -> None:
     assert question.press(Key(text="too late")) is None
     decision = question.press(Key("enter"))
     assert decision == Deny("too late")
-    assert told(Deny("too late"), "edit") == ("✗ refused: too late", "red")
+    assert told(Deny("too late"), Grant("edit")) == ("✗ refused: too late", "red")
 
 
 def test_there_is_a_key_to_see_what_was_left_out() -> None:

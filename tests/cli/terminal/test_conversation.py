@@ -44,6 +44,23 @@ turns:
     steps:
       - wait: 1.5
       - text: "At last."
+  - when: "^both edits"
+    steps:
+      - tools:
+          - {name: Write, args: {file_path: a.txt, content: a}, output: "a is written"}
+          - {name: Write, args: {file_path: b.txt, content: b}, output: "b is written"}
+      - text: "Both are done."
+  - when: "^write much"
+    steps:
+      - tool: {name: Write, args: {file_path: much.txt, content: "MUCH"}, output: "ok"}
+      - text: "Much is written."
+  - when: "^git twice"
+    steps:
+      - tools:
+          - {name: Bash, args: {command: "git status --short"}, output: "short"}
+          - {name: Bash, args: {command: "git status"}, output: "long"}
+          - {name: Bash, args: {command: "git status; rm -rf x"}, output: "gone"}
+      - text: "Git was asked."
   - when: "^two"
     steps:
       - tools:
@@ -75,7 +92,7 @@ def chat_arguments(tmp_path: Path) -> list[str]:
     (workspace / "hello.py").write_text("print('helo')\n")
     lines = ", ".join(f'"line {number}\\n"' for number in range(1, 61))
     script = tmp_path / "scenes.yaml"
-    script.write_text(SCRIPT.replace("LINES", lines))
+    script.write_text(SCRIPT.replace("LINES", lines).replace("MUCH", "".join(f"line {n}\\n" for n in range(300))))
     return ["scripted", "--script", str(script), "--workspace", str(workspace)]
 
 
@@ -110,7 +127,7 @@ def test_an_answer_is_shown_as_markdown_with_its_tokens(chat_arguments: list[str
 def test_one_key_allows_a_call_whose_change_is_shown_in_colour(chat_arguments: list[str]) -> None:
     with ChatTerminal(*chat_arguments) as chat:
         chat.say("edit it")
-        chat.sees("? Edit hello.py", "1 - print('helo')", "1 + print('hello')", "Allow?", "always for edit")
+        chat.sees("? Edit hello.py", "1 - print('helo')", "1 + print('hello')", "Allow?", "always: every `edit` tool")
         assert re.search(r"\x1b\[32mprint\('hello'\)", chat.raw)
         assert re.search(r"\x1b\[31mprint\('helo'\)", chat.raw)
         chat.type("y")
@@ -145,12 +162,44 @@ def test_what_was_typed_before_a_question_stays_typed(chat_arguments: list[str])
 
 def test_always_releases_the_other_calls_that_wait(chat_arguments: list[str]) -> None:
     with ChatTerminal(*chat_arguments) as chat:
-        chat.say("two")
-        chat.sees("? Bash first command", "(1 more wait)")
+        chat.say("both edits")
+        chat.sees("? Write a.txt", "(1 more wait)", "every `edit` tool")
         chat.type("a")
-        chat.sees("every later `exec` tool", "first result", "second result", "Both are done.")
-        chat.say("two again")
+        chat.sees("from now on: every `edit` tool (see /grants)", "a is written", "b is written", "Both are done.")
+        chat.say("both edits again")
         chat.until(lambda: chat.terminal.screen.count("Both are done.") == 2)
+
+
+def test_a_grant_for_a_command_is_for_its_first_words_and_can_be_taken_back(chat_arguments: list[str]) -> None:
+    with ChatTerminal(*chat_arguments, rows=40) as chat:
+        chat.say("git twice")
+        chat.sees("? Bash git status --short", "commands that begin with `git status`", "(2 more wait)")
+        chat.type("a")
+        # The second is covered; the third could hold anything.
+        chat.sees("? Bash git status; rm -rf x", "exactly `git status; rm -rf x`")
+        chat.type("n" + ENTER)
+        chat.say("/grants")
+        chat.sees("Read, Grep, Glob", "commands that begin with `git status`", "/grants revoke NUMBER")
+        chat.say("/grants revoke 2")
+        chat.sees("was not understood")
+        chat.say("/grants revoke 1")
+        chat.sees("Taken back: commands that begin with `git status`.")
+        chat.say("/grants")
+        chat.sees("Nothing was granted in this session.")
+        chat.say("git twice")
+        chat.until(lambda: chat.terminal.screen.count("? Bash git status --short") == 2)
+
+
+def test_what_is_asked_about_is_seen_whole_on_a_screen_that_is_too_small_for_it(chat_arguments: list[str]) -> None:
+    with ChatTerminal(*chat_arguments, rows=12) as chat:
+        chat.say("write much")
+        chat.sees("Allow?", "v  view all")
+        # What scrolled away is in the terminal's own history.
+        assert "? Write much.txt" in "\n".join(chat.terminal.history)
+        chat.type("v")
+        chat.until(lambda: "line 150" in "\n".join(chat.terminal.history) and "view all" not in chat.last_line)
+        chat.type("y")
+        chat.sees("Much is written.")
 
 
 def test_several_calls_are_asked_about_one_after_the_other(chat_arguments: list[str]) -> None:

@@ -17,13 +17,13 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trunkline.agents.coder.settings_approvals import approvals
 from trunkline.agents.coder.settings_mcp import Servers, mcp_servers
-from trunkline.agents.coder.settings_models import compat_keys, longest_answer, prices
+from trunkline.agents.coder.settings_models import compat_keys, longest_answer, prices, secrets_of
 from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, lineage, profile
 from trunkline.agents.coder.settings_values import Reference, all_secrets, expanded, names, secrets_in, told_by
 from trunkline.base.config import Config, ConfigFileError, load, user_file
 from trunkline.base.config_schema import suggestion
-from trunkline.base.environ_secrets import FEWEST_CHARS
 from trunkline.base.values import Value
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.events import Mode
@@ -77,6 +77,8 @@ class CoderSettings(Value):
     mode: Mode | None = None
     auto_approve: bool = False
     allow: tuple[str, ...] | None = None
+    allow_outside: bool = False
+    """Whether what is allowed by its name is so outside the workspace, too."""
     mcp_servers: tuple[AddMcpServer, ...] = ()
     prices: Mapping[str, Price] = {}
     """Of models whose price the user knows better."""
@@ -142,8 +144,7 @@ class _Resolver:
         percent = compact.get("threshold_pct")
         servers = self._servers()
         self._note_unknown_compat()
-        allow = self._config.narrowed(self._config.get("tools", "allow_list"), "tools", "allow_list")
-        auto_approve = self._config.get("tools", "auto_approve", default=False)
+        unasked = approvals(self._config, more_tools=bool(servers.servers))
         return CoderSettings(
             model=model,
             why=self._why,
@@ -155,14 +156,16 @@ class _Resolver:
             compaction=compact.get("enabled", True),
             sessions=self._config.keeps_sessions,
             compact_at=None if percent is None else percent / 100,
-            mode=self._asked("mode"),
-            auto_approve=self._config.narrowed(auto_approve, "tools", "auto_approve"),
-            allow=None if allow is None else tuple(allow),
+            # It is the mode to begin with, and a workspace may narrow it like any other.
+            mode=self._narrowed("mode", "yolo") if unasked.auto_approve else self._asked("mode"),
+            auto_approve=unasked.auto_approve,
+            allow=unasked.allow,
+            allow_outside=unasked.allow_outside,
             mcp_servers=servers.servers,
             prices=prices(self._config),
-            secrets=tuple(sorted(_secrets(model) | self._secrets_in_files())),
-            model_keys=tuple(sorted(_secrets(model) | self._secrets_in_files("providers", "profiles"))),
-            warnings=(*self._config.all_warnings(), *self._exposed(), *servers.warnings),
+            secrets=tuple(sorted(secrets_of(model) | self._secrets_in_files())),
+            model_keys=tuple(sorted(secrets_of(model) | self._secrets_in_files("providers", "profiles"))),
+            warnings=(*self._config.all_warnings(), *self._exposed(), *servers.warnings, *unasked.warnings),
         )
 
     # Which provider
@@ -295,8 +298,9 @@ class _Resolver:
         if option in self._flags:
             return self._flags[option]
         found = self._first(option, self._profile, self._table, self._default)
-        if found is None:
-            found = otherwise
+        return self._narrowed(option, otherwise if found is None else found)
+
+    def _narrowed(self, option: str, found: Any) -> Any:
         for path in self._narrowing(option):
             found = self._config.narrowed(found, *path)
         return found
@@ -439,9 +443,3 @@ def _number(variable: str, text: str) -> int:
     if not text.strip().isdecimal():
         raise ConfigError(f"{variable}: `{text}` is not a whole number")
     return int(text)
-
-
-def _secrets(model: ModelSettings) -> set[str]:
-    """Those that a file may have given, or a variable whose name does not tell."""
-    found = (model.api_key, model.secret_access_key, model.session_token)
-    return {secret for secret in found if secret and len(secret) >= FEWEST_CHARS}

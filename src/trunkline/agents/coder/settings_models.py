@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from trunkline.base.config import Config
+from trunkline.base.environ_secrets import FEWEST_CHARS
 from trunkline.core.faults import ConfigError
 from trunkline.models.prices import Price
+from trunkline.models.providers import ModelSettings
 
 
 def longest_answer(kind: str, model: str) -> int:
@@ -49,3 +51,9 @@ def prices(config: Config) -> dict[str, Price]:
         price = table["input"]
         found[model] = Price(price, table["output"], table.get("cache_read", price), table.get("cache_write", price))
     return found
+
+
+def secrets_of(model: ModelSettings) -> set[str]:
+    """The secrets of an account: those that a file may have given, or a variable whose name does not tell."""
+    found = (model.api_key, model.secret_access_key, model.session_token)
+    return {secret for secret in found if secret and len(secret) >= FEWEST_CHARS}

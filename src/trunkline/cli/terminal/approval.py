@@ -8,9 +8,18 @@ from typing import Literal
 from rich.text import Text
 
 from trunkline.cli.terminal.keys import Key, Line
+from trunkline.cli.terminal.paint import ANY_WIDTH
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
+from trunkline.core.grants import Grant, grant_for
 from trunkline.core.preview import Preview
+
+#: What a person means who allows a command for always: that command, and not all that can be run.
+ALWAYS = Approve("always", narrow=True)
+#: A longer command is not repeated at the line to answer at: it stands above.
+_SHORT_CHARS = 40
+#: Where what can be pressed goes on in the next line.
+_INDENT = 10
 
 
 class Question:
@@ -25,6 +34,8 @@ class Question:
         self.shown = shown
         self.lines = lines
         """What is asked about, as it stands on the screen."""
+        self.grant = grant_for(request, narrow=ALWAYS.narrow)
+        """What "always" would cover."""
         self.is_put = False
         """Whether it has its lasting place on the screen."""
         self._reason: Line | None = None
@@ -38,13 +49,18 @@ class Question:
         match key.text.lower():
             case "y":
                 return Approve()
-            case "a" if not self.request.outside:
-                return Approve("always")
+            case "a":
+                return ALWAYS
             case "n":
                 self._reason = Line()
             case "v" if self.shown.is_cut:
                 return "all"
         return None
+
+    def _always(self) -> str:
+        """What "always" would cover, in a few words."""
+        covers = str(self.grant)
+        return "exactly this" if self.grant.exact and len(covers) > _SHORT_CHARS else covers
 
     def _type_reason(self, reason: Line, key: Key) -> Decision | None:
         if key.name == "enter":
@@ -56,30 +72,33 @@ class Question:
             reason.press(key)
         return None
 
-    def prompt(self, waiting: int) -> Text:
-        """The line to answer at; `waiting` more calls are behind this one."""
+    def prompt(self, waiting: int, width: int = ANY_WIDTH) -> Text:
+        """The lines to answer at; `waiting` more calls are behind this one."""
         if self._reason is not None:
             hint = "  Enter sends · Esc back"
             return Text.assemble(("  Why not? ", "bold"), self._reason.text, ("▏", "cyan"), (hint, "dim"))
-        keys = [("y", "yes"), ("n", "no"), ("Esc", "stop")]
-        if not self.request.outside:
-            keys.insert(1, ("a", f"always for {self.request.category}"))
+        keys = [("y", "yes"), ("a", f"always: {self._always()}"), ("n", "no"), ("Esc", "stop")]
         if self.shown.is_cut:
             keys.append(("v", "view all"))
-        where = " outside the workspace" if self.request.outside else ""
-        line = Text.assemble((f"  Allow{where}? ", "bold yellow"))
-        for key, meaning in keys:
-            line.append(f" {key} ", "reverse")
-            line.append(f" {meaning}  ")
+        offers = [Text.assemble((f" {key} ", "reverse"), f" {meaning}") for key, meaning in keys]
         if waiting:
-            line.append(f"({waiting} more wait)", "dim")
+            offers.append(Text(f"({waiting} more wait)", "dim"))
+        where = " outside the workspace" if self.request.outside else ""
+        line = Text(f"  Allow{where}?", "bold yellow")
+        indent, reached = min(len(line), _INDENT), len(line)
+        for offer in offers:
+            # A key and its meaning stay together.
+            apart = "  " if reached + len(offer) + 2 < width else "\n" + " " * indent
+            reached = (reached + 2 if apart == "  " else indent) + len(offer)
+            line.append(apart, "default")
+            line.append_text(offer)
         return line
 
 
-def told(decision: Decision, category: str) -> tuple[str, str]:
-    """A decision in words, and their style."""
+def told(decision: Decision, grant: Grant) -> tuple[str, str]:
+    """A decision in words, and their style. `grant` is what "always" covers."""
     if isinstance(decision, Approve):
-        later = "" if decision.scope == "once" else f", as is every later `{category}` tool of this session"
+        later = "" if decision.scope == "once" else f" · from now on: {grant} (see /grants)"
         return f"✓ allowed{later}", "green"
     reason = decision.reason if isinstance(decision, Deny) else ""
     return (f"✗ refused: {reason}" if reason else "✗ refused"), "red"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, get_args
 
 from rich.text import Text
@@ -16,6 +16,7 @@ from trunkline.cli.transcript import tokens, when
 from trunkline.core.agent import SetOptions
 from trunkline.core.events import Envelope, Mode, TurnStarted
 from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.grants import Grant
 from trunkline.core.log import SessionInfo
 from trunkline.core.session import Session
 
@@ -133,6 +134,39 @@ async def _mode(chat: Chat, argument: str) -> None:
     raise ConfigError(f"There is no approval mode `{argument}`; there are {', '.join(MODES)}.")
 
 
+async def _grants(chat: Chat, argument: str) -> None:
+    grants = chat.session.grants
+    if argument:
+        for grant in _chosen_grants(argument, grants):
+            chat.session.revoke(grant)
+            chat.view.note(f"Taken back: {chat.session.clean(str(grant))}.")
+        return
+    from rich.table import Table
+
+    allowed = ", ".join(chat.session.allowed) or "no tools"
+    chat.view.note(f"The approval mode is `{chat.session.mode}`. Besides what it allows, {allowed} need no approval.")
+    if not grants:
+        chat.view.note("Nothing was granted in this session.")
+        return
+    table = Table.grid(padding=(0, 2))
+    for number, grant in enumerate(grants, 1):
+        table.add_row(Text(str(number), "cyan"), Text(chat.session.clean(str(grant))))
+    chat.view.plain(table)
+    chat.view.note("/grants revoke NUMBER takes one of them back, /grants revoke all takes back all.")
+
+
+def _chosen_grants(argument: str, grants: Sequence[Grant]) -> Sequence[Grant]:
+    verb, _, which = argument.partition(" ")
+    which = which.strip()
+    if verb == "revoke" and which == "all":
+        return grants
+    if verb == "revoke" and which.isdecimal() and 1 <= int(which) <= len(grants):
+        return (grants[int(which) - 1],)
+    raise ConfigError(
+        f"`/grants {argument}` was not understood.", hint="Say `/grants revoke NUMBER`; /grants lists them."
+    )
+
+
 async def _model(chat: Chat, argument: str) -> None:
     if not argument:
         chat.view.note(f"The model is `{chat.model}`." if chat.model else "The agent does not say what its model is.")
@@ -166,6 +200,7 @@ COMMANDS: dict[str, tuple[str, str, Handler]] = {
     "sessions": ("", "lists the sessions of this directory", _sessions),
     "resume": ("[ID]", "goes on with another session", _resume),
     "mode": ("[MODE]", "shows or changes what may be done unasked", _mode),
+    "grants": ("[revoke N]", "shows what needs no approval, or takes a part of it back", _grants),
     "model": ("[NAME]", "shows which models there are, or changes to one", _model),
     "thinking": ("[on|off]", "shows thinking in full, or folded", _thinking),
     "usage": ("", "tells how many tokens were used", _usage),

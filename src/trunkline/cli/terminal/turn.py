@@ -16,7 +16,7 @@ from trunkline.cli.terminal.keys import Key, Keyboard, Line
 from trunkline.cli.terminal.paint import PROMPT
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.view import View
-from trunkline.core.agent import Approve, Decision
+from trunkline.core.agent import Decision
 from trunkline.core.events import (
     Event,
     ToolCancelled,
@@ -158,12 +158,10 @@ class Turn:
             # It was decided or stopped meanwhile; the screen will say so.
             return
         self._put(question)
-        self._view.answered(request, *told(decision, request.category))
-        if isinstance(decision, Approve) and decision.scope == "always":
-            # The session has released the others of that category.
-            for other in tuple(self._pending.values()):
-                if other.category == request.category and not other.outside:
-                    del self._pending[other.call_id]
+        self._view.answered(request, *told(decision, question.grant))
+        # What was granted has released others.
+        waiting = {other.call_id for other in self._session.waiting}
+        self._pending = {call_id: other for call_id, other in self._pending.items() if call_id in waiting}
 
     def _put(self, question: Question) -> None:
         """Let it stay on the screen; only the line to answer at is live from then on."""
@@ -178,10 +176,10 @@ class Turn:
         self._put(question)
 
     def _asked(self, request: ToolRequested, room: Room | None) -> Question:
-        from trunkline.cli.terminal.preview import painted, preview
+        from trunkline.cli.terminal.preview import preview
 
         shown = preview(request, self._workspace, room)
-        return Question(request, shown, self._view.asked(shown, painted(shown)))
+        return Question(request, shown, self._view.asked(shown))
 
     # Keys.
 
@@ -224,7 +222,7 @@ class Turn:
         question = self._question
         if question is None:
             return []
-        prompt = self._view.lines(question.prompt(len(self._pending) - 1))
+        prompt = self._view.lines(question.prompt(len(self._pending) - 1, self._screen.columns))
         return prompt if question.is_put else [*question.lines, *prompt]
 
     def _typed_lines(self) -> list[str]:

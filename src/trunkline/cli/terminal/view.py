@@ -15,7 +15,7 @@ from trunkline.cli.terminal.paint import ANY_WIDTH, PROMPT, Painter
 from trunkline.cli.terminal.screen import Screen
 from trunkline.core import events
 from trunkline.core.events import ToolFinished
-from trunkline.core.preview import Preview
+from trunkline.core.preview import Preview, plain
 
 if TYPE_CHECKING:
     from trunkline.cli.terminal.answer import Answer, Piece
@@ -40,6 +40,10 @@ _BAD: _Mark = ("●", "red")
 _RUNNING: _Mark = ("●", "yellow")
 _ASKED: _Mark = ("?", "bold yellow")
 _CANCELLED: _Mark = ("✗", "red")
+
+
+#: More than that is shown without colours, and broken by the terminal: painting it takes longer than anybody waits.
+PAINTED_CHARS = 50_000
 
 
 class _Running:
@@ -149,11 +153,18 @@ class View:
 
     # Approvals.
 
-    def asked(self, shown: Preview, below: RenderableType | None) -> list[str]:
+    def asked(self, shown: Preview) -> list[str]:
         """What is to be allowed, in full, and what it would do."""
+        if sum(len(part.text) for part in shown.parts) > PAINTED_CHARS:
+            head, *below = plain(shown).expandtabs(4).split("\n")
+            return [f"{_ASKED[0]} {head}", *(f"  {line}" for line in below)]
+        # As heavy as Markdown, and not needed before a question.
+        from trunkline.cli.terminal.preview import painted
+
         # Folded, not cut: nobody should allow what they cannot see.
-        head = _caption(Caption(shown.name, shown.about.text), _ASKED, Text(overflow="fold"))
-        return [*self._lines(diffs.marked(head)), *(() if below is None else self._indented(below))]
+        head_line = _caption(Caption(shown.name, shown.about.text), _ASKED, Text(overflow="fold"))
+        parts = painted(shown)
+        return [*self._lines(diffs.marked(head_line)), *(() if parts is None else self._indented(parts))]
 
     def _indented(self, what: RenderableType) -> list[str]:
         lines = self._painter.lines(what, max(1, self._painter.width - len(_INDENT)))
