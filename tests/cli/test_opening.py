@@ -56,6 +56,14 @@ def test_tools_of_servers_are_known_only_later() -> None:
     assert policy("mcp__db__query").allow[-1] == "mcp__db__query"
 
 
+def test_of_several_agents_each_has_to_be_ours_for_a_name_to_be_known_as_wrong() -> None:
+    with pytest.raises(ConfigError, match="There is no tool `Bsh`"):
+        opening.tools_named("Bsh", coder(), coder())
+    assert opening.tools_named("Bsh", coder(), SimpleNamespace()) == ("Bsh",)
+    assert opening.tools_named(" Read,,Bash ", coder()) == ("Read", "Bash")
+    assert opening.tools_named("Anything") == ("Anything",)
+
+
 def test_auto_approve_is_the_mode_to_begin_with() -> None:
     assert opening.first_mode("default", auto_approve=True) == "yolo"
     assert opening.first_mode(None, auto_approve=False) is None

@@ -85,19 +85,30 @@ def policy(allow: str | None, *, agent: Agent, interactive: bool = True, more_to
         ConfigError: `--allow` names a tool that there is not.
     """
     settings = settings_of(agent)
-    named = tuple(word for part in (allow or "").split(",") if (word := part.strip()))
+    named = tools_named(allow or "", agent, more_tools=more_tools)
     if settings is None:
-        # What tools it has, only an agent of ours tells.
         return Policy(allow=(*DEFAULT_ALLOW, *named), interactive=interactive)
-    for name in named:
-        if problem := unknown_tool(name, more_tools=more_tools or bool(settings.mcp_servers)):
-            raise ConfigError(f"`--allow`: {problem}", hint=_TOOLS)
     return Policy(
         settings.mode or "default",
         allow=(*(DEFAULT_ALLOW if settings.allow is None else settings.allow), *named),
         allow_outside=settings.allow_outside,
         interactive=interactive,
     )
+
+
+def tools_named(allow: str, *agents: Agent, more_tools: bool = False) -> tuple[str, ...]:
+    """The tools that `--allow` names. They are those of our own agents; what tools others have, only they know.
+
+    Raises:
+        ConfigError: it names a tool that there is not.
+    """
+    named = tuple(word for part in allow.split(",") if (word := part.strip()))
+    known = [settings for agent in agents if (settings := settings_of(agent)) is not None]
+    more_tools = more_tools or any(settings.mcp_servers for settings in known)
+    for name in named if known and len(known) == len(agents) else ():
+        if problem := unknown_tool(name, more_tools=more_tools):
+            raise ConfigError(f"`--allow`: {problem}", hint=_TOOLS)
+    return named
 
 
 def first_mode(mode: Mode | None, *, auto_approve: bool) -> Mode | None:

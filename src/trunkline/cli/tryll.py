@@ -221,7 +221,7 @@ def _agents(
     """
     folder = opening.directory(workspace)
     agents = _offered(names, folder)
-    allowed = tuple(filter(None, allow.split(",")))
+    allowed = opening.tools_named(allow, *agents.values())
     secrets = Redactor([*environment_secrets(os.environ), *([token] if token else [])])
 
     def policy() -> Policy:
