@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@habit("js.history.accepted", "js.history.context", "js.history.several", "js.history.resumed")
+@habit("js.history.accepted", "js.history.context", "js.history.several", "js.history.late", "js.history.resumed")
 class RefusesHistory(GoodAgent):
     def on_init_history(self, command: dict[str, Any]) -> None:
         self.refuse("init_history is not supported")
