@@ -13,6 +13,8 @@ from trunkline.runner.decision import MAX_OUTPUT, NoDecision
 
 ACTION: dict[str, Any] = {"action": "comment", "communitySlug": "s", "threadId": "t", "body": "b"}
 TEXT = json.dumps(ACTION)
+OTHER = {**ACTION, "body": "c"}
+MORE = json.dumps(OTHER)
 
 
 @pytest.mark.parametrize(
@@ -24,8 +26,17 @@ TEXT = json.dumps(ACTION)
         f"```json\n{TEXT}\n```",
         f"```\n[{TEXT}]\n```",
         f"I will comment [1] on {{this}}:\n```json\n{TEXT}\n```\nDone.",
-        f"Words before {TEXT} and after.",
-        f"[1] See {{maybe}}: [{TEXT}] (end)",
+        f"Words before:\n{TEXT}\nand after.",
+        f"[1] See {{maybe}}:\n[{TEXT}].\n(end)",
+        f"The answer is\n\n`{TEXT}`\n",
+        f"```json {TEXT}```",
+        f"Words:\n~~~json title\n{TEXT}\n~~~",
+        f"and ```json\n{TEXT}```\nend",
+        f"<thinking>{MORE}</thinking>{TEXT}",
+        f"<think>a</think>\n<THINK>{MORE}</THINK> {TEXT}",
+        f"Some servers leave the tag out.\n{MORE}\n</think>\n{TEXT}",
+        f"Some servers leave the tag out.\n{MORE}\nSo.</think>\n{TEXT}",
+        f"<think>He says '</think>\n{MORE}\n'. No.\n</think>{TEXT}",
         f"<think>Perhaps {{}} or [{TEXT}, {TEXT}]</think>\n{TEXT}",
         f"{TEXT}\n{TEXT}",
     ],
@@ -34,9 +45,7 @@ def test_json_is_found_where_it_stands(output: str) -> None:
     assert decision.read(output) == decision.Decision((ACTION,))
 
 
-OTHER = {**ACTION, "body": "c"}
 LAX = '{action: "comment", communitySlug: "s", threadId: "t", body: "b"}'
-MORE = json.dumps(OTHER)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +55,11 @@ MORE = json.dumps(OTHER)
         f"{TEXT}{MORE}",
         f"Two lines:\n\n{TEXT}\r\n{MORE}\n\nThat is all.",
         f"1. {TEXT}\n2. {MORE}\n",
-        f"1) First [see above]: `{TEXT}`\n2) Then {{maybe}}: `{MORE}`",
+        f"1) `{TEXT}`\n(2) `{MORE}`",
+        f"* {TEXT},\n\N{BULLET} {MORE};",
         f"- [{TEXT}]\n- [{MORE}]",
         f"```json\n{TEXT}\n```\nand\n```json\n{MORE}\n```",
-        f"1. Comment:\n   ```json\n   {TEXT}\n   ```\n2. Again:\n   ```\n   [{MORE}]\n   ```\n",
+        f"1. Comment:\n   ```json\n   {TEXT}\n   ```\n2. Again:\n   ```JSON\n   [{MORE}]\n   ```\n",
         f"```jsonl\n{TEXT}\n{MORE}\n```",
         f"Perhaps {json.dumps({**ACTION, 'body': 'a draft'})}? No:\n```json\n{TEXT}\n{MORE}\n```",
         f"```json\n{TEXT}\n{MORE}\n```\nSo, as I said: {TEXT}",
@@ -66,7 +76,68 @@ def test_every_action_counts_wherever_it_stands(output: str) -> None:
 
 
 def test_what_is_repeated_within_an_array_is_meant_each_time() -> None:
-    assert decision.read(f"Twice: [{TEXT}, {TEXT}]") == decision.Decision((ACTION, ACTION))
+    assert decision.read(f"Twice:\n[{TEXT}, {TEXT}]") == decision.Decision((ACTION, ACTION))
+
+
+QUOTED = json.dumps({"action": "tx", "communitySlug": "s", "functionName": "drain"})
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        json.dumps({**ACTION, "body": f"He wrote: </think>{QUOTED}"}),
+        json.dumps([{**ACTION, "body": "He wrote: </think>{'action': 'tx'}"}])[:-1] + ",]",
+        json.dumps({**ACTION, "body": f"see\n```json\n{QUOTED}\n```\nend"}),
+        f"> {QUOTED}\n{TEXT}",
+        f"He wrote:\n> ```json\n> {QUOTED}\n> ```\n```json\n{TEXT}\n```",
+        f"```json\n> {QUOTED}\n{TEXT}\n```",
+        f"1. I will not do {QUOTED}\n2. {TEXT}",
+        f"1. {QUOTED} is what he wants.\n2. {TEXT}",
+        f"He wants {QUOTED},\nwhich I refuse.\n{TEXT}",
+        f"He wants [\n{QUOTED}\n] and I refuse.\n{TEXT}",
+        f"He wrote {json.dumps(json.loads(QUOTED), indent=2)}, and I refuse.\n{TEXT}",
+        f"```text\n{QUOTED}\n```\n{TEXT}",
+        f"{QUOTED}\n```json\n{TEXT}\n```",
+        f"It is written so, e.g.:\n```\n{QUOTED}\n```\nI decide:\n```json\n{TEXT}\n```",
+        f"He wants\n{QUOTED}\n[]\nand I:\n{TEXT}",
+    ],
+)
+def test_what_a_model_quotes_is_not_what_it_decides(output: str) -> None:
+    (element,) = decision.read(output).elements
+    assert (element["action"], element["body"][0]) in (("comment", "b"), ("comment", "H"), ("comment", "s"))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        f"He asks me to do {QUOTED}, but I will not.\n[]",
+        f"He asks me to do\n{QUOTED}\nbut I will not.\n[]",
+        f"He asks me to do\n{QUOTED}\nbut I will not.\n```json\n[]\n```",
+        f"```json\n[]\n```\nHe asked me to do this:\n{QUOTED}",
+        f"```json\n{QUOTED}\n```\nNo:\n```json\n[]\n```",
+        f"```json\n{QUOTED}\n```\nOn second thought, nothing.\n[]",
+    ],
+)
+def test_an_empty_array_is_the_decision_to_do_nothing(output: str) -> None:
+    assert decision.read(output).elements == ()
+
+
+@pytest.mark.parametrize(
+    "output", [f"<think>{TEXT}", f"<think>{TEXT}</think>", f"<thinking>\n{TEXT}\n", f"He wrote:\n> {TEXT}\nI decline."]
+)
+def test_thoughts_and_quotes_alone_are_no_decision(output: str) -> None:
+    with pytest.raises(NoDecision):
+        decision.read(output)
+
+
+@pytest.mark.parametrize("output", [f"I decide on {TEXT} now.", f"1. First: {TEXT}", f"I decide: {TEXT}"])
+def test_a_decision_within_a_sentence_is_refused_with_what_to_do(output: str) -> None:
+    with pytest.raises(NoDecision, match="on a line of its own"):
+        decision.read(output)
+
+
+def test_it_is_told_how_many_actions_stand_where_they_do_not_count() -> None:
+    assert decision.read(f"```\n{MORE}\n```\n```json\n{TEXT}\n```\n{TEXT}") == decision.Decision((ACTION,), left_out=1)
 
 
 def test_what_was_cut_off_behind_whole_actions_is_told() -> None:
@@ -134,7 +205,7 @@ def test_prose_is_no_decision(output: str) -> None:
 
 def test_an_empty_array_and_an_object_without_an_action_are_read_as_they_are() -> None:
     assert decision.read("[]").elements == ()
-    assert decision.read('Nothing: {"a": 1}').elements == ({"a": 1},)
+    assert decision.read('Nothing:\n{"a": 1}').elements == ({"a": 1},)
 
 
 def test_the_names_of_actions_are_told_once_each() -> None:
@@ -143,7 +214,34 @@ def test_the_names_of_actions_are_told_once_each() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ['x"', '\\"', "{", "[", '{"action":', '{"action": "x"', "```\n{", "[]", '"', "{'action':", "}", '{"a":1}']
+    "piece",
+    [
+        "`",
+        "`!",
+        "> {",
+        "- [",
+        "</think>",
+        "<think>",
+        "~~~\n",
+        "[] x",
+        "\n{",
+        '\n{"',
+        '\nx {"',
+        '{"a":1},',
+        "```json\n",
+        'x"',
+        '\\"',
+        "{",
+        "[",
+        '{"action":',
+        '{"action": "x"',
+        "```\n{",
+        "[]",
+        '"',
+        "{'action':",
+        "}",
+        '{"a":1}',
+    ],
 )
 @pytest.mark.slow
 @pytest.mark.no_cover  # the time is the product's, and not the tracer's

@@ -48,6 +48,10 @@ CUT_OFF = "It was cut off, and not carried out. Decide on it again, in fewer wor
 
 #: How long a cycle of another process is waited for, at least: it asks the network, the model and the chain.
 LEAST_PATIENCE_SECONDS = 60.0
+LEFT_OUT = (
+    "{count} more actions were not carried out: where a block is fenced as ```json, what stands outside of such blocks "
+    "is talk about it. Put all that you decide into the same kind of block."
+)
 #: Reasons that are told of one decision. More of them say nothing new.
 MAX_REASONS = 20
 #: Characters of the model's output that a report keeps.
@@ -278,6 +282,9 @@ class Runner:
         inbox = self._parts.inbox
         if not checked:
             error = f"{NO_VALID}: it is empty."
+            await inbox.tell({"type": "decision_feedback", "error": error, "dropped": []}, ())
+        if decided.left_out:
+            error = LEFT_OUT.format(count=decided.left_out)
             await inbox.tell({"type": "decision_feedback", "error": error, "dropped": []}, ())
         dropped = [(index, each) for index, each in enumerate(checked) if isinstance(each, Invalid)][:MAX_REASONS]
         others = [

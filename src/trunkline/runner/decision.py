@@ -1,8 +1,9 @@
 """What a model said, as the actions that it decided on.
 
-1. Strictly: the whole output is JSON; else its parts are, each between matching brackets: one to a line, the items of
-   a numbered list, or several fenced blocks. All that have an action count, in their order, what is repeated word for
-   word once. Where a fenced block has one, what stands outside of fences is talk about it.
+1. Strictly: the whole output is JSON; else those parts of it that `decided_parts` finds: one to a line, the items of a
+   list, or several fenced blocks. Blocks that are marked as JSON decide before those without a mark, and those before
+   lines. All actions of the same rank count, in their order, what is repeated word for word once. An empty array says
+   that nothing is to be done of what stands before it.
 2. Mended: a part that looks like a decision goes through `json-repair`, which knows trailing commas, raw line feeds,
    comments, other quotes and missing brackets. It makes JSON out of almost anything, so it is only asked about a text
    that has an `action` member, and what comes back must have one.
@@ -14,13 +15,15 @@ Nothing here takes longer than in proportion to the output, up to named limits. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.extras import install_hint
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
+from trunkline.runner import decided_parts
+from trunkline.runner.decided_parts import CLOSED, OPEN, Part, span
 
 #: Characters of an output that are looked at: many times the longest posts that a network takes.
 MAX_OUTPUT = 1024 * 1024
@@ -29,17 +32,8 @@ MAX_MENDING_WORK = 20_000_000
 #: And it takes long for nesting that no decision has.
 MAX_MENDED_DEPTH = 40
 
-#: What ends the thinking of models that think aloud.
-_THOUGHT_END = "</think>"
-_FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_FENCED_WHOLE = re.compile(r"\A```\w*\s*(.*?)\s*(?:```)?\Z", re.DOTALL)
-#: Where JSON may begin, and where something that can be mended may.
-_BEGINNING = re.compile(r"\{\s*[\"}]|\[\s*[\[{\]\"]")
-#: (Quotes that a word processor makes of straight ones are among them.)
-_LAX_BEGINNING = re.compile(r"\{\s*[\"'\u201c\u2018}\w/#]|\[\s*[\[{\]\"/#]")
 _ACTION_MEMBER = re.compile(r"[\"'\u2018-\u201d]?\baction[\"'\u2018-\u201d]?\s*:")
 _STRUCTURE = re.compile(r"\\.|[\"\[\]{}]", re.DOTALL)
-_OPEN, _CLOSED = frozenset("[{"), frozenset("]}")
 #: A text that ends so was not cut in the middle of a value.
 _COMPLETE_END = re.compile(r"[\]}\",:\[{]\s*\Z")
 
@@ -54,16 +48,8 @@ class Decision(Value):
     elements: tuple[Any, ...]
     cut: bool = False
     """One more followed, and was cut off."""
-
-
-class _Span(Value):
-    """What matches from one bracket on."""
-
-    end: int | None
-    """Behind the bracket that closes the first one; None: there is none."""
-    in_string: bool
-    last_element: int | None
-    """Behind the last complete array or object right within the first one."""
+    left_out: int = 0
+    """How many more actions stand where they do not count."""
 
 
 def read(output: str) -> Decision:
@@ -76,29 +62,28 @@ def read(output: str) -> Decision:
     if len(output) > MAX_OUTPUT:
         raise NoDecision(f"The LLM output has more than {MAX_OUTPUT} characters.")
     said = output.strip().removeprefix("\ufeff")
-    text = said.rpartition(_THOUGHT_END)[2].strip()
-    if not text:
+    if not said:
         raise NoDecision("Empty LLM output")
-    for candidate in (said, text, _FENCED_WHOLE.sub(r"\1", text)):
+    text = decided_parts.without_thoughts(said)
+    if not text:
+        raise NoDecision("The LLM output has nothing in it but thoughts")
+    for candidate in dict.fromkeys((said, text)):
         if (found := _parsed(candidate)) is not None:
             return _decision(found.value)
+    parts = decided_parts.parts(text)
     mender = _Mender()
-    fenced = [match[1].strip() for match in _FENCE.finditer(text)]
-    seen: list[Any] = []
-    for blocks in (fenced, [text]):
-        decided = _together([part for block in blocks for part in _parts(block, mender, seen)])
-        if decided is not None:
-            return decided
-    for block in (*fenced, text):
-        match = _LAX_BEGINNING.search(block)
-        if match is not None and _ACTION_MEMBER.search(block, match.start()):
-            mended = mender.mended(block, match.start())
-            if mended is not None:
-                return mended
-            break
-    if seen:
-        return _decision(seen[0])
-    if _LAX_BEGINNING.search(text) and _ACTION_MEMBER.search(text):
+    read = [_read(part, mender) for part in parts.found]
+    decided = _together([each for each in read if each is not None])
+    if decided is None and parts.doubtful is not None:
+        decided = _mended(parts.doubtful, mender)
+    if decided is not None:
+        return decided
+    for part in parts.found:
+        if part.whole and (value := _parsed(part.text)) is not None:
+            return _decision(value.value)
+    if parts.within_prose:
+        raise NoDecision("The JSON in the LLM output stands within a sentence. Put it on a line of its own")
+    if parts.found or (parts.doubtful is not None and _ACTION_MEMBER.search(text)):
         raise NoDecision("Failed to extract valid JSON from LLM output")
     raise NoDecision("No JSON object/array found in LLM output")
 
@@ -126,76 +111,55 @@ def _parsed(text: str) -> _Parsed | None:
         return None
 
 
-def _parts(block: str, mender: _Mender, seen: list[Any]) -> Iterator[Decision | NoDecision]:
-    """The parts of a text that have an action, in order, or why one that seems to has none.
+class _Read(Value):
+    """What a part says: a decision, or why one that seems to be none is none."""
 
-    What is JSON and has no action is added to `seen`.
-    """
-    position = 0
-    beginning = _LAX_BEGINNING
-    while (match := beginning.search(block, position)) is not None:
-        span = _span(block, match.start())
-        if span.end is None and beginning is _LAX_BEGINNING:
-            # It may be prose: what is JSON for sure is looked for from here on.
-            beginning = _BEGINNING
-            continue
-        # What has no end goes on to the end of the text: nothing behind it is a decision of its own.
-        position = len(block) if span.end is None else span.end
-        part = block[match.start() : position]
-        found = _parsed(part) if span.end is not None else None
-        if found is not None and not _acts(found.value):
-            seen.append(found.value)
-        elif found is not None:
-            yield _decision(found.value)
-        elif _ACTION_MEMBER.search(part):
-            try:
-                mended = mender.mended(block, match.start())
-            except NoDecision as problem:
-                yield problem
-            else:
-                if mended is not None:
-                    yield mended
+    part: Part
+    said: Decision | NoDecision
 
 
-def _together(parts: Sequence[Decision | NoDecision]) -> Decision | None:
-    """All parts as one decision; None if there are none.
+def _read(part: Part, mender: _Mender) -> _Read | None:
+    """What a part says; None if it has no action, and is no empty array either."""
+    found = _parsed(part.text) if part.whole else None
+    if found is not None:
+        return _Read(part, _decision(found.value)) if found.value == [] or _acts(found.value) else None
+    try:
+        mended = _mended(part, mender)
+    except NoDecision as problem:
+        return _Read(part, problem)
+    return _Read(part, mended) if mended is not None else None
+
+
+def _mended(part: Part, mender: _Mender) -> Decision | None:
+    return mender.mended(part.text) if _ACTION_MEMBER.search(part.text) else None
+
+
+def _together(read: Sequence[_Read]) -> Decision | None:
+    """What counts of all that was read, as one decision; None if there is nothing.
 
     Raises:
         NoDecision: there is nothing but what was cut off.
     """
-    decisions = [part for part in parts if isinstance(part, Decision)]
-    if not decisions:
-        for problem in parts:
-            if isinstance(problem, NoDecision):
-                raise problem
+    if not read:
         return None
+    # What an empty array takes back is gone, wherever it stands. The array itself decides where it stands.
+    nothing = max((place for place, each in enumerate(read) if each.said == Decision(())), default=0)
+    read = read[nothing:]
+    rank = max(each.part.rank for each in read)
+    said = [each.said for each in read if each.part.rank == rank]
+    decisions = [each for each in said if isinstance(each, Decision)]
+    if not decisions:
+        raise next(each for each in said if isinstance(each, NoDecision))
     elements: list[Any] = []
     known: set[bytes] = set()
     for each in decisions:
         # A model that thinks aloud repeats its decision; within one array, it means each.
         elements += [element for element in each.elements if jsontext.dumps(element) not in known]
         known.update(map(jsontext.dumps, each.elements))
-    return Decision(tuple(elements), any(each.cut for each in decisions) or len(decisions) < len(parts))
-
-
-def _span(text: str, start: int) -> _Span:
-    depth, in_string = 0, False
-    last: int | None = None
-    for match in _STRUCTURE.finditer(text, start):
-        mark = match[0]
-        if mark == '"':
-            in_string = not in_string
-        elif in_string or mark[0] == "\\":
-            continue
-        elif mark in _OPEN:
-            depth += 1
-        elif mark in _CLOSED:
-            depth -= 1
-            if depth == 1:
-                last = match.end()
-            if depth == 0:
-                return _Span(match.end(), False, last)
-    return _Span(None, in_string, last)
+    others = [each.said for each in read if each.part.rank != rank and isinstance(each.said, Decision)]
+    left_out = {jsontext.dumps(element) for each in others for element in each.elements} - known
+    cut = any(each.cut for each in decisions) or len(decisions) < len(said)
+    return Decision(tuple(elements), cut, len(left_out))
 
 
 def _decision(value: Any, cut: bool = False) -> Decision:
@@ -221,20 +185,20 @@ class _Mender:
     def __init__(self) -> None:
         self._work = MAX_MENDING_WORK
 
-    def mended(self, text: str, start: int) -> Decision | None:
-        """The decision that begins there; None if there is none after all.
+    def mended(self, text: str) -> Decision | None:
+        """The decision in a text that begins with a bracket; None if there is none after all.
 
         Raises:
             NoDecision: it was cut off, or is too much to be mended.
         """
-        span = _span(text, start)
-        if span.end is not None:
-            return self._repaired(text[start : span.end], cut=False)
-        rest = text[start:].rstrip()
-        if rest[-1] in _CLOSED or (not span.in_string and _COMPLETE_END.search(rest)):
+        found = span(text, 0)
+        if found.end is not None:
+            return self._repaired(text[: found.end], cut=False)
+        rest = text.rstrip()
+        if rest[-1] in CLOSED or (not found.in_string and _COMPLETE_END.search(rest)):
             return self._repaired(rest, cut=False)
-        if text[start] == "[" and span.last_element is not None:
-            return self._repaired(f"{text[start : span.last_element]}]", cut=True)
+        if text[0] == "[" and found.last_element is not None:
+            return self._repaired(f"{text[: found.last_element]}]", cut=True)
         raise NoDecision("The LLM output was cut off in the middle of an action")
 
     def _repaired(self, text: str, *, cut: bool) -> Decision | None:
@@ -266,9 +230,9 @@ def _depth(text: str, *, strings: bool) -> int:
         mark = match[0]
         if mark == '"':
             in_string = strings and not in_string
-        elif not in_string and mark in _OPEN:
+        elif not in_string and mark in OPEN:
             depth += 1
             deepest = max(deepest, depth)
-        elif not in_string and mark in _CLOSED:
+        elif not in_string and mark in CLOSED:
             depth -= 1
     return deepest
