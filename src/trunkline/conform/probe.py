@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     # Started for every turn of every check: it imports nothing that it does not need.
     from typing import Any
 
-#: No part takes longer than this: whatever goes wrong, nothing is left running for long.
+#: No part takes longer than this, unless it says so: whatever goes wrong, nothing is left running for long.
 LIFETIME_SECONDS = 30.0
 #: How long it waits for standard input to end.
 INPUT_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 
 AGENT_LOCK, CHILD_LOCK = "agent.lock", "child.lock"
+#: The mark of one that waited for the end of its input, and had to end by itself.
+UNENDED = "unended"
 
 
 class Probe:
@@ -64,6 +66,10 @@ class Probe:
             getattr(self, f"do_{name}")(*values)
 
     # The steps.
+
+    def do_live(self, seconds: float) -> None:
+        """Live for that long, from now on: a part that outlives its peer has to take longer than that may."""
+        self.deadline = time.monotonic() + seconds
 
     def do_out(self, text: str) -> None:
         """Write to standard output."""
@@ -148,16 +154,18 @@ class Probe:
     def do_serve(self, text: str) -> None:
         """Answer every further message with that text, until the input ends."""
         while True:
-            self.do_message(LIFETIME_SECONDS)
+            self.do_message(self.deadline - time.monotonic())
             own = {"msg_id": "$msg_id"}
             self.do_say({"type": "stream_start", **own}, {"type": "text_delta", "text": text, **own})
             self.do_say({"type": "stream_end", **own})
 
     def do_end(self, seconds: float) -> None:
-        """Wait for the end of the input, but not longer."""
+        """Wait for the end of the input, but not longer; that it did not come leaves a mark."""
         end = min(time.monotonic() + seconds, self.deadline)
         while not self.ended and time.monotonic() < end:
             time.sleep(_LOOK_SECONDS)
+        if not self.ended:
+            self.do_mark(UNENDED)
 
     def hear(self) -> None:
         """In a thread: what comes on standard input."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conform.jsonstream_host.broken_hosts import HABITS
 from trunkline.conform.jsonstream_host.catalogue import SUITE
-from trunkline.conform.jsonstream_host.stage import Stage, Target
+from trunkline.conform.jsonstream_host.stage import TIMEOUT_SECONDS, Stage, Target
 from trunkline.conform.kit import Check, Result
 
 RUN_HOST = str(Path(__file__).with_name("run_host.py"))
@@ -46,6 +46,27 @@ async def test_a_bad_habit_fails_its_checks(monkeypatch: pytest.MonkeyPatch) -> 
     assert [problem for found in await asyncio.gather(*tried) for problem in found] == []
 
 
+def test_the_agent_outlives_whatever_time_its_host_is_given() -> None:
+    assert target("GoodHost").lifetime > target("GoodHost").timeout
+    assert Target(("host", "{agent}"), {}).lifetime > TIMEOUT_SECONDS
+
+
+class ShortLived(Target):
+    """One whose agent ends by itself, long before the host has to."""
+
+    @property
+    def lifetime(self) -> float:
+        return 0.5
+
+
+@pytest.mark.process
+async def test_a_host_that_is_told_by_the_agents_own_end_has_not_given_it_up() -> None:
+    made = target("WaitsForEver")
+    checks = SUITE.select(("jh.ready.never",))
+    (result,) = await results_of(ShortLived(made.argv, made.env, made.timeout, made.patience), checks)
+    assert (result.verdict, result.reason) == ("failed", "the host went on until the agent ended by itself")
+
+
 def test_every_check_is_failed_by_some_habit() -> None:
     failed = {check for fails in HABITS.values() for check in fails}
     assert sorted(set(SUITE.checks) - failed) == []
@@ -70,7 +91,6 @@ async def test_a_host_that_follows_the_protocol_passes_every_check(prompt: bool)
 async def test_our_own_host_passes_every_check() -> None:
     chat = (sys.executable, "-m", "trunkline", "chat", "jsonstream:{agent} --json-stream", "-p", "{prompt}")
     made = Target((*chat, "--auto-approve"), {}, timeout=45.0, patience=8.0)
-    # Half a minute is waited for `ready`, as long as hosts do; `tests/wires/jsonstream` looks at that.
-    checks = [check for check in SUITE.playable(SUITE.select(()), set()) if check.id != "jh.ready.never"]
+    checks = SUITE.playable(SUITE.select(()), set())
     results = await results_of(made, checks, jobs=4)
     assert [(each.check.id, each.reason) for each in results if each.verdict != "passed"] == []

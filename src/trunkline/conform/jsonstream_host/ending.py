@@ -25,7 +25,7 @@ async def the_end_is_told(stage: Stage) -> None:
 async def the_agent_may_put_things_in_order(stage: Stage) -> None:
     """The agent has a moment to put things in order: it is not killed right after it was told."""
     tidy = (["wait", ORDER_SECONDS], ["mark", "tidy"], ["exit", 0])
-    steps = (["on", "SIGTERM", *tidy], ["end", stage.target.timeout], *tidy)
+    steps = (["on", "SIGTERM", *tidy], ["end", stage.target.lifetime], *tidy)
     await stage.play(*OPEN, say(start(), text(ANSWER), end()), *steps)
     if await stage.agent_lives():
         raise NotExercised("the agent was not told of the end")
@@ -36,7 +36,7 @@ async def the_agent_may_put_things_in_order(stage: Stage) -> None:
 @SUITE.check("jh.end.deaf", "SHOULD", "3.5")
 async def an_agent_that_stays_is_ended(stage: Stage) -> None:
     """An agent that hears neither the end of its input nor SIGTERM is ended, in bounded time."""
-    steps = (["ignore", "SIGTERM"], ["wait", 30])
+    steps = (["ignore", "SIGTERM"], ["wait", stage.target.lifetime])
     seen = await stage.play(
         *OPEN, say(start(), text(ANSWER), end()), *steps, within=min(stage.target.timeout, 4 * stage.target.patience)
     )

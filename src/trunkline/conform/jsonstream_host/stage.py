@@ -23,6 +23,8 @@ from trunkline.conform.record import Roles
 
 #: How long a host may take, also for a run that goes wrong: some give an agent half a minute to be ready.
 TIMEOUT_SECONDS = 45.0
+#: How much longer than its host an agent lives: a host that waits for ever must not be told by the agent's end.
+MARGIN_SECONDS = 15.0
 #: How much later than it has to a host may do something: the start of an interpreter on a busy machine.
 PATIENCE_SECONDS = 5.0
 
@@ -50,6 +52,11 @@ class Target(Value):
     patience: float = PATIENCE_SECONDS
     name: str | None = None
     """The name under which the agent is found in `PATH`, for hosts that look for it there."""
+
+    @property
+    def lifetime(self) -> float:
+        """How long the agent lives if nobody ends it: longer than the host may run."""
+        return self.timeout + MARGIN_SECONDS
 
     @property
     def converses(self) -> bool:
@@ -109,7 +116,7 @@ class Stage(Place):
     async def begin(self, *steps: Step, say: Sequence[str] = (ASKED,)) -> Running:
         """Start the host; do not wait."""
         self.run.mkdir()
-        (self.run / "plan.json").write_bytes(jsontext.dumps(list(steps)))
+        (self.run / "plan.json").write_bytes(jsontext.dumps([["live", self.target.lifetime], *steps]))
         agent = self._launcher()
         values = {AGENT: str(agent), PROMPT: say[0]}
         argv = tuple(_filled(word, values) for word in self.target.argv)

@@ -19,6 +19,7 @@ from trunkline.conform.jsonstream_host.part import (
 from trunkline.conform.jsonstream_host.stage import ASKED, Stage
 from trunkline.conform.jsonstream_host.suite import CONVERSES, SUITE, told, well
 from trunkline.conform.kit import Broken
+from trunkline.conform.probe import UNENDED
 
 #: How late an agent is ready that loads much, and hosts are patient with.
 LATE_SECONDS = 2.0
@@ -84,9 +85,11 @@ async def ready_may_lack_a_session(stage: Stage) -> None:
 @SUITE.check("jh.ready.never", "SHOULD", "1.1")
 async def ready_may_not_come(stage: Stage) -> None:
     """An agent that never says `ready` is given up in bounded time, without a message, and the user is told."""
-    seen = await stage.play(["listen"], ["end", stage.target.timeout])
+    seen = await stage.play(["listen"], ["end", stage.target.lifetime])
     if seen.of("message"):
         raise Broken("a `message` was sent")
+    if stage.has(UNENDED):
+        raise Broken("the host went on until the agent ended by itself")
     told(seen)
 
 
