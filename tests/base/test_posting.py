@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -11,7 +13,7 @@ import pytest
 
 from tests.support.provider import BREAK, HANG, Gate, Reply, Request, StubProvider
 from trunkline.base import http, posting
-from trunkline.base.posting import Answer, ConnectionFailed, Poster, poster
+from trunkline.base.posting import Answer, ConnectionFailed, Poster, poster, why_unmade
 from trunkline.base.posting_direct import Direct
 
 CONNECT_SECONDS = 10.0
@@ -92,7 +94,7 @@ async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used_aga
             assert await whole(await post(asks, other.url)) == b"y"
         with pytest.raises(ConnectionFailed) as caught:
             await post(asks, stub.url)
-    assert caught.value.failure == "unreachable"
+    assert caught.value.failure == "refused"
 
 
 async def test_an_answer_that_nobody_wants_any_more_is_cut_off(asks: Poster) -> None:
@@ -151,14 +153,99 @@ async def test_nobody_there_is_said_in_words(asks: Poster) -> None:
         pass
     with pytest.raises(ConnectionFailed) as caught:
         await post(asks, stub.url)
-    assert caught.value.failure == "unreachable"
+    assert caught.value.failure == "refused"
     assert str(caught.value)
+
+
+async def test_nobody_at_any_address_of_a_name_is_the_same_as_nobody(asks: Poster) -> None:
+    async with StubProvider() as stub:
+        pass
+    with pytest.raises(ConnectionFailed) as caught:
+        await post(asks, stub.url.replace("127.0.0.1", "localhost"))
+    assert caught.value.failure == "refused"
+
+
+@pytest.mark.parametrize(
+    ("errors", "failure"),
+    [
+        ([OSError(errno.EMFILE, "Too many open files")], "unreachable"),
+        ([ConnectionResetError(errno.ECONNRESET, "reset")], "unreachable"),
+        (
+            [OSError("Multiple exceptions: [Errno 111] failed ('::1', 1), [Errno 111] failed ('127.0.0.1', 1)")],
+            "refused",
+        ),
+        (
+            [OSError("Multiple exceptions: [Errno 99] failed ('::1', 1), [Errno 111] failed ('127.0.0.1', 1)")],
+            "refused",
+        ),
+        ([OSError("Multiple exceptions: [Errno 24] too many, [Errno 111] failed ('127.0.0.1', 1)")], "unreachable"),
+        ([ConnectionRefusedError(errno.ECONNREFUSED, "no"), OSError(errno.ENETUNREACH, "no way")], "refused"),
+        ([ConnectionRefusedError(errno.ECONNREFUSED, "no"), OSError(errno.EMFILE, "too many")], "unreachable"),
+        ([ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]")], "insecure"),
+        ([ssl.SSLEOFError(8, "EOF occurred in violation of protocol")], "unreachable"),
+    ],
+)
+def test_only_a_refusal_says_that_nobody_listens(errors: list[OSError], failure: str) -> None:
+    # As the library tells it: the cause of a cause, and a group if there were several.
+    told = OSError("All connection attempts failed")
+    told.__cause__ = errors[0] if len(errors) == 1 else ExceptionGroup("several", errors)
+    assert why_unmade(told) == failure
+
+
+async def test_a_server_that_speaks_no_tls_listens_all_the_same(asks: Poster) -> None:
+    async with Saying(b"220 mail\r\n\r\n", at_once=True) as url:
+        with pytest.raises(ConnectionFailed) as caught:
+            await post(asks, url.replace("http:", "https:"))
+    assert caught.value.failure == "insecure"
+    assert "SSL" in str(caught.value)
+
+
+async def test_a_server_that_hangs_up_instead_of_a_handshake_listens_all_the_same(asks: Poster) -> None:
+    async with Saying(b"", at_once=True) as url:
+        with pytest.raises(ConnectionFailed) as caught:
+            await post(asks, url.replace("http:", "https:"))
+    assert caught.value.failure == "unreachable"
 
 
 async def test_what_was_packed_unasked_is_unpacked(asks: Poster) -> None:
     packed = gzip.compress(b"words " * 1000)
     async with StubProvider(lambda _: Reply([packed], headers={"content-encoding": "gzip"}, cut=100)) as stub:
         assert await whole(await post(asks, stub.url)) == b"words " * 1000
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_what_cannot_be_unpacked_is_a_lost_connection(asks: Poster, encoding: str) -> None:
+    async with StubProvider(lambda _: Reply([b"no such thing"], headers={"content-encoding": encoding})) as stub:
+        with pytest.raises(ConnectionFailed) as caught:
+            await whole(await post(asks, stub.url))
+    assert (caught.value.failure, caught.value.place) == ("lost", stub.url.removeprefix("http://"))
+    assert "unpacked" in str(caught.value)
+
+
+async def test_what_was_packed_very_small_comes_in_pieces_of_a_bounded_size(asks: Poster) -> None:
+    packed = gzip.compress(bytes(64 * posting.UNPACKED_BYTES))
+    sizes = []
+    async with StubProvider(lambda _: Reply([packed + b"behind it"], headers={"content-encoding": "gzip"})) as stub:
+        async for piece in (await post(asks, stub.url)).pieces():
+            sizes.append(len(piece))
+    assert sum(sizes) == 64 * posting.UNPACKED_BYTES
+    assert max(sizes) <= posting.UNPACKED_BYTES
+
+
+async def test_what_comes_unasked_on_a_connection_is_not_the_next_answer(asks: Poster) -> None:
+    async with Intruding() as server:
+        assert await whole(await post(asks, server.url)) == b"own"
+        await server.intrude()
+        assert await whole(await post(asks, server.url)) == b"own"
+
+
+async def test_what_comes_right_behind_an_answer_is_not_the_next_one() -> None:
+    # The library takes it for one: nobody but a proxy stands where it is used.
+    asks = Direct(None)
+    async with Intruding(at_once=True) as server:
+        assert await whole(await post(asks, server.url)) == b"own"
+        assert await whole(await post(asks, server.url)) == b"own"
+    await asks.close()
 
 
 @pytest.mark.parametrize(
@@ -210,10 +297,11 @@ async def test_a_header_that_is_none_is_not_sent(asks: Poster) -> None:
 
 
 class Saying:
-    """A server that reads a request's head and says one thing to everybody."""
+    """A server that reads a request's head and says one thing to everybody; or says it `at_once`, and hangs up."""
 
-    def __init__(self, said: bytes) -> None:
+    def __init__(self, said: bytes, *, at_once: bool = False) -> None:
         self._said = said
+        self._at_once = at_once
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> str:
@@ -231,7 +319,10 @@ class Saying:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await reader.readuntil(b"\r\n\r\n")
+            if self._at_once:
+                await reader.read(1)
+            else:
+                await reader.readuntil(b"\r\n\r\n")
             writer.write(self._said)
             await writer.drain()
             # The rest of the question is read, so that its sender is not cut off before it has heard us.
@@ -239,3 +330,46 @@ class Saying:
             await reader.read()
         finally:
             writer.transport.abort()
+
+
+class Intruding:
+    """A server that answers "own", and says more than it was asked for: right behind its answer, or when told to."""
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        self._at_once = at_once
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> Intruding:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def intrude(self) -> None:
+        """Say it on every connection, and let whoever hears it hear it."""
+        for writer in self._writers:
+            writer.write(_answer(b"forged"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        self._tasks.add(asyncio.create_task(self._serve(reader, writer)))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                await reader.readuntil(b"{}")
+                writer.write(_answer(b"own") + (_answer(b"forged") if self._at_once else b""))
+        finally:
+            writer.transport.abort()
+
+
+def _answer(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)

@@ -9,7 +9,15 @@ import pytest
 
 from trunkline.base.posting import ConnectionFailed, Failure
 from trunkline.models.http import HttpService
-from trunkline.models.http_errors import SHOWN_CHARS, clipped, connection_fault, retry_after, status_fault, stream_fault
+from trunkline.models.http_errors import (
+    SHOWN_CHARS,
+    NobodyListens,
+    clipped,
+    connection_fault,
+    retry_after,
+    status_fault,
+    stream_fault,
+)
 
 
 def fault(status: int, body: Any = b"", **headers: str) -> Any:
@@ -120,6 +128,7 @@ def test_an_error_inside_of_a_stream_knows_whether_it_may_pass(error: Any, retry
         ("late", "`h.example` did not answer in time"),
         ("silent", "`h.example` went silent"),
         ("proxy", "the proxy refused: why"),
+        ("refused", "cannot reach `h.example`: why"),
         ("unreachable", "cannot reach `h.example`: why"),
         ("lost", "why"),
     ],
@@ -140,9 +149,25 @@ def test_what_cannot_be_sent_is_not_tried_again() -> None:
 
 def test_a_certificate_that_is_not_trusted_says_what_to_set_and_is_not_tried_again() -> None:
     reason = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
-    found = connection_fault(ConnectionFailed("unreachable", "h.example", reason))
+    found = connection_fault(ConnectionFailed("insecure", "h.example", reason))
     assert "SSL_CERT_FILE" in str(found)
     assert found.retryable is False
+
+
+def test_a_server_without_tls_is_told_apart_from_none_and_is_not_tried_again() -> None:
+    found = connection_fault(
+        ConnectionFailed("insecure", "127.0.0.1:8080", "[SSL: WRONG_VERSION_NUMBER] wrong version")
+    )
+    assert found.message.startswith("Connection error: no secure connection to `127.0.0.1:8080` ([SSL: WRONG_VERSION")
+    assert "`http:`" in str(found)
+    assert found.retryable is False
+
+
+@pytest.mark.parametrize(("failure", "nobody"), [("refused", True), ("unreachable", False)])
+def test_only_who_refuses_on_this_machine_is_said_not_to_be_there(failure: Failure, nobody: bool) -> None:
+    found = connection_fault(ConnectionFailed(failure, "127.0.0.1:8080", "Too many open files"))
+    assert isinstance(found, NobodyListens) == nobody
+    assert ("Too many open files" in found.message) != nobody
 
 
 @pytest.mark.parametrize("before", [SHOWN_CHARS - 30, SHOWN_CHARS - 20, 0])

@@ -7,9 +7,12 @@ longer to be imported than everything else that an agent does before its first w
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from trunkline.base import http
@@ -17,12 +20,21 @@ from trunkline.base import http
 if TYPE_CHECKING:
     import httpx
 
-#: Not reached, not reached in time, silent for too long, kept away by a proxy, nothing that can be sent, and the rest.
-Failure = Literal["unreachable", "late", "silent", "proxy", "unsendable", "lost"]
+#: Nobody listens there, not reached for another reason, reached and no TLS agreed on, not reached in time, silent for
+#: too long, kept away by a proxy, nothing that can be sent, and the rest.
+Failure = Literal["refused", "unreachable", "insecure", "late", "silent", "proxy", "unsendable", "lost"]
+
+#: A packed answer is unpacked in pieces of this size: a thousandth of it may have been sent.
+UNPACKED_BYTES = 256 * 1024
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 #: There proxies are also set where only the library knows to look.
 _SYSTEM_PROXIES = ("darwin", "win32")
+
+#: A name may stand for addresses of a kind that this machine has no way to.
+_NO_WAY = frozenset((errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.ENETUNREACH, errno.EHOSTUNREACH))
+#: How asyncio tells of several addresses that failed in different ways.
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 class ConnectionFailed(Exception):
@@ -111,13 +123,15 @@ class _LibraryAnswer:
         self._response = response
         self.status = response.status_code
         self.headers = response.headers
+        self._unpack = Unpacking(response.headers, _place(response.request))
 
     async def pieces(self) -> AsyncIterator[bytes]:
         import httpx
 
         try:
-            async for piece in self._response.aiter_bytes():
-                yield piece
+            async for packed in self._response.aiter_raw():
+                for piece in self._unpack(packed):
+                    yield piece
         except httpx.HTTPError as error:
             raise _failed(error) from error
 
@@ -132,8 +146,67 @@ def _failed(error: httpx.HTTPError) -> ConnectionFailed:
         httpx.ConnectTimeout: "late",
         httpx.ReadTimeout: "silent",
         httpx.ProxyError: "proxy",
-        httpx.ConnectError: "unreachable",
+        httpx.ConnectError: why_unmade(error),
         httpx.LocalProtocolError: "unsendable",
     }
     failure: Failure = next((name for kind, name in kinds.items() if isinstance(error, kind)), "lost")
-    return ConnectionFailed(failure, error.request.url.netloc.decode("ascii", "replace"), str(error))
+    return ConnectionFailed(failure, _place(error.request), str(error))
+
+
+def _place(request: httpx.Request) -> str:
+    return request.url.netloc.decode("ascii", "replace")
+
+
+class Unpacking:
+    """For those who pack what we asked not to be packed: call it with each piece of the answer."""
+
+    def __init__(self, headers: Mapping[str, str], place: str) -> None:
+        self._place = place
+        self._packed = headers.get("content-encoding", "").strip().lower() in ("gzip", "x-gzip", "deflate")
+        if self._packed:
+            import zlib
+
+            # Both kinds, told apart by their first bytes.
+            self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
+
+    def __call__(self, data: bytes) -> Iterator[bytes]:
+        """What is in a piece, in pieces that are not too large. What comes behind the end is nobody's.
+
+        Raises:
+            ConnectionFailed: it is not packed as it claims to be.
+        """
+        if not self._packed:
+            yield data
+            return
+        import zlib
+
+        while data and not self._unpack.eof:
+            try:
+                piece = self._unpack.decompress(data, UNPACKED_BYTES)
+            except zlib.error as error:
+                raise ConnectionFailed("lost", self._place, f"the answer cannot be unpacked: {error}") from None
+            data = self._unpack.unconsumed_tail
+            if piece:
+                yield piece
+
+
+def why_unmade(error: BaseException) -> Failure:
+    """What kept a connection from being made, whoever tells of it."""
+    numbers: set[int] = set()
+    for cause in _causes(error):
+        # An end in the middle of it is a connection that was cut, and may come about again.
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+            return "insecure"
+        if isinstance(cause, OSError):
+            numbers |= {cause.errno} if cause.errno is not None else set(map(int, _NUMBER.findall(str(cause))))
+    return "refused" if errno.ECONNREFUSED in numbers and numbers <= _NO_WAY | {errno.ECONNREFUSED} else "unreachable"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for each in error.exceptions:
+                yield from _causes(each)
+        # The library raises its own "from None", and what it stands for is left as the context.
+        error = error.__cause__ or error.__context__

@@ -10,13 +10,13 @@ import os
 import select
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote, unquote, urlsplit
 
 import h11
 
 from trunkline.base import http
-from trunkline.base.posting import ConnectionFailed, Failure
+from trunkline.base.posting import ConnectionFailed, Failure, Unpacking, why_unmade
 from trunkline.base.values import Value
 
 #: One read, and one piece of a body that is sent: each has the whole time limit.
@@ -97,7 +97,10 @@ class Direct:
             self._trusted = http.trusted()
         try:
             async with asyncio.timeout(seconds):
-                reader, writer = await asyncio.open_connection(
+                loop = asyncio.get_running_loop()
+                reader = _Reader(loop=loop)
+                transport, protocol = await loop.create_connection(
+                    lambda: asyncio.StreamReaderProtocol(reader, loop=loop),
                     place.host,
                     place.port,
                     ssl=self._trusted if secure else None,
@@ -107,14 +110,29 @@ class Direct:
         except TimeoutError:
             raise ConnectionFailed("late", str(place)) from None
         except OSError as error:
-            raise ConnectionFailed("unreachable", str(place), _reason(error)) from error
-        return _Connection(place, reader, writer)
+            raise ConnectionFailed(why_unmade(error), str(place), _reason(error)) from error
+        return _Connection(place, reader, asyncio.StreamWriter(transport, protocol, reader, loop))
+
+
+class _Reader(asyncio.StreamReader):
+    """One that knows how much has come and was not read."""
+
+    unread = 0
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # transports feed bytes
+        self.unread += len(data)
+        super().feed_data(data)
+
+    async def read(self, n: int = -1) -> bytes:
+        data = await super().read(n)
+        self.unread -= len(data)
+        return data
 
 
 class _Connection:
     """One connection: a request at a time, and its answer."""
 
-    def __init__(self, place: _Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, place: _Place, reader: _Reader, writer: asyncio.StreamWriter) -> None:
         self.place = place
         self._reader = reader
         self._writer = writer
@@ -159,6 +177,9 @@ class _Connection:
         """Be ready for another question, if that is possible."""
         if self._state.our_state is not h11.DONE or self._state.their_state is not h11.DONE:
             return False
+        if self._state.trailing_data[0]:
+            # More than the answer: it would be taken for the next one.
+            return False
         self._state.start_next_cycle()
         self._since = time.monotonic()
         return True
@@ -167,7 +188,7 @@ class _Connection:
         """Whether it is too old, or closed by the server: whatever comes unasked is a reason to leave it."""
         if time.monotonic() - self._since > http.KEEPALIVE_SECONDS:
             return True
-        if self._reader.at_eof() or self._writer.transport.is_closing():
+        if self._reader.unread or self._reader.at_eof() or self._writer.transport.is_closing():
             return True
         poller = select.poll()
         poller.register(self._writer.get_extra_info("socket"), select.POLLIN)
@@ -208,10 +229,11 @@ class _Answer:
         connection = self._connection
         if connection is None:
             return
-        unpack = _unpacking(self.headers.get("content-encoding", ""))
+        unpack = Unpacking(self.headers, str(connection.place))
         try:
             while (data := await connection.data()) is not None:
-                yield unpack(data)
+                for piece in unpack(data):
+                    yield piece
             if self._connection is not None:
                 self._connection = None
                 self._owner.keep(connection)
@@ -247,16 +269,6 @@ def _split(url: str) -> tuple[_Place, str, dict[str, str]]:
         headers["authorization"] = f"Basic {b64encode(user.encode()).decode()}"
     target = quote(parts.path or "/", safe=_SAFE) + (f"?{quote(parts.query, safe=_SAFE)}" if parts.query else "")
     return place, target, headers
-
-
-def _unpacking(encoding: str) -> Callable[[bytes], bytes]:
-    """For those who pack what we asked not to be packed."""
-    if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
-        return bytes
-    import zlib
-
-    # Both kinds, told apart by their first bytes.
-    return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
 
 
 def _reason(error: Exception) -> str:

@@ -96,10 +96,16 @@ def connection_fault(error: ConnectionFailed) -> ProviderError:
             reason = f"`{place}` went silent"
         case "proxy":
             reason = f"the proxy refused: {reason}"
-        case "unreachable" if is_own_machine(f"http://{place}"):
+        case "refused" if is_own_machine(f"http://{place}"):
             hint = "Start the server there, or say where it is with `--base-url`."
             return NobodyListens(f"Connection error: nothing listens at `{place}`.", retryable=True, hint=hint)
-        case "unreachable":
+        case "insecure":
+            hint = "If the server there speaks no TLS, its address begins with `http:`."
+            said = reason or "no details"
+            return ProviderError(
+                f"Connection error: no secure connection to `{place}` ({said}).", retryable=False, hint=hint
+            )
+        case "refused" | "unreachable":
             reason = f"cannot reach `{place}`: {reason or 'no details'}"
         case _:
             reason = reason or f"`{place}` closed the connection"
