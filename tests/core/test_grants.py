@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,28 +32,51 @@ def asks(policy: Policy, request: ToolRequested) -> bool:
     ("command", "first"),
     [
         ("git status", "git status"),
-        ("git status --short", "git status"),
-        ("git 'commit' -m fixes", "git commit"),
-        ("npm test", "npm test"),
-        ("make check", "make check"),
-        ("ls -la src", "ls"),
-        ("pytest tests -q", "pytest"),
+        ("git status --short src", "git status --short"),
+        ("git diff -- a b", "git diff --"),
+        ("git log HEAD~2 main..x", "git log"),
+        ("git 'add' a.py", "git add"),
+        ("ls -la src", "ls -la"),
+        ("head -20 a.py", "head -20"),
+        ("pytest tests -q", "pytest -q"),
+        ("pytest -q tests/test_a.py::TestB::test_c", "pytest -q"),
+        # The word behind an option may be its value.
+        ("grep -e x src", "grep -e x"),
+        ("git log --format oneline a.py", "git log --format oneline"),
         ("/usr/bin/git log", "/usr/bin/git log"),
-        # Their first words do not say what is run.
+        # Their first words do not say what is run: other words choose something else.
+        ("make check", ""),
+        ("npm test", ""),
+        ("git fetch", ""),
+        ("git push origin main", ""),
+        ("git commit -m fixes", ""),
+        ("pip install x", ""),
+        ("gh pr list", ""),
         ("git -C /tmp status", ""),
         ("git", ""),
         ("git bisect run make", ""),
-        ("git config alias.st x", ""),
         ("npm run build", ""),
-        ("uv run x", ""),
         ("python -c 1", ""),
         ("bash -c ls", ""),
         ("sudo ls", ""),
         ("env ls", ""),
         ("xargs rm", ""),
         ("rm -rf build", ""),
-        ("./deploy now", ""),
         ("some-program of somebody", ""),
+        # A program of somebody's own.
+        ("./git status", ""),
+        ("/tmp/git status", ""),
+        ("bin/ls", ""),
+        # They reach out of the directory, or could.
+        ("cat /etc/passwd", ""),
+        ("cat ../x", ""),
+        ("cat a/../../x", ""),
+        ("cat ~/x", ""),
+        ("cat *", ""),
+        ("git show HEAD:a", ""),
+        ("pytest @args.txt", ""),
+        ("git diff https://x/y", ""),
+        ("git status ''", ""),
         # More than one command, or one that is changed by what stands before it.
         ("git status; rm -rf x", ""),
         ("git status && ls", ""),
@@ -83,10 +107,10 @@ def test_first_words_are_those_that_say_what_is_run(command: str, first: str) ->
 
 
 @pytest.mark.parametrize(
-    "command", ["git status", "git status --short", "git   status", '"git" status src/a.py', "git status *.py"]
+    "command", ["git status -s", "git status -s src/", "git   status -s", '"git" status src/a.py lib -s']
 )
-def test_a_grant_for_some_words_covers_the_commands_that_begin_with_them(command: str) -> None:
-    policy = granted(bash("git status --short"))
+def test_a_grant_for_some_words_covers_them_with_other_files(command: str) -> None:
+    policy = granted(bash("git status -s docs"))
     assert not asks(policy, bash(command))
     assert not asks(policy, bash(command, timeout=5))
     assert not asks(policy, ToolRequested("c2", "Bash", "exec", {"cmd": command}))
@@ -104,6 +128,84 @@ def test_a_grant_for_some_words_covers_the_commands_that_begin_with_them(command
 )  # fmt: skip
 def test_it_covers_no_other_command_and_none_that_could_hold_a_second_one(command: Any) -> None:
     assert asks(granted(bash("git status")), bash(command))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "command"),
+    [
+        ("git fetch", "git fetch --upload-pack='touch x' ."),
+        ("git fetch", "git fetch ./elsewhere"),
+        ("git pull", "git pull --upload-pack=x ."),
+        ("git push", "git push --receive-pack=x ."),
+        ("git push --dry-run", "git push"),
+        ("git log", "git log --output=x"),
+        ("git log", "git log -1 --output x"),
+        ("git log", "git log -- --output=x"),
+        ("git show", "git show -s --output=x"),
+        ("git diff", "git diff --output=x"),
+        ("git diff", "git diff --no-index a b"),
+        ("git status", "git status --anything"),
+        ("git status", "git status -s"),
+        ("make test", "make test -f evil.mk"),
+        ("make test", "make test SHELL=x"),
+        ("make test", "make test deploy"),
+        ("npm test", "npm test --script-shell=x"),
+        ("go test", "go test -exec x"),
+        ("cargo test", "cargo test --config x"),
+        ("apt-get install x", "apt-get install -o x"),
+        ("pip install x", "pip install https://x/y"),
+        ("pip install x", "pip install y"),
+        ("pytest -q", "pytest -q /outside/evil_test.py"),
+        ("pytest -q", "pytest -q ../evil_test.py"),
+        ("pytest -q", "pytest -q -p evil"),
+        ("pytest -q", "pytest -q @args"),
+        ("pytest -q", "pytest"),
+        ("pytest -p good", "pytest -p evil"),
+        ("black --check src", "black src"),
+        ("cat Makefile", "cat /etc/shadow"),
+        ("cat Makefile", "cat ~root/x"),
+        ("cat Makefile", "cat *"),
+        ("ls", "ls ? [a]"),
+    ],
+)
+def test_it_covers_no_options_and_no_places_that_were_not_granted(allowed: str, command: str) -> None:
+    policy = granted(bash(allowed))
+    assert not asks(policy, bash(allowed))
+    assert asks(policy, bash(command))
+
+
+def test_it_covers_no_link_that_leads_out_of_the_workspace(tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    (workspace / "src").mkdir(parents=True)
+    (workspace / "up").symlink_to(tmp_path)
+    (workspace / "test_out.py").symlink_to(tmp_path / "test_out.py")
+    (workspace / "in").symlink_to("src")
+    policy = granted(bash("pytest -q"))
+    policy.workspace = str(workspace)
+    assert not asks(policy, bash("pytest -q in src/new .git/x"))
+    assert asks(policy, bash("pytest -q up/test_x.py"))
+    assert asks(policy, bash("pytest -q test_out.py"))
+    assert asks(policy, bash("pytest -q test_out.py::test_it"))
+
+
+def test_a_grant_of_an_earlier_version_for_words_that_say_too_little_covers_nothing() -> None:
+    policy = Policy()
+    policy.grants[Grant("exec", tool="Bash", command="git fetch")] = None
+    assert asks(policy, bash("git fetch"))
+    assert asks(policy, bash("git fetch --upload-pack=x ."))
+
+
+def test_a_command_that_reaches_out_is_granted_as_it_is() -> None:
+    policy = granted(bash("cat /etc/hosts"))
+    assert not asks(policy, bash("cat /etc/hosts"))
+    assert asks(policy, bash("cat /etc/hosts /etc/passwd"))
+    assert asks(policy, bash("cat a"))
+
+
+def test_a_tool_of_a_server_is_granted_by_its_name() -> None:
+    policy = granted(ToolRequested("c1", "send", "mcp", {"command": "ls"}))
+    assert not asks(policy, ToolRequested("c2", "send", "mcp", {"text": "x"}))
+    assert asks(policy, ToolRequested("c2", "other", "mcp", {"command": "ls"}))
 
 
 def test_other_arguments_are_a_part_of_what_is_run() -> None:
@@ -161,7 +263,7 @@ def test_the_allow_list_stays_inside_unless_it_is_configured_to_reach_out() -> N
         (Grant("edit"), "every `edit` tool"),
         (Grant("edit", outside=True), "every `edit` tool, outside the workspace too"),
         (Grant("exec", tool="Spawn"), "the tool `Spawn`"),
-        (Grant("exec", tool="Bash", command="git status"), "commands that begin with `git status`"),
+        (Grant("exec", tool="Bash", command="git status"), "`git status` with other words or files of this directory"),
         (Grant("exec", tool="Bash", command="a\nb\x1b", exact=True), "exactly `a<U+000A>b<U+001B>`"),
     ],
 )
@@ -171,4 +273,7 @@ def test_a_grant_says_what_it_covers(grant: Grant, said: str) -> None:
 
 def test_words_with_blanks_in_them_are_one_word() -> None:
     assert words("git 'status x'") == ["git", "status x"]
+    assert first_words("git status 'a b'") == "git status"
+    assert first_words("grep 'a b'") == first_words("grep x") == "grep"
+    assert first_words("grep -e 'a b'") == ""
     assert asks(granted(bash("git status")), bash("git 'status x'"))

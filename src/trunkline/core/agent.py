@@ -30,7 +30,7 @@ class Decision(Value):
 class Approve(Decision):
     """Run it; with `always`, every later call of the same category too.
 
-    `narrow`: of what is run, only later calls like this one: commands that begin with the same words.
+    `narrow`: of what is run, only later calls like this one: the same command with other files.
     """
 
     scope: Literal["once", "always"] = "once"

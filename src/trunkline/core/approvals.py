@@ -44,6 +44,7 @@ class Policy:
         allow: Iterable[str] = DEFAULT_ALLOW,
         allow_outside: bool = False,
         interactive: bool = True,
+        workspace: str = ".",
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"`{mode}` is no approval mode; there are {', '.join(MODES)}")
@@ -53,6 +54,8 @@ class Policy:
         self.grants: dict[Grant, None] = {}
         """In the order in which they were given."""
         self.allow = tuple(dict.fromkeys(allow))
+        self.workspace = workspace
+        """Where granted commands run. Set by the session."""
         self._allow_outside = allow_outside
         self._interactive = interactive
 
@@ -64,7 +67,8 @@ class Policy:
             return "allow"
         if category in MODES[self.mode] and not outside:
             return "allow"
-        if any(grant.covers(name, category, outside=outside, args=args) for grant in self.grants):
+        where = self.workspace
+        if any(grant.covers(name, category, outside=outside, args=args, workspace=where) for grant in self.grants):
             return "allow"
         return "ask" if self._interactive else "deny"
 

@@ -1,8 +1,9 @@
 """Standing answers: what a person has allowed for the rest of a session, and what that covers.
 
 `always` on a wire is for the category of the call, as hosts know it. A person at a terminal who allows a command means
-that command: the grant is for its first words (`git status`), or, where these tell nothing about what is run, for that
-very text. A grant that was given to a call outside the workspace covers such calls, too; one that was given inside does
+that command: the grant is for its first words and options (`git status --short`) with any files of the workspace, or,
+where these do not tell what is run, for that very text. Whoever allows another thing that is run, or a tool of an MCP
+server, means that tool. A grant that was given to a call outside the workspace covers such calls, too; one that was given inside does
 not reach outside.
 """
 
@@ -22,7 +23,7 @@ _SHOWN_CHARS = 200
 
 
 class Grant(Value):
-    """What needs no approval: a category; in it, perhaps, one tool, or its commands that begin with some words."""
+    """What needs no approval: a category; in it, perhaps, one tool, or one command of it with any files."""
 
     category: Category
     outside: bool = False
@@ -30,10 +31,12 @@ class Grant(Value):
     tool: str = ""
     command: str = ""
     exact: bool = False
-    """Whether `command` is all of it, and not how it begins."""
+    """Whether `command` is all of it, and not its words and options, which files may follow."""
 
-    def covers(self, name: str, category: Category, *, outside: bool, args: Mapping[str, Any] | None) -> bool:
-        """Whether a call needs no approval because of it."""
+    def covers(
+        self, name: str, category: Category, *, outside: bool, args: Mapping[str, Any] | None, workspace: str = "."
+    ) -> bool:
+        """Whether a call needs no approval because of it. A command is judged by where its files lead on the disk."""
         if category != self.category or (outside and not self.outside) or self.tool not in ("", name):
             return False
         if not self.command:
@@ -41,10 +44,9 @@ class Grant(Value):
         command = _command(args or {})
         if command is None or self.exact:
             return command == self.command
-        from trunkline.core.command_words import words
+        from trunkline.core.command_words import covered
 
-        first = self.command.split()
-        return words(command)[: len(first)] == first
+        return covered(self.command, command, workspace)
 
     @classmethod
     def of(cls, event: Granted | GrantRevoked) -> Grant:
@@ -62,8 +64,8 @@ class Grant(Value):
             from trunkline.base.visible import visible
 
             cut = self.command[:_SHOWN_CHARS] + ("..." if len(self.command) > _SHOWN_CHARS else "")
-            how = "exactly" if self.exact else "commands that begin with"
-            what = f"{how} `{visible(cut, keep='')}`"
+            shown = f"`{visible(cut, keep='')}`"
+            what = f"exactly {shown}" if self.exact else f"{shown} with other words or files of this directory"
         else:
             what = f"the tool `{self.tool}`" if self.tool else f"every `{self.category}` tool"
         return f"{what}, outside the workspace too" if self.outside else what
@@ -71,9 +73,10 @@ class Grant(Value):
 
 def grant_for(request: ToolRequested, *, narrow: bool) -> Grant:
     """What "always" to this call means. `narrow`: for a command, or another thing that is run, no more than that."""
-    if not narrow or request.category != "exec":
+    if not narrow or request.category not in ("exec", "mcp"):
         return Grant(request.category, request.outside)
-    command = _command(request.args)
+    # What a server makes of a text that it calls a command, nobody here knows.
+    command = _command(request.args) if request.category == "exec" else None
     if command is None:
         return Grant(request.category, request.outside, request.name)
     from trunkline.core.command_words import first_words

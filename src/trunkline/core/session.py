@@ -84,6 +84,7 @@ class Session:
         session._close_dangling_turns()
         policy.grants.update(dict.fromkeys(session.state.grants))
         policy.mode = mode or session.state.mode or policy.mode
+        policy.workspace = workspace
         request = OpenRequest(
             session_id=log.session,
             journal=_Journal(session._recorder, session._turns),

@@ -58,7 +58,7 @@ turns:
     steps:
       - tools:
           - {name: Bash, args: {command: "git status --short"}, output: "short"}
-          - {name: Bash, args: {command: "git status"}, output: "long"}
+          - {name: Bash, args: {command: "git status --short src"}, output: "long"}
           - {name: Bash, args: {command: "git status; rm -rf x"}, output: "gone"}
       - text: "Git was asked."
   - when: "^two"
@@ -173,17 +173,17 @@ def test_always_releases_the_other_calls_that_wait(chat_arguments: list[str]) ->
 def test_a_grant_for_a_command_is_for_its_first_words_and_can_be_taken_back(chat_arguments: list[str]) -> None:
     with ChatTerminal(*chat_arguments, rows=40) as chat:
         chat.say("git twice")
-        chat.sees("? Bash git status --short", "commands that begin with `git status`", "(2 more wait)")
+        chat.sees("? Bash git status --short", "`git status --short` with other words", "(2 more wait)")
         chat.type("a")
         # The second is covered; the third could hold anything.
         chat.sees("? Bash git status; rm -rf x", "exactly `git status; rm -rf x`")
         chat.type("n" + ENTER)
         chat.say("/grants")
-        chat.sees("Read, Grep, Glob", "commands that begin with `git status`", "/grants revoke NUMBER")
+        chat.sees("Read, Grep, Glob", "`git status --short` with other words", "/grants revoke NUMBER")
         chat.say("/grants revoke 2")
         chat.sees("was not understood")
         chat.say("/grants revoke 1")
-        chat.sees("Taken back: commands that begin with `git status`.")
+        chat.sees("Taken back: `git status --short` with other words or files of this directory.")
         chat.say("/grants")
         chat.sees("Nothing was granted in this session.")
         chat.say("git twice")
