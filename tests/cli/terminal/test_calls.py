@@ -176,7 +176,10 @@ def test_one_key_is_the_answer() -> None:
     [
         (ToolRequested("c", "Edit", "edit", {}), "always: every `edit` tool "),
         (ToolRequested("c", "Edit", "edit", {}, outside=True), "always: every `edit` tool, outside the workspace too"),
-        (ToolRequested("c", "Bash", "exec", {"command": "git status -s"}), "`git status -s` with other words or files of this directory"),
+        (
+            ToolRequested("c", "Bash", "exec", {"command": "git status -s"}),
+            "`git status -s` with other words or files",
+        ),
         (ToolRequested("c", "Bash", "exec", {"command": "make && make x"}), "always: exactly `make && make x`"),
         (ToolRequested("c", "Bash", "exec", {"command": "x" * 99}), "always: exactly this"),
         (ToolRequested("c", "Spawn", "exec", {"tasks": []}), "always: the tool `Spawn`"),
