@@ -81,3 +81,28 @@ def test_people_see_paths_from_the_root_where_they_are_below_it(root: Path) -> N
 
 def test_names_that_are_no_text_can_be_shown() -> None:
     assert printable(os.fsdecode(b"caf\xe9")) == "caf\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_change_of_what_makes_programs_run_counts_as_outside_by_any_way(root: Path) -> None:
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / "harmless").symlink_to(".git/hooks")
+    (root / "notes").symlink_to(".git/config")
+    workspace = Workspace(root)
+    for path in (
+        ".git/config",
+        "src/../.git/x",
+        ".Git/config",
+        "sub/.git/config",
+        "harmless/pre-commit",
+        "notes",
+        "../x",
+    ):
+        assert workspace.guards(path), path
+    assert not workspace.guards("src/a.py")
+    # Reading them is as harmless as before.
+    assert not workspace.outside(".git/config")
+
+
+def test_a_workspace_in_such_a_directory_has_ordinary_files(root: Path) -> None:
+    (root / ".git" / "modules").mkdir(parents=True)
+    assert not Workspace(root / ".git" / "modules").guards("a.txt")

@@ -14,6 +14,7 @@ from trunkline.base.values import Value
 from trunkline.chat.plain import block, inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.events import ToolRequested
+from trunkline.core.guarded import beyond
 from trunkline.core.preview import WHOLE, Preview, Room, plain, preview
 
 #: Answered questions that are remembered, so that a late answer can be told about them.
@@ -170,7 +171,7 @@ def question(asked: Asked, seconds: float) -> str:
     number = asked.number
     lines = [f"**Approval {number}**: the agent wants to use `{inline(asked.request.name)}`", what(asked.request)]
     if asked.request.outside:
-        lines.append("It reaches outside the workspace.")
+        lines.append(f"It reaches {beyond(asked.request.args)}.")
     if _shown(asked.request).is_cut:
         lines.append(f"`/show {number}` shows all of it.")
     lines.append(f"`/approve {number}` or `/deny {number}`; without an answer it is denied in {span(seconds)}.")

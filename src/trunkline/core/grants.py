@@ -3,8 +3,8 @@
 `always` on a wire is for the category of the call, as hosts know it. A person at a terminal who allows a command means
 that command: the grant is for its first words and options (`git status --short`) with any files of the workspace, or,
 where these do not tell what is run, for that very text. Whoever allows another thing that is run, or a tool of an MCP
-server, means that tool. A grant that was given to a call outside the workspace covers such calls, too; one that was given inside does
-not reach outside.
+server, means that tool. A grant that was given to a call outside the workspace covers such calls, too; one that was
+given inside does not reach outside.
 """
 
 from __future__ import annotations

@@ -83,7 +83,10 @@ class Edit:
         return one_line(f"Edit {args['file_path']}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(args["file_path"])
+        return self._workspace.guards(args["file_path"])
+
+    def place(self, args: Mapping[str, Any]) -> str:
+        return self._workspace.place(args["file_path"])
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         path, old, new = args["file_path"], args["old_string"], args["new_string"]

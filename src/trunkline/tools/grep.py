@@ -90,6 +90,9 @@ class Grep:
     def outside(self, args: Mapping[str, Any]) -> bool:
         return self._workspace.outside(args.get("path", ""))
 
+    def place(self, args: Mapping[str, Any]) -> str:
+        return self._workspace.place(args.get("path", ""))
+
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         path = args.get("path") or "."
         resolved = self._workspace.resolve(path)

@@ -81,6 +81,9 @@ class Read:
     def outside(self, args: Mapping[str, Any]) -> bool:
         return self._workspace.outside(args["file_path"])
 
+    def place(self, args: Mapping[str, Any]) -> str:
+        return self._workspace.place(args["file_path"])
+
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         shown_path = args["file_path"]
         path = self._workspace.resolve(shown_path)

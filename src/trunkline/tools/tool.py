@@ -68,7 +68,7 @@ class Tool(Protocol):
         """One line for people about what a call would do."""
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        """Whether a call would reach files outside the workspace."""
+        """Whether a call would reach files outside the workspace, or change one that makes programs run."""
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         """Do it. A failure is an output, not an exception.

@@ -8,7 +8,7 @@ bad arguments and tools that raise are errors for the model to read. Only being 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from trunkline.base.redact import Clean, Redactor, as_it_is
@@ -50,7 +50,8 @@ def standard_tools(workspace: Workspace, memory: FileMemory, clean: Clean = as_i
 class Toolbox:
     """Some tools, each under its own name.
 
-    A tool may have `aliases`: other names that models use for its parameters, each with the right one.
+    A tool may have `aliases`: other names that models use for its parameters, each with the right one; and a method
+    `place`, which tells of a call's arguments the one file or directory that they lead to on the disk.
     """
 
     def __init__(self, tools: Iterable[Tool] = (), redactor: Redactor | None = None) -> None:
@@ -128,12 +129,18 @@ class Reading:
 
     @property
     def outside(self) -> bool:
-        """Whether the call would reach files outside the workspace."""
+        """Whether the call would reach outside the workspace, as the disk is now."""
         try:
             return self.tool.outside(self.args)
         except Exception:  # where nobody can tell, somebody must decide
             _log.exception("Tool `%s` cannot tell where a call leads", self.tool.name)
             return True
+
+    @property
+    def place(self) -> str:
+        """What the call would read or write, as the disk is now, if the tool can tell."""
+        place: Callable[[Mapping[str, Any]], str] | None = getattr(self.tool, "place", None)
+        return place(self.args) if place is not None else ""
 
     async def run(self, report: Report) -> ToolOutput:
         """Do it. Always gives an output, without secrets, and nothing longer than the tool's limit and a mark.

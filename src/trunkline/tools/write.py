@@ -44,7 +44,10 @@ class Write:
         return one_line(f"Write to {args['file_path']}")
 
     def outside(self, args: Mapping[str, Any]) -> bool:
-        return self._workspace.outside(args["file_path"])
+        return self._workspace.guards(args["file_path"])
+
+    def place(self, args: Mapping[str, Any]) -> str:
+        return self._workspace.place(args["file_path"])
 
     async def run(self, args: Mapping[str, Any], report: Report) -> ToolOutput:
         path, content = args["file_path"], args["content"]

@@ -66,3 +66,12 @@ def test_what_is_too_deep_or_too_much_to_look_at_counts_as_outside(workspace: st
     assert not stays_inside([deep], workspace, workspace)
     assert stays_inside(["x"] * MAX_TEXTS, workspace, workspace)
     assert not stays_inside(["x"] * (MAX_TEXTS + 1), workspace, workspace)
+
+
+def test_a_change_of_a_file_that_makes_programs_run_does_not_stay_inside(tmp_path: Path) -> None:
+    workspace = str(tmp_path)
+    (tmp_path / "notes").symlink_to(".git")
+    for path in (".git/config", "a/.Git/hooks/x", ".envrc", "notes/config"):
+        assert stays_inside({"file_path": path}, workspace, workspace)
+        assert not stays_inside({"file_path": path}, workspace, workspace, changes=True)
+    assert stays_inside({"file_path": "a.py"}, workspace, workspace, changes=True)

@@ -14,6 +14,7 @@ from trunkline.agents.telling import Telling
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Progress, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
+from trunkline.core.guarded import beyond
 from trunkline.core.turns import DENIED
 from trunkline.models.messages import Image, ToolResult, ToolUse
 from trunkline.models.model import ToolSpec
@@ -21,11 +22,20 @@ from trunkline.tools.arguments import BadArguments
 from trunkline.tools.tool import Interrupted, Tool, ToolOutput
 from trunkline.tools.toolbox import Reading, Toolbox
 
+#: What is said to a model whose call was approved for another place than the one that it would reach now.
+MOVED = (
+    "Not done: this path leads to another place than when the call was approved, because a link or a directory was "
+    "changed meanwhile. Call the tool again if that is intended; it will be asked about anew."
+)
+
 
 class _Asked(NamedTuple):
     """A call that somebody decides about, as it was read."""
 
     reading: Reading
+    place: str
+    outside: bool
+    """Where it led when it was judged."""
     decision: asyncio.Future[Decision]
 
 
@@ -82,12 +92,12 @@ class Calls:
             return ToolOutput(str(error), status="error")
         call_id = self._prefix + call.id
         decision = self._decisions.ask(call_id)
-        outside = reading.outside
-        described = reading.description + (" (outside the workspace)" if outside else "")
+        place, outside = reading.place, reading.outside
+        described = reading.description + (f" ({beyond(reading.args)})" if outside else "")
         description = f"{self._who}: {described}" if self._who else described
         category = reading.tool.category
         await tell.say(ToolRequested(call_id, call.name, category, reading.args, description, outside))
-        return _Asked(reading, decision)
+        return _Asked(reading, place, outside, decision)
 
     async def _see_through(self, call: ToolUse, asked: _Asked | ToolOutput, tell: Telling) -> None:
         if isinstance(asked, ToolOutput):
@@ -100,14 +110,19 @@ class Calls:
             self._finish(ToolResult(call.id, f"Tool denied: {reason}", is_error=True))
             await tell.say(ToolCancelled(self._prefix + call.id, reason))
         elif asked.reading.tool.concurrent:
-            await self._use(call, asked.reading, tell)
+            await self._use(call, asked, tell)
         else:
             async with self._one_at_a_time:
-                await self._use(call, asked.reading, tell)
+                await self._use(call, asked, tell)
 
-    async def _use(self, call: ToolUse, reading: Reading, tell: Telling) -> None:
+    async def _use(self, call: ToolUse, asked: _Asked, tell: Telling) -> None:
         await self._begin(call, tell)
         call_id = self._prefix + call.id
+        reading = asked.reading
+        # An answer may take days. What it was given for is where the call led then, and not where it leads by now.
+        if (reading.place, reading.outside) != (asked.place, asked.outside):
+            await self._end(call, ToolOutput(MOVED, status="error"), tell)
+            return
         try:
             output = await reading.run(lambda text: tell.say_now(Progress(text, call_id)))
         except Interrupted as stop:

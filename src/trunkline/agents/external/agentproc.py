@@ -247,7 +247,7 @@ class AgentProcConversation:
         category = "mcp" if said.tool_name.startswith(_MCP_PREFIX) else _CATEGORIES.get(said.tool_name.lower(), "exec")
         place = os.path.join(self._request.workspace, os.path.expanduser(self._profile.cwd or ""))
         named = said.input if said.paths is None else list(said.paths)
-        outside = not stays_inside(named, place, self._request.workspace)
+        outside = not stays_inside(named, place, self._request.workspace, changes=category == "edit")
         return ToolRequested(said.request_id, said.tool_name, category, said.input, said.description, outside)
 
     def _ended(self, outcome: Outcome) -> None:

@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trunkline.core.guarded import starts_programs
+
 #: Deeper than anybody nests a tool's arguments.
 MAX_DEPTH = 8
 #: Each text costs a look at the disk. A request with more of them is for a person to judge.
@@ -24,14 +26,17 @@ class _TooDeep(Exception):
     """There is more below than is looked at."""
 
 
-def stays_inside(data: Any, place: str, workspace: str) -> bool:
-    """Whether no text in `data` names a file outside of the workspace, seen from `place`."""
+def stays_inside(data: Any, place: str, workspace: str, *, changes: bool = False) -> bool:
+    """Whether no text in `data` names a file outside of the workspace, seen from `place`.
+
+    `changes`: nor one that makes programs run, since the tool would change it.
+    """
     root = os.path.realpath(workspace)
     seen = 0
     try:
         for text in _texts(data, 0):
             seen += 1
-            if seen > MAX_TEXTS or not _is_inside(text.strip(), place, root):
+            if seen > MAX_TEXTS or not _is_inside(text.strip(), place, root, changes=changes):
                 return False
     except _TooDeep:
         return False
@@ -50,7 +55,7 @@ def _texts(data: Any, depth: int) -> Iterator[str]:
             yield from _texts(member, depth + 1)
 
 
-def _is_inside(text: str, place: str, root: str) -> bool:
+def _is_inside(text: str, place: str, root: str, *, changes: bool) -> bool:
     """Whether a text, if it names a file, names one below the root, links followed."""
     if text.lower().startswith(_FILE_URL):
         from urllib.parse import unquote
@@ -63,4 +68,6 @@ def _is_inside(text: str, place: str, root: str) -> bool:
         path = os.path.realpath(os.path.join(place, os.path.expanduser(text)))
     except (ValueError, OSError):
         return False
-    return path == root or path.startswith(root.rstrip("/") + "/")
+    if path != root and not path.startswith(root.rstrip("/") + "/"):
+        return False
+    return not (changes and starts_programs(os.path.relpath(path, root).split("/")))

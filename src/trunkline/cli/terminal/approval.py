@@ -12,6 +12,7 @@ from trunkline.cli.terminal.paint import ANY_WIDTH
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
 from trunkline.core.grants import Grant, grant_for
+from trunkline.core.guarded import beyond
 from trunkline.core.preview import Preview
 
 #: What a person means who allows a command for always: that command, and not all that can be run.
@@ -83,7 +84,7 @@ class Question:
         offers = [Text.assemble((f" {key} ", "reverse"), f" {meaning}") for key, meaning in keys]
         if waiting:
             offers.append(Text(f"({waiting} more wait)", "dim"))
-        where = " outside the workspace" if self.request.outside else ""
+        where = f" {beyond(self.request.args)}" if self.request.outside else ""
         line = Text(f"  Allow{where}?", "bold yellow")
         indent, reached = min(len(line), _INDENT), len(line)
         for offer in offers:

@@ -1,0 +1,32 @@
+"""Files that make programs run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trunkline.core.guarded import DIRECTORIES, FILES, beyond, starts_programs
+
+APPROVALS = Path(__file__).parents[2] / "docs" / "explanation" / "approvals.md"
+
+
+@pytest.mark.parametrize(
+    "path", [".git/config", ".git/hooks/x", "a/b/.git/config", ".GIT/config", ".git", ".husky/x", "a/.envrc", ".NPMRC"]
+)
+def test_these_make_programs_run(path: str) -> None:
+    assert starts_programs(path.split("/"))
+    assert beyond({"file_path": path}) == "to a file that makes programs run"
+
+
+@pytest.mark.parametrize(
+    "path", ["a.py", ".gitignore", ".github/x", "git/config", "Makefile", "AGENTS.md", ".envrc/x", ""]
+)
+def test_these_do_not(path: str) -> None:
+    assert not starts_programs(path.split("/"))
+    assert beyond({"file_path": path}) == "outside the workspace"
+
+
+def test_the_documentation_lists_them_all() -> None:
+    said = APPROVALS.read_text()
+    assert [name for name in sorted(DIRECTORIES | FILES) if f"`{name}`" not in said] == []
