@@ -13,8 +13,8 @@ from typing import Any
 #: Everything in directories of these names, at any depth; or a file of that name, as worktrees have.
 DIRECTORIES = frozenset(
     {
-        ".git", "git~1", ".hg", ".svn", ".husky", ".githooks", ".vscode", ".idea", ".devcontainer", ".claude", ".cursor",
-        ".codex", ".gemini", ".ssh", ".direnv",
+        ".git", "git~1", ".hg", ".svn", ".husky", ".githooks", ".vscode", ".idea", ".devcontainer", ".claude",
+        ".cursor", ".codex", ".gemini", ".ssh", ".direnv",
     }
 )  # fmt: skip
 #: Files of these names, at any depth.
