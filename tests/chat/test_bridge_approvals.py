@@ -140,11 +140,17 @@ def test_what_was_granted_can_be_seen_and_taken_back(stage: Stage) -> None:
             await stage.passes(lambda: stage.agent.decisions == [("c1", Approve())])
             stage.platform.says("/grants")
             await stage.sees("1. every `exec` tool")
-            for wrong in ("revoke", "revoke 2", "revoke 0", "revoke x", "1"):
+            for wrong, told in (
+                ("revoke", "was not understood"),
+                ("revoke 2", "There is no grant 2."),
+                ("revoke 0", "There is no grant 0."),
+                ("revoke x", "was not understood"),
+                ("1", "was not understood"),
+            ):
                 before = len(stage.platform.shown())
                 stage.platform.says(f"/grants {wrong}")
                 await stage.shows(before + 1)
-                assert "That was not understood" in stage.platform.last().text
+                assert told in stage.platform.last().text
             stage.platform.says("/grants revoke 1")
             await stage.sees("Taken back: every `exec` tool.")
             stage.agent.say(ToolStarted("c1", "Bash"), ToolRequested("c2", "Bash", "exec", {"command": "ls"}))

@@ -115,7 +115,9 @@ class Control:
             hint = "`/grants revoke NUMBER` takes one back, `/grants revoke all` takes back all."
             return "\n".join([*lines, "", hint]) if lines else "Nothing was granted in this session."
         chosen = grants if which == "all" else grants[int(which) - 1 : int(which)] if is_number(which) else ()
-        if verb != "revoke" or not chosen or which == "0":
+        if verb == "revoke" and is_number(which) and (not chosen or which == "0"):
+            return f"There is no grant {which}. `/grants` lists them."
+        if verb != "revoke" or not chosen:
             return "That was not understood. Write `/grants revoke NUMBER`; `/grants` lists them."
         for grant in chosen:
             session.revoke(grant)

@@ -22,7 +22,7 @@ from click.shell_completion import CompletionItem
 from trunkline.agents import registry
 from trunkline.base.config_schema import suggestion
 from trunkline.base.printable import printable
-from trunkline.cli.chat_files import mentioned
+from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.opening import LATEST
 from trunkline.core.approvals import DEFAULT_ALLOW
@@ -190,6 +190,8 @@ def _message(text: str | None, options: ChatOptions) -> UserMessage:
     """What to ask: the text, and behind it what was piped in."""
     piped = _piped(waiting_for_text=text is None)
     files = mentioned(text, options.directory) if text else ()
+    for note in unfound(text or "", options.directory) if not options.quiet else ():
+        click.echo(printable(note), err=True)
     asked = "\n\n".join(part for part in (text, piped) if part and part.strip())
     if not asked:
         raise click.UsageError("There is nothing to ask. Say it with `-p TEXT`, or pipe it in.")

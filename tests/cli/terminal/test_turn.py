@@ -62,8 +62,8 @@ def desk() -> Iterator[Desk]:
     os.close(keyboard)
 
 
-async def opened(workspace: Path, inbox: Inbox) -> Talk:
-    (workspace / "script.yaml").write_text(SCRIPT)
+async def opened(workspace: Path, inbox: Inbox, script: str = SCRIPT) -> Talk:
+    (workspace / "script.yaml").write_text(script)
     options = ChatOptions(script=str(workspace / "script.yaml"), workspace=str(workspace), no_session=True)
     talk = await Talk.open(options, await opening(options), interactive=True, on_judged=inbox.put)
     talk.session.attach(inbox)
@@ -145,4 +145,48 @@ async def test_every_key_of_whoever_types_on_puts_the_question_off(
     assert "allowed" not in desk.seen
     turn.stop()
     assert (await running).outcome == "cancelled"
+    await talk.close()
+
+
+def turn_of(talk: Talk, inbox: Inbox, desk: Desk, workspace: Path) -> Turn:
+    return Turn(talk.session, inbox, desk.screen, desk.view, workspace=str(workspace), keyboard=desk.keyboard)
+
+
+HANGING = """
+turns:
+  - steps:
+      - text: "Once upon a time."
+      - hang: true
+"""
+
+
+@pytest.mark.parametrize("keys", ["one\\\rtwo", "one\x1b\rtwo"])
+async def test_the_keys_for_a_new_line_begin_one_during_an_answer_too(desk: Desk, tmp_path: Path, keys: str) -> None:
+    inbox = Inbox()
+    talk = await opened(tmp_path, inbox, HANGING)
+    turn = turn_of(talk, inbox, desk, tmp_path)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await desk.sees(lambda seen: "Once upon a time." in seen)
+    desk.type(keys)
+    await desk.sees(lambda seen: f"{PROMPT} one ⏎ two" in seen)
+    desk.type("\r")
+    await desk.sees(lambda seen: "next: one ⏎ two" in seen)
+    assert list(turn.queue) == ["one\ntwo"]
+    turn.stop()
+    await running
+    await talk.close()
+
+
+@pytest.mark.parametrize(("script", "shown"), [(HANGING, "Once upon a time."), (SCRIPT, "Allow?")])
+async def test_ctrl_d_leaves_during_an_answer_and_at_a_question(
+    desk: Desk, tmp_path: Path, script: str, shown: str
+) -> None:
+    inbox = Inbox()
+    talk = await opened(tmp_path, inbox, script)
+    turn = turn_of(talk, inbox, desk, tmp_path)
+    running = asyncio.create_task(turn.run(UserMessage("go")))
+    await desk.sees(lambda seen: shown in seen)
+    desk.type("\x04")
+    assert (await asyncio.wait_for(running, PATIENCE_SECONDS)).outcome == "cancelled"
+    assert turn.gone
     await talk.close()

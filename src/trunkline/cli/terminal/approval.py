@@ -41,12 +41,14 @@ class Question:
         """Whether it has its lasting place on the screen."""
         self._reason: Line | None = None
 
-    def press(self, key: Key) -> Decision | Literal["stop", "all"] | None:
+    def press(self, key: Key) -> Decision | Literal["stop", "all", "leave"] | None:
         """Take a key."""
         if self._reason is not None:
             return self._type_reason(self._reason, key)
         if key.name == "escape":
             return "stop"
+        if key.name == "end":
+            return "leave"
         match key.text.lower():
             case "y":
                 return Approve()

@@ -160,8 +160,10 @@ def _chosen_grants(argument: str, grants: Sequence[Grant]) -> Sequence[Grant]:
     which = which.strip()
     if verb == "revoke" and which == "all":
         return grants
-    if verb == "revoke" and which.isdecimal() and 1 <= int(which) <= len(grants):
-        return (grants[int(which) - 1],)
+    if verb == "revoke" and which.isdecimal():
+        if 1 <= int(which) <= len(grants):
+            return (grants[int(which) - 1],)
+        raise ConfigError(f"There is no grant {which}.", hint="/grants lists them.")
     raise ConfigError(
         f"`/grants {argument}` was not understood.", hint="Say `/grants revoke NUMBER`; /grants lists them."
     )
@@ -190,7 +192,9 @@ async def _usage(chat: Chat, argument: str) -> None:
 
 
 async def _thinking(chat: Chat, argument: str) -> None:
-    chat.view.whole_thoughts = argument != "off" if argument else not chat.view.whole_thoughts
+    if argument not in ("", "on", "off"):
+        raise ConfigError(f"`/thinking {argument}` was not understood.", hint="Say `/thinking on` or `/thinking off`.")
+    chat.view.whole_thoughts = argument == "on" if argument else not chat.view.whole_thoughts
     chat.view.note("Thinking is shown in full." if chat.view.whole_thoughts else "Thinking is folded.")
 
 

@@ -15,7 +15,7 @@ from trunkline import __version__
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.cli import shelf
-from trunkline.cli.chat_files import mentioned
+from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions, Inbox, Opening, Talk, opening, resume_command
 from trunkline.cli.terminal import commands, words
 from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
@@ -237,6 +237,8 @@ class Conversation:
 
     async def _answer(self, text: str) -> None:
         typed, self._typed = self._typed, ""
+        for note in unfound(text, self.workspace):
+            self.view.note(note)
         turn = Turn(
             self.session,
             self._inbox,

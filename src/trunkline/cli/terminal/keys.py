@@ -19,9 +19,8 @@ from prompt_toolkit.keys import Keys
 ESCAPE_SECONDS = 0.06
 READ_BYTES = 4096
 
-#: The keys that mean something here; all others that are no text are ignored.
+#: The keys that mean something here, besides escape; all others that are no text are ignored.
 NAMES: dict[str, str] = {
-    Keys.Escape.value: "escape",
     Keys.ControlM.value: "enter",
     Keys.ControlJ.value: "enter",
     Keys.ControlH.value: "backspace",
@@ -60,6 +59,8 @@ class Keyboard:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._parser = Vt100Parser(self._pressed)
         self._flush: asyncio.TimerHandle | None = None
+        self._escaped = False
+        """Whether an escape waits for what may belong to it."""
         self._before: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -104,14 +105,32 @@ class Keyboard:
             self._on_gone()
             return
         self._parser.feed(self._decoder.decode(data))
+        self._tell_escape()
         if self._flush is not None:
             self._flush.cancel()
-        self._flush = self._loop.call_later(ESCAPE_SECONDS, self._parser.flush)
+        self._flush = self._loop.call_later(ESCAPE_SECONDS, self._finish)
+
+    def _finish(self) -> None:
+        self._parser.flush()
+        self._tell_escape()
+
+    def _tell_escape(self) -> None:
+        if self._escaped:
+            self._escaped = False
+            self._on_key(Key("escape"))
 
     def _pressed(self, press: KeyPress) -> None:
         name = press.key.value if isinstance(press.key, Keys) else press.key
+        if self._escaped and name in (Keys.ControlM.value, Keys.ControlJ.value):
+            # Alt and Enter come as these two at once.
+            self._escaped = False
+            self._on_key(Key("newline"))
+            return
+        self._tell_escape()
         if name == Keys.BracketedPaste.value:
             self._on_key(Key(text=press.data.replace("\r\n", "\n").replace("\r", "\n")))
+        elif name == Keys.Escape.value:
+            self._escaped = True
         elif name in NAMES:
             self._on_key(Key(NAMES[name]))
         elif len(name) == 1 and name.isprintable():
@@ -136,6 +155,8 @@ class Line:
         """Apply a key; those that do not edit change nothing."""
         if key.text:
             self.text += key.text
+        elif key.name == "newline":
+            self.text += "\n"
         elif key.name == "backspace":
             self.text = self.text[:-1]
         elif key.name == "clear":

@@ -63,7 +63,7 @@ class Turn:
         self.elapsed = 0.0
         """Seconds that it took."""
         self.gone = False
-        """Whether the terminal went away."""
+        """Whether the terminal went away, or they want to leave."""
         self._session = session
         self._inbox = inbox
         self._screen = screen
@@ -90,7 +90,7 @@ class Turn:
         keyboard = Keyboard(
             self._keyboard,
             self._pressed,
-            on_gone=self._lost,
+            on_gone=self._leave,
             on_suspend=self._screen.end,
             on_return=self._screen.begin,
         )
@@ -188,7 +188,9 @@ class Turn:
         question = self._question
         if question is not None and now >= self._deaf_until:
             answer = question.press(key)
-            if answer == "stop":
+            if answer == "leave":
+                self._leave()
+            elif answer == "stop":
                 self.stop()
             elif answer == "all":
                 self._show_all(question)
@@ -202,10 +204,16 @@ class Turn:
         self._type(key)
 
     def _type(self, key: Key) -> None:
-        if key.name == "enter":
+        if key.name == "enter" and self.typed.text.endswith("\\"):
+            # As at the prompt.
+            self.typed = Line(self.typed.text[:-1] + "\n")
+        elif key.name == "enter":
             if self.typed.text.strip():
                 self.queue.append(self.typed.text)
             self.typed = Line()
+        elif key.name == "end":
+            if not self.typed.text:
+                self._leave()
         elif key.name == "escape":
             if self.typed.text:
                 self.typed = Line()
@@ -214,7 +222,7 @@ class Turn:
         else:
             self.typed.press(key)
 
-    def _lost(self) -> None:
+    def _leave(self) -> None:
         self.gone = True
         self.stop()
 
@@ -226,9 +234,13 @@ class Turn:
         return prompt if question.is_put else [*question.lines, *prompt]
 
     def _typed_lines(self) -> list[str]:
-        lines = [self._view.line(Text(f"  next: {clean(text)}", "dim")) for text in self.queue]
+        lines = [self._view.line(Text(f"  next: {_in_a_line(text)}", "dim")) for text in self.queue]
         if self.typed.text:
-            shown = clean(self.typed.text).replace("\n", " ⏎ ")
+            shown = _in_a_line(self.typed.text)
             room = max(8, self._screen.columns - 6)
             lines.append(self._view.line(Text.assemble((f"{PROMPT} ", "bold cyan"), shown[-room:], ("▏", "cyan"))))
         return lines
+
+
+def _in_a_line(text: str) -> str:
+    return clean(text).replace("\n", " ⏎ ")
