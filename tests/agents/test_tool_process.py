@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.agents.helpers import PATIENCE_SECONDS, agent_of, play, request
 from trunkline.agents import tool_process
 from trunkline.agents.tool_process import Clip, Ran
+from trunkline.base.redact import Redactor
 from trunkline.core.agent import Approve
 from trunkline.core.events import Progress, ToolCancelled, ToolFinished, ToolRequested, TurnEnded, UserMessage
 
@@ -40,6 +41,13 @@ def test_a_clip_keeps_both_ends_and_says_what_is_missing(pieces: list[bytes], li
     else:
         head, tail = (part.decode("utf-8", "replace") for part in (data[:half], data[-half:]))
         assert clip.text() == f"{head}\n\n... [truncated {len(data) - 2 * half} bytes] ...\n\n{tail}"
+
+
+def test_no_half_of_a_secret_stands_where_a_clip_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-live-0123456789")
+    clip = Clip(100)
+    clip.feed(b"sk-live-0123456789" * 20)
+    assert "01234" not in Redactor.from_environ({"A_KEY": "sk-live-0123456789"}).text(clip.text())
 
 
 async def test_both_streams_are_the_output_and_the_exit_code_is_told(tmp_path: Path) -> None:

@@ -246,6 +246,26 @@ def test_a_secret_that_only_the_formatted_message_holds_is_masked() -> None:
     assert _logged("hunter22", "%s%d", "hunter", 22) == f"{MASK} \n"
 
 
+def test_of_a_text_that_was_cut_no_half_of_a_secret_is_left_at_either_end() -> None:
+    secret = "hunter22-and-more"
+    redactor = Redactor([secret])
+    for place in range(1, len(secret)):
+        assert redactor.beginning(f"a {secret} b {secret[:place]}") == f"a {MASK} b "
+        assert not any(
+            part in redactor.ending(f"{secret[place:]} and then {secret}") for part in ("22", "and-", "more")
+        )
+    assert Redactor().beginning("as it is") == Redactor().ending("as it is") == "as it is"
+
+
+def test_half_of_a_character_does_not_hide_the_half_of_a_secret_before_it() -> None:
+    assert Redactor(["schlüsselwort"]).beginning("a schl\ufffd") == "a "
+
+
+def test_lines_stay_where_they_are_when_a_secret_of_several_lines_is_masked() -> None:
+    secret = "0123456789abcdef0\n0123456789abcdef1"
+    assert Redactor([secret]).lines(f"a\n{secret}\nb") == f"a\n{MASK}\n{MASK}\nb"
+
+
 def test_logged_exceptions_are_masked() -> None:
     try:
         raise ValueError("bad password hunter22")

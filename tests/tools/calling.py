@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from trunkline.base.redact import Redactor
 from trunkline.tools.files import FileMemory
 from trunkline.tools.tool import ToolOutput
 from trunkline.tools.toolbox import Toolbox, standard_tools
@@ -18,10 +19,11 @@ PATIENCE_SECONDS = 20.0
 class Box:
     """The file tools in a directory, called as a model calls them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *secrets: str) -> None:
         self.root = root
         self.memory = FileMemory()
-        self.toolbox = Toolbox(standard_tools(Workspace(root), self.memory))
+        redactor = Redactor(secrets)
+        self.toolbox = Toolbox(standard_tools(Workspace(root), self.memory, redactor), redactor)
         self.reports: list[str] = []
 
     async def call(self, tool: str, /, **args: Any) -> ToolOutput:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trunkline.base.redact import Redactor
 from trunkline.tools.bash_output import HeadAndTail
 
 
@@ -31,6 +32,14 @@ def test_characters_that_were_cut_in_two_are_left_out_whole() -> None:
     assert text.startswith("1234567\n")
     assert text.endswith("\n7654321")
     assert "�" not in text
+
+
+def test_no_half_of_a_secret_stands_where_the_middle_is_missing() -> None:
+    secret = "sk-live-0123456789"
+    for before in range(len(secret)):
+        kept = fed(b"." * before + secret.encode() * 40, head=100, tail=100)
+        assert "..[redacted]" in kept.text(Redactor([secret])) or before < 2
+        assert not any(secret[place : place + 4] in kept.text(Redactor([secret])) for place in range(len(secret) - 3))
 
 
 def test_what_is_not_utf8_is_replaced() -> None:

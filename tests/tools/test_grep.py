@@ -276,10 +276,18 @@ def test_output_in_any_pieces_gives_the_same_lines() -> None:
 @pytest.mark.parametrize("before", [0, LONGEST_LINE - 10, LONGEST_LINE - 1, LONGEST_LINE + 50])
 def test_a_line_is_cleaned_before_it_is_cut(before: int) -> None:
     secret = "sk-live-0123456789abcdef"
-    lines = MatchLines(Redactor([secret]).text)
+    lines = MatchLines(Redactor([secret]))
     lines.feed(b"./a\x001:" + b"." * before + secret.encode() + b"." * 9000 + b"\n")
     assert "sk-" not in lines.lines[0]
     assert len(lines.lines[0]) < LONGEST_LINE + 20
+
+
+def test_a_line_full_of_secrets_shows_no_half_of_one_where_it_was_cut_for_the_memory() -> None:
+    key = "k" + "0123456789abcdef" * 20
+    lines = MatchLines(Redactor([key]))
+    lines.feed(b"./a\x001:" + key.encode() * 100 + b"\n")
+    assert lines.lines[0].startswith("a:1:[redacted][redacted]")
+    assert "0123" not in lines.lines[0]
 
 
 async def test_it_says_what_it_does(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import require
 from tests.tools.calling import Box
 from trunkline.base.extras import install_hint
+from trunkline.base.redact import Masked
 from trunkline.tools import read
 from trunkline.tools.files import LARGEST_FILE
 from trunkline.tools.read import EMPTY, READ_LIMIT, UNCHANGED
@@ -99,7 +100,7 @@ async def test_a_long_file_loses_its_middle(box: Box, tmp_path: Path) -> None:
 
 
 def numbered(lines: list[str], first: int = 1) -> str:
-    return truncate("\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first)), READ_LIMIT)
+    return truncate(Masked("\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))), READ_LIMIT)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.base.redact import Redactor
+from trunkline.base.redact import Masked, Redactor
 from trunkline.core.events import Category
 from trunkline.tools.files import FileMemory
 from trunkline.tools.tool import Report, Tool, ToolOutput
@@ -75,7 +75,7 @@ async def test_what_cannot_be_called_is_an_error_for_the_model() -> None:
 async def test_a_tool_that_raises_is_an_error_for_the_model_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         output = await Toolbox([Fake(KeyError("lost"))]).run("Fake", {"word": "x"}, ignore)
-    assert output == ToolOutput(truncate("Fake failed with KeyError: 'lost'", Fake.limit), status="error")
+    assert output == ToolOutput(truncate(Masked("Fake failed with KeyError: 'lost'"), Fake.limit), status="error")
     assert "Tool `Fake` raised" in caplog.text
 
 

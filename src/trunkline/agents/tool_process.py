@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 
+from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 
 #: What is kept of a program's output, in bytes: the first and the last half of it.
@@ -40,11 +42,12 @@ class Clip:
             self._dropped += surplus
 
     def text(self) -> str:
-        """What is kept, with a mark where something is missing."""
+        """What is kept, with a mark where something is missing; no half of a secret stands beside that."""
         if not self._dropped:
             return (self._head + self._tail).decode("utf-8", "replace")
         head, tail = (half.decode("utf-8", "replace") for half in (self._head, self._tail))
-        return f"{head}\n\n... [truncated {self._dropped} bytes] ...\n\n{tail}"
+        known = Redactor.from_environ(os.environ)
+        return f"{known.beginning(head)}\n\n... [truncated {self._dropped} bytes] ...\n\n{known.ending(tail)}"
 
 
 async def run(argv: Sequence[str], cwd: str, limit: int = MAX_OUTPUT) -> Ran:

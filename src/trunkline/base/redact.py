@@ -20,7 +20,7 @@ from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from json.encoder import encode_basestring, encode_basestring_ascii
 from operator import is_
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 
 from trunkline.base.environ_secrets import environment_secrets, octets
 from trunkline.base.values import Value
@@ -34,6 +34,9 @@ MASK = "[redacted]"
 #: Takes the secrets out of a text. Whoever cuts somebody else's words is given one, and cleans before it cuts: half of
 #: a secret would not be known for one.
 Clean: TypeAlias = Callable[[str], str]
+
+#: A text without secrets. What cuts takes nothing else, so that nothing is cut before it was cleaned.
+Masked = NewType("Masked", str)
 
 #: Shorter ones would mask ordinary words, and are guessed sooner than leaked.
 FEWEST_CHARS = 4
@@ -55,11 +58,12 @@ class Redactor:
     there it is compared. The pattern of the whole secrets would take six times as long to compile.
     """
 
-    __slots__ = ("_beginnings", "_by_gate", "_gate", "_last_of_beginnings", "_secrets")
+    __slots__ = ("_beginnings", "_by_gate", "_gate", "_last_of_beginnings", "_longest", "_secrets")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = frozenset(secret for secret in secrets if _long_enough(secret) and secret not in MASK)
         spellings = {spelling for secret in self._secrets for spelling in _spellings(secret) if _long_enough(spelling)}
+        self._longest = max(map(len, spellings), default=0)
         # Longest first: a part of a secret may be another secret.
         self._by_gate: dict[str, list[str]] = {}
         for spelling in sorted(spellings, key=len, reverse=True):
@@ -87,11 +91,29 @@ class Redactor:
     def __repr__(self) -> str:
         return f"<Redactor of {len(self._secrets)} secrets>"
 
-    def text(self, text: str) -> str:
+    def text(self, text: str) -> Masked:
         """The text with every secret masked; the same object when there is none in it."""
         if not self._secrets or self._gate(text) is None:
-            return text
-        return self._mask(text, complete=True)[0]
+            return Masked(text)
+        return Masked(self._mask(text, complete=True)[0])
+
+    def lines(self, text: str) -> Masked:
+        """The text with every secret masked and every line feed in its place, for those who count lines."""
+        masked = self.text(text)
+        if masked is text or masked.count("\n") == text.count("\n"):
+            return masked
+        return Masked("\n".join(map(self.text, text.split("\n"))))
+
+    def beginning(self, text: str) -> Masked:
+        """What is left of a text that had to be cut before it was cleaned: neither secrets nor the half of one."""
+        if not self._secrets:
+            return Masked(text)
+        # Half of a character must not hide the half of a secret before it.
+        return Masked(self._mask(text.rstrip("\ufffd"), complete=False)[0])
+
+    def ending(self, text: str) -> Masked:
+        """The same of a text whose beginning was cut off: what may be the rest of a secret is left out with it."""
+        return Masked(self.text(text)[max(self._longest - 1, 0) :])
 
     def data(self, data: Any) -> Any:
         """Nested JSON data, or a `Value`, with every string in it masked, keys too; the same object if none was."""
@@ -156,11 +178,6 @@ class Redactor:
             if len(text) - size >= position and text[-size:] in beginnings:
                 return len(text) - size
         return len(text)
-
-
-def as_it_is(text: str) -> str:
-    """A `Clean` where nothing is known to be secret."""
-    return text
 
 
 class StreamRedactor:

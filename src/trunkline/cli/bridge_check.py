@@ -63,7 +63,7 @@ def ways_to_a_platform() -> str:
 async def unable(settings: BridgeSettings) -> dict[str, str]:
     """The agents that cannot answer here, as far as that can be told without asking them, and why."""
     opener = Opener(settings, make=_able)
-    found = {}
+    found: dict[str, str] = {}
     for name in settings.agents:
         try:
             await opener.check(name)

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from trunkline.base.environ_secrets import COMMON_WORDS, FEWEST_CHARS, environment_secrets, octets
-from trunkline.base.redact import MASK, Redactor
+from trunkline.base.redact import MASK, Masked, Redactor
 
 #: A configured secret that is shorter is part of too many words.
 FEWEST_CHARS_OF_A_WORD = 4
@@ -57,10 +57,10 @@ class Secrets(Redactor):
         apart = {_apart(each) for each in known | digits | parts | spelled}
         self._apart = {each for each in apart if len(each) >= FEWEST_CHARS_APART}
 
-    def text(self, text: str) -> str:
+    def text(self, text: str) -> Masked:
         masked = super().text(text)
         for pattern in (self._hex, self._words):
-            masked = masked if pattern is None else pattern.sub(MASK, masked)
+            masked = masked if pattern is None else Masked(pattern.sub(MASK, masked))
         return masked
 
     def within(self, data: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from trunkline.base.process import SpawnError, child_env
 from trunkline.base.process_tree import SIGNAL_EXIT
+from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.core.turns import STOPPED
 from trunkline.tools.bash_process import GRACE_SECONDS, Command
@@ -53,10 +54,18 @@ class BashTool:
     #: Other names under which models send a parameter.
     aliases: Mapping[str, str] = {"cmd": "command"}
 
-    def __init__(self, cwd: str, *, shell: str | None = None, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        cwd: str,
+        *,
+        shell: str | None = None,
+        env: Mapping[str, str] | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
         environment = child_env(env, extra=_ENVIRONMENT)
         self._env = {name: value for name, value in environment.items() if name not in _DROPPED}
         self._cwd = cwd
+        self._redactor = redactor
         self._shell = shell or find_shell(self._env)
         self._running: set[Command] = set()
         self._background: list[Command] = []
@@ -110,7 +119,7 @@ class BashTool:
         except asyncio.CancelledError:
             with suppress(asyncio.CancelledError):
                 await self._let_go(command)
-            raise Interrupted(ToolOutput(_text(_STOPPED, command, []), "error")) from None
+            raise Interrupted(ToolOutput(self._text(_STOPPED, command, []), "error")) from None
         finally:
             if command in self._running and not command.is_ending:
                 await self._let_go(command)
@@ -132,7 +141,7 @@ class BashTool:
         if code is None:
             await command.stop(GRACE_SECONDS)
             await command.drain()
-            return ToolOutput(_text(f"Command timed out after {timeout_ms}ms", command, []), "error")
+            return ToolOutput(self._text(f"Command timed out after {timeout_ms}ms", command, []), "error")
         notes = []
         left = await command.left_behind()
         if left:
@@ -140,7 +149,7 @@ class BashTool:
             notes.append(_about_background(left))
         if code > SIGNAL_EXIT and code - SIGNAL_EXIT in signal.valid_signals():
             notes.append(f"[exit code {code} means that {_signal_name(code - SIGNAL_EXIT)} ended the command]")
-        return ToolOutput(_text(f"Exit code: {code}", command, notes), "error" if code else "success")
+        return ToolOutput(self._text(f"Exit code: {code}", command, notes), "error" if code else "success")
 
     async def _keep(self, command: Command) -> None:
         self._background.append(command)
@@ -154,6 +163,15 @@ class BashTool:
             if not await command.left_behind() and command in self._background:
                 self._background.remove(command)
                 await command.end()
+
+    def _text(self, headline: str, command: Command, notes: list[str]) -> str:
+        # At the end, where it is still seen when the middle of a long result is cut out.
+        for name, kept in (("standard output", command.stdout), ("standard error", command.stderr)):
+            if kept.dropped:
+                notes = [*notes, f"[{name} had {kept.size} bytes; its middle was not kept]"]
+        parts = [headline, "STDOUT:", command.stdout.text(self._redactor)]
+        parts += ["STDERR:", command.stderr.text(self._redactor), *notes]
+        return "\n".join(parts)
 
 
 def find_shell(environ: Mapping[str, str]) -> str:
@@ -184,15 +202,6 @@ async def _wait(command: Command, seconds: float, report: Report) -> int | None:
             report(f"still running after {elapsed:.0f} s" + (f": {line}" if line else ""))
     finally:
         ended.cancel()
-
-
-def _text(headline: str, command: Command, notes: list[str]) -> str:
-    # At the end, where it is still seen when the middle of a long result is cut out.
-    for name, kept in (("standard output", command.stdout), ("standard error", command.stderr)):
-        if kept.dropped:
-            notes = [*notes, f"[{name} had {kept.size} bytes; its middle was not kept]"]
-    parts = [headline, "STDOUT:", command.stdout.text(), "STDERR:", command.stderr.text(), *notes]
-    return "\n".join(parts)
 
 
 def _timeout_ms(args: Mapping[str, Any]) -> int:

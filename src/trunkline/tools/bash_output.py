@@ -7,6 +7,8 @@ kept.text(), kept.last_line(), kept.dropped
 
 from __future__ import annotations
 
+from trunkline.base.redact import Redactor
+
 #: Kept of the beginning and of the end of one stream. Far more than a model is shown; two streams take 1 MiB.
 HEAD_BYTES = 1 << 18
 TAIL_BYTES = 1 << 18
@@ -45,14 +47,18 @@ class HeadAndTail:
         if len(self._tail) >= 2 * self._tail_limit:
             self._cut_tail()
 
-    def text(self) -> str:
-        """What is kept, as text. What is not UTF-8 becomes U+FFFD; a mark stands where the middle was."""
+    def text(self, redactor: Redactor | None = None) -> str:
+        """What is kept, as text. What is not UTF-8 becomes U+FFFD; a mark stands where the middle was.
+
+        `redactor` knows what must not be seen in halves where the middle begins and ends.
+        """
         if not self.dropped:
             return (self._head + self._tail).decode("utf-8", "replace")
         self._cut_tail()
         head, tail = _without_cut_end(self._head), _without_cut_start(self._tail)
         mark = f"\n\n... [{self.size - len(head) - len(tail)} bytes were not kept] ...\n\n"
-        return head.decode("utf-8", "replace") + mark + tail.decode("utf-8", "replace")
+        known = redactor or Redactor()
+        return known.beginning(head.decode("utf-8", "replace")) + mark + known.ending(tail.decode("utf-8", "replace"))
 
     def last_line(self) -> str:
         """The last line with anything in it, so far; empty when there is none. A progress bar's last state is one."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from trunkline.base.own_python import module_command
 from trunkline.base.process_errors import SpawnError
-from trunkline.base.redact import Clean, as_it_is
+from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.events import Category
 from trunkline.tools.files import reason
@@ -77,11 +77,11 @@ class Grep:
         "required": ["pattern"],
     }
 
-    def __init__(self, workspace: Workspace, ripgrep: str | None = None, *, clean: Clean = as_it_is) -> None:
+    def __init__(self, workspace: Workspace, ripgrep: str | None = None, *, redactor: Redactor | None = None) -> None:
         """`ripgrep` is its program; unless given it is looked for when it is needed, and empty means none."""
         self._workspace = workspace
         self._ripgrep = ripgrep
-        self._clean = clean
+        self._redactor = redactor
 
     def describe(self, args: Mapping[str, Any]) -> str:
         path = args.get("path") or "."
@@ -125,7 +125,7 @@ class Grep:
             return ToolOutput(f"grep error: {error}", status="error")
 
     async def _run(self, argv: Sequence[str], program: str) -> ToolOutput:
-        lines = MatchLines(self._clean)
+        lines = MatchLines(self._redactor)
         ended = await collect(argv, self._workspace.root, lines.feed, GREP_SECONDS)
         return _output(lines, ended, program)
 
@@ -139,9 +139,9 @@ class MatchLines:
     #: In bytes: what a path and a text that is shown can have.
     _LONGEST = 4096 + 4 * LONGEST_LINE + 32
 
-    def __init__(self, clean: Clean = as_it_is) -> None:
+    def __init__(self, redactor: Redactor | None = None) -> None:
         self.lines: list[str] = []
-        self._clean = clean
+        self._redactor = redactor or Redactor()
         self._pending = bytearray()
         self._dropped = False
 
@@ -175,7 +175,7 @@ class MatchLines:
         text = self._pending.decode("utf-8", "replace").removesuffix("\r")
         path, found, rest = text.partition("\0")
         number, _, line = rest.partition(":")
-        line = self._clean(line)
+        line = self._redactor.beginning(line) if self._dropped else self._redactor.text(line)
         if len(line) > LONGEST_LINE or self._dropped:
             line = line[:LONGEST_LINE] + ELLIPSIS
         self.lines.append(f"{path.removeprefix('./')}:{number}:{line}" if found else path.removeprefix("./"))

@@ -51,6 +51,9 @@ async def pdf_text(path: str) -> str:
         raise FileProblem(f"this PDF cannot be read ({ended.complaint})")
     if ended.code:
         raise FileProblem("this PDF cannot be read: extracting its text needs too much memory, or crashed")
+    if len(text) >= PDF_BYTES:
+        # A line that was cut may end in half of a secret, which nobody would recognise.
+        del text[text.rfind(b"\n") + 1 :]
     return text.decode("utf-8", "replace")
 
 

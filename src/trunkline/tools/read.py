@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, AnyStr, Literal
 
 from trunkline.base.process_errors import SpawnError
+from trunkline.base.redact import Masked, Redactor
 from trunkline.base.values import Value
 from trunkline.core.events import Category
 from trunkline.tools import pictures
@@ -71,9 +72,10 @@ class Read:
     }
     aliases: Mapping[str, str] = {"path": "file_path"}
 
-    def __init__(self, workspace: Workspace, memory: FileMemory) -> None:
+    def __init__(self, workspace: Workspace, memory: FileMemory, redactor: Redactor | None = None) -> None:
         self._workspace = workspace
         self._memory = memory
+        self._redactor = redactor or Redactor()
 
     def describe(self, args: Mapping[str, Any]) -> str:
         return one_line(f"Read {args['file_path']}")
@@ -109,8 +111,34 @@ class Read:
                 text = await reporting(pdf_text(found.real_path), report, f"Reading {path}")
             except SpawnError as error:
                 raise FileProblem(str(error)) from None
-            return await in_thread(lambda _: _number(text, part, path))
-        return await in_thread(lambda _: _show_text(found, part, path))
+            return await in_thread(lambda _: self._number(text, part, path))
+        return await in_thread(lambda _: self._show_text(found, part, path))
+
+    def _show_text(self, found: _Found, part: Part, path: str) -> ToolOutput:
+        encoding = "utf-8-sig" if found.is_all or part[0] == 0 else "utf-8"
+        text = found.data.decode(encoding, "replace")
+        if found.is_all:
+            return self._number(text, part, path)
+        if found.cut:
+            note = f"\n(cut: these lines have more than {LARGEST_FILE} bytes)"
+            whole, feed, last = text.rpartition("\n")
+            masked = Masked(self._redactor.lines(whole) + feed + self._redactor.beginning(last))
+            return ToolOutput(_numbered(masked, part[0] + 1, note))
+        return ToolOutput(_numbered(self._redactor.lines(text), part[0] + 1))
+
+    def _number(self, text: str, part: Part, path: str) -> ToolOutput:
+        """The lines asked for, each behind its number."""
+        if not text:
+            return ToolOutput(EMPTY)
+        text = text.removesuffix("\n")
+        offset, limit = part
+        begin = _behind(text, "\n", offset)
+        if begin < 0:
+            lines = text.count("\n") + 1
+            return ToolOutput(f"There is no line after offset {offset}: {path} has {lines} lines.", status="error")
+        behind = -1 if limit is None else _behind(text, "\n", limit, begin)
+        wanted = text[begin : behind - 1 if behind >= 0 else None]
+        return ToolOutput(_numbered(self._redactor.lines(wanted), offset + 1))
 
 
 class _Found(Value):
@@ -213,29 +241,6 @@ def _show_picture(data: bytes, path: str) -> ToolOutput:
     )
 
 
-def _show_text(found: _Found, part: Part, path: str) -> ToolOutput:
-    encoding = "utf-8-sig" if found.is_all or part[0] == 0 else "utf-8"
-    text = found.data.decode(encoding, "replace")
-    if found.is_all:
-        return _number(text, part, path)
-    note = f"\n(cut: these lines have more than {LARGEST_FILE} bytes)" if found.cut else ""
-    return ToolOutput(_numbered(text, part[0] + 1, note))
-
-
-def _number(text: str, part: Part, path: str) -> ToolOutput:
-    """The lines asked for, each behind its number."""
-    if not text:
-        return ToolOutput(EMPTY)
-    text = text.removesuffix("\n")
-    offset, limit = part
-    begin = _behind(text, "\n", offset)
-    if begin < 0:
-        lines = text.count("\n") + 1
-        return ToolOutput(f"There is no line after offset {offset}: {path} has {lines} lines.", status="error")
-    behind = -1 if limit is None else _behind(text, "\n", limit, begin)
-    return ToolOutput(_numbered(text[begin : behind - 1 if behind >= 0 else None], offset + 1))
-
-
 def _behind(text: AnyStr, line_feed: AnyStr, count: int, start: int = 0) -> int:
     """Where the text goes on behind that many line feeds after `start`; -1 if it has fewer."""
     position = start
@@ -253,21 +258,21 @@ def _behind(text: AnyStr, line_feed: AnyStr, count: int, start: int = 0) -> int:
     return position
 
 
-def _numbered(text: str, first: int, note: str = "") -> str:
+def _numbered(masked: Masked, first: int, note: str = "") -> str:
     """The lines of a text, numbered from `first`, within the limit. What will not be seen is counted and not made."""
-    text = text.removesuffix("\r").replace("\r\n", "\n")
+    text = masked.removesuffix("\r").replace("\r\n", "\n")
     clip = Clip(READ_LIMIT)
-    clip.feed(f"{first:>{_NUMBER_WIDTH}}\t")
+    clip.feed(Masked(f"{first:>{_NUMBER_WIDTH}}\t"))
     seen, rest = text[:READ_LIMIT], text[READ_LIMIT:]
-    clip.feed(_number_breaks(seen, first + 1))
+    clip.feed(Masked(_number_breaks(seen, first + 1)))
     number = first + 1 + seen.count("\n")
     if len(rest) > READ_LIMIT:
         unseen, rest = rest[:-READ_LIMIT], rest[-READ_LIMIT:]
         breaks = unseen.count("\n")
         clip.skip(len(unseen.encode("utf-8", "surrogatepass")) + _numbers_size(number + breaks) - _numbers_size(number))
         number += breaks
-    clip.feed(_number_breaks(rest, number))
-    clip.feed(note)
+    clip.feed(Masked(_number_breaks(rest, number)))
+    clip.feed(Masked(note))
     return clip.text()
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from trunkline.base.redact import Clean, Redactor, as_it_is
+from trunkline.base.redact import Masked, Redactor
 from trunkline.tools.arguments import BadArguments, checked, renamed
 from trunkline.tools.edit import Edit
 from trunkline.tools.files import FileMemory
@@ -36,14 +36,14 @@ def unknown_tool(name: str) -> str:
     return f"Unknown tool: {name}"
 
 
-def standard_tools(workspace: Workspace, memory: FileMemory, clean: Clean = as_it_is) -> list[Tool]:
-    """The tools for files: Read, Write, Edit, Glob, Grep."""
+def standard_tools(workspace: Workspace, memory: FileMemory, redactor: Redactor | None = None) -> list[Tool]:
+    """The tools for files: Read, Write, Edit, Glob, Grep. `redactor` is the toolbox's own."""
     return [
-        Read(workspace, memory),
+        Read(workspace, memory, redactor),
         Write(workspace, memory),
         Edit(workspace, memory),
         Glob(workspace),
-        Grep(workspace, clean=clean),
+        Grep(workspace, redactor=redactor),
     ]
 
 
@@ -170,9 +170,12 @@ def _named(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _limited(output: ToolOutput, limit: int) -> ToolOutput:
-    text = truncate(output.text, limit)
+    """A clean output, within the limit."""
+    text = truncate(Masked(output.text), limit)
+    shown = output.shown
     # Half of a picture is none.
-    shown = output.shown if output.shown is None or output.output_type == "image" else truncate(output.shown, limit)
+    if shown is not None and output.output_type != "image":
+        shown = truncate(Masked(shown), limit)
     if text is output.text and shown is output.shown:
         return output
     return output.replace(text=text, shown=shown)

@@ -1,14 +1,18 @@
 """Long texts cut to a limit: the beginning, a mark that says how much is missing, the end.
 
-    truncate("x" * 30, 10)        # "xxxxx\n\n... [truncated 20 chars] ...\n\nxxxxx"
+    truncate(Masked("x" * 30), 10)        # "xxxxx\n\n... [truncated 20 chars] ...\n\nxxxxx"
 
 The number in the mark is the text's size in UTF-8 less the limit, which for ASCII is the number of characters that are
 missing. The result is longer than the limit by its mark; truncating it again with the same limit changes nothing.
+
+Only a text without secrets is cut: half of a secret would not be known for one.
 """
 
 from __future__ import annotations
 
 import re
+
+from trunkline.base.redact import Masked
 
 #: Exactly what stands where something is missing.
 _MARK = re.compile(r"\n\n\.\.\. \[truncated \d+ chars\] \.\.\.\n\n")
@@ -22,7 +26,7 @@ def mark(missing: int) -> str:
     return f"\n\n... [truncated {missing} chars] ...\n\n"
 
 
-def truncate(text: str, limit: int) -> str:
+def truncate(text: Masked, limit: int) -> Masked:
     """The text, without its middle if it has more than `limit` characters."""
     if len(text) <= limit or _is_truncated(text, limit // 2):
         return text
@@ -47,7 +51,7 @@ class Clip:
         self._tail = ""
         self._bytes = 0
 
-    def feed(self, text: str) -> None:
+    def feed(self, text: Masked) -> None:
         """Add the next piece."""
         self._bytes += len(text.encode("utf-8", "surrogatepass"))
         room = self._limit - len(self._head)
@@ -61,16 +65,16 @@ class Clip:
         """Count a piece of that many bytes that will be missing: the limit was reached before, and is again behind."""
         self._bytes += size
 
-    def text(self) -> str:
+    def text(self) -> Masked:
         """What was fed, without its middle if that is too much."""
         if not self._tail:
-            return self._head
+            return Masked(self._head)
         ends = self._head + self._tail
         half = self._limit // 2
         start, stop = half, len(ends) - half
         start -= _splits_a_pair(ends, start)
         stop += _splits_a_pair(ends, stop)
-        return ends[:start] + mark(self._bytes - self._limit) + ends[stop:]
+        return Masked(ends[:start] + mark(self._bytes - self._limit) + ends[stop:])
 
 
 def _is_truncated(text: str, half: int) -> bool:

@@ -34,7 +34,7 @@ class Kit:
         self._redactor = redactor
         self._announce = announce
         self.shell = find_shell(environ)
-        self._bash = BashTool(workspace, shell=self.shell)
+        self._bash = BashTool(workspace, shell=self.shell, redactor=redactor)
         self._memory = FileMemory()
         self.toolbox = Toolbox(self._own_tools(self._memory), redactor)
         self._servers = McpServers(
@@ -42,7 +42,7 @@ class Kit:
             taken={*self.toolbox.names, SpawnTool.name},
             # Keys to models and clouds are the agent's own business, and none of a server's.
             env=without_credentials(environ, model_keys),
-            clean=redactor.text,
+            redactor=redactor,
             on_ready=self._server_ready,
             on_problem=self._server_problem,
         )
@@ -100,7 +100,7 @@ class Kit:
         self._memory.forget_shown()
 
     def _own_tools(self, memory: FileMemory) -> list[Tool]:
-        return [*standard_tools(self._workspace, memory, self._redactor.text), self._bash]
+        return [*standard_tools(self._workspace, memory, self._redactor), self._bash]
 
     def _server_ready(self, server: str, tools: tuple[str, ...]) -> None:
         self._offer()

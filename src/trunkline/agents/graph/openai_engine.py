@@ -25,6 +25,7 @@ from trunkline.agents.graph.engines import (
     cost,
 )
 from trunkline.base import http, jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.models.overflow import is_too_long
 from trunkline.models.sse import SseDecoder
 from trunkline.wires.tryll.messages import SamplingParams
@@ -98,7 +99,7 @@ class _Remote:
         except (ValueError, KeyError, TypeError):
             told = {}
         message = str(told.get("message") or "")
-        reason = f": {message[:MAX_SHOWN]}" if message else ""
+        reason = f": {cut_between_words(message, MAX_SHOWN)}" if message else ""
         text = f"The server of the model `{self.name}` refused with HTTP status {status}{reason}."
         names = frozenset(str(told[key]) for key in ("code", "type") if told.get(key))
         if is_too_long(message, names, status if status != _FINE else None):

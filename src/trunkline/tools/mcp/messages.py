@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base import jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.base.values import Value
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def decode(line: bytes) -> JSONRPCMessage | Unreadable | None:
     except ValidationError:
         return _unread(line, "it is not what MCP allows")
     except ValueError as error:
-        return _unread(line, str(error)[:_REASON_CHARS])
+        return _unread(line, cut_between_words(str(error), _REASON_CHARS))
 
 
 def _unread(line: bytes, reason: str) -> JSONRPCMessage | Unreadable | None:

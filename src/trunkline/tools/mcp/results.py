@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base import jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.tools import pictures
 from trunkline.tools.tool import ToolOutput
 from trunkline.tools.truncation import one_line
@@ -52,7 +53,7 @@ class _Pictures:
             media_type, data = _checked(part.data)
             self._check_room(data)
         except _NotShown as reason:
-            return f"[image: {one_line(part.mime_type, _TYPE_CHARS)}, not shown: {reason}]"
+            return f"[image: {one_line(cut_between_words(part.mime_type, _TYPE_CHARS))}, not shown: {reason}]"
         self._room -= len(data)
         self.images.append((media_type, data))
         return f"[image: {media_type}]"

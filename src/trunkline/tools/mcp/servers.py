@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
-from trunkline.base.redact import Clean, as_it_is
+from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.core.faults import ConfigError, Fault, ToolError
 from trunkline.tools.mcp import sdk
@@ -49,14 +49,14 @@ class McpServers:
         *,
         taken: Iterable[str] = (),
         env: Mapping[str, str] | None = None,
-        clean: Clean = as_it_is,
+        redactor: Redactor | None = None,
         on_ready: OnReady | None = None,
         on_problem: OnProblem | None = None,
         startup_seconds: float = STARTUP_SECONDS,
     ) -> None:
         self._cwd = cwd
         self._env = env
-        self._clean = clean
+        self._redactor = redactor or Redactor()
         self._names = Names(taken)
         self._on_ready = on_ready
         self._on_problem = on_problem
@@ -117,8 +117,8 @@ class McpServers:
     def _make(self, spec: AddMcpServer) -> Server:
         def make_transport() -> Transport:
             if spec.transport == "stdio":
-                return StdioTransport(spec, self._cwd, self._env, self._clean)
-            return HttpTransport(spec, self._clean)
+                return StdioTransport(spec, self._cwd, self._env, self._redactor)
+            return HttpTransport(spec, self._redactor.text)
 
         def on_tools(tools: tuple[Listed, ...]) -> None:
             if self._servers.get(spec.name) is server:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
-from trunkline.base.redact import Clean
+from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddMcpServer
 from trunkline.tools.mcp.messages import MAX_LINE_BYTES, Unreadable, decode, encode
 from trunkline.tools.mcp.transport import OnBroken, in_short, leaf
@@ -48,9 +48,10 @@ class StdioTransport:
     remote = False
     refused = False
 
-    def __init__(self, spec: AddMcpServer, cwd: str, env: Mapping[str, str] | None, clean: Clean) -> None:
+    def __init__(self, spec: AddMcpServer, cwd: str, env: Mapping[str, str] | None, redactor: Redactor) -> None:
         self._name = spec.name
-        self.clean = clean
+        self._redactor = redactor
+        self.clean = redactor.text
         self._argv = [spec.command or "", *spec.args]
         self._cwd = cwd
         self._env = child_env(env, extra=spec.env)
@@ -150,7 +151,9 @@ class StdioTransport:
             logger.info("MCP server `%s` printed what is no message: %s", self._name, self._excerpt(line))
 
     def _excerpt(self, line: bytes) -> str:
-        return self.clean(line[:_CLEANED_BYTES].decode("utf-8", "replace"))[:_LOGGED_CHARS]
+        text = line[:_CLEANED_BYTES].decode("utf-8", "replace")
+        clean = self._redactor.text if len(line) <= _CLEANED_BYTES else self._redactor.beginning
+        return clean(text)[:_LOGGED_CHARS]
 
 
 async def _write(child: AsyncChild, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:

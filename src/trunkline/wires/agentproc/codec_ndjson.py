@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from trunkline.base import jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc.codec import (
@@ -84,7 +85,7 @@ class EventReader:
             return []
         event = event_of(line)
         if event is None:
-            shown = line[: SHOWN_CHARS * 2].decode("utf-8", "replace")[:SHOWN_CHARS].strip()
+            shown = cut_between_words(line.strip()[: 4 * SHOWN_CHARS + 4].decode("utf-8", "replace"), SHOWN_CHARS)
             self._stranger = self._stranger or shown
             return [Ignored(f"a line that is no event of protocol {PROTOCOL_VERSION} was left out: `{shown}`")]
         self._has_spoken = True

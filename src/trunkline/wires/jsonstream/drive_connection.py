@@ -27,6 +27,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Self
 
 from trunkline.base import jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.base.process import SpawnError
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.redact import Redactor
@@ -285,7 +286,7 @@ class Connection:
 
     def _note_before_ready(self, item: Heard) -> messages.Error | None:
         if isinstance(item, codec.Noise):
-            self._noise.append(item.line[:NOISE_BYTES])
+            self._noise.append(cut_between_words(item.line.decode("utf-8", "replace"), NOISE_BYTES).encode())
         elif isinstance(item, Fault):
             self._noise.append(str(item).encode("utf-8", "replace"))
         return item if isinstance(item, messages.Error) else None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.wires.agentproc.codec import SHOWN_CHARS, whole
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn, Used, Withdrawn
 from trunkline.wires.agentproc.streams.jsonlines import Event, JsonLines
@@ -85,7 +86,7 @@ class Dialogue(JsonLines):
     def used(self, tool_use_id: str, worked: bool, output: str) -> None:
         """A tool has ended. Of those that nobody was asked about, nothing is told."""
         if (request_id := self._allowed.pop(tool_use_id, None)) is not None:
-            self._said.append(Used(request_id, worked, output[:MAX_OUTPUT]))
+            self._said.append(Used(request_id, worked, cut_between_words(output, MAX_OUTPUT)))
 
     def withdraw(self, request_id: str) -> None:
         """The program does not wait for an answer any more."""
