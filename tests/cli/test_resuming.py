@@ -13,7 +13,7 @@ import pytest
 
 from trunkline.base import paths
 from trunkline.cli import opening, shelf
-from trunkline.cli.opening import AnotherAgents, AnotherDirectorys, Opened
+from trunkline.cli.opening import OfAnotherAgent, OfAnotherDirectory, Opened
 from trunkline.core.events import Envelope, TextDelta, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import SessionHeld
 from trunkline.store.files import FileStore
@@ -44,14 +44,14 @@ def test_the_same_agent_goes_on_in_the_same_directory() -> None:
 
 def test_another_agent_is_refused_with_the_name_of_the_one_that_it_is() -> None:
     keep()
-    with pytest.raises(AnotherAgents, match=r"is with the agent `coder`\. Name that agent, .*`--anyway`"):
+    with pytest.raises(OfAnotherAgent, match=r"is with the agent `coder`\. Name that agent, .*`--anyway`"):
         opened("echo")
     opened().log.close()  # nobody holds it
 
 
 def test_another_directory_is_refused_with_its_name() -> None:
     keep()
-    with pytest.raises(AnotherDirectorys, match=r"Session `kept` is of the directory `/here`.*`--anyway`"):
+    with pytest.raises(OfAnotherDirectory, match=r"Session `kept` is of the directory `/here`.*`--anyway`"):
         opened(workspace=THERE)
     opened(workspace=THERE, roams=True).log.close()
 

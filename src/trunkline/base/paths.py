@@ -48,6 +48,12 @@ def cache_dir(environ: Mapping[str, str] = os.environ) -> str:
     return _own("TRUNKLINE_CACHE", environ) or _xdg("XDG_CACHE_HOME", ".cache", environ)
 
 
+def homely(place: str) -> str:
+    """A directory as its owner writes it, for lists and first lines."""
+    home = os.path.expanduser("~")
+    return f"~{place[len(home) :]}" if place == home or place.startswith(home + os.sep) else place
+
+
 def ensure_dir(path: str) -> tuple[str, ...]:
     """Make a directory and those above it, for this user alone. Those that exist keep their permissions.
 

@@ -249,7 +249,7 @@ def _session_log(turn: Turn, workspace: str, agent: str, *, kept: bool) -> openi
             # A word of ours, and no name that a bridge can have been given.
             raise SessionNotFound(resume)
         return opening.session_log(workspace, session_id=None, resume=resume, kept=kept, agent=agent, roams=True)
-    except opening.AnotherAgents as error:
+    except opening.OfAnotherAgent as error:
         text = f"This conversation is with `{error.agent}`, and here is `{agent}`."
         raise ConfigError(text, hint="Begin a new conversation.") from None
     except SessionNotFound:

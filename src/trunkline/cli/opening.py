@@ -136,7 +136,7 @@ def redactor(agent: Agent | None = None) -> Redactor:
     return own if own is not None else Redactor.from_environ(os.environ)
 
 
-class AnotherAgents(ConfigError):
+class OfAnotherAgent(ConfigError):
     """The session to resume is another agent's."""
 
     def __init__(self, session: str, agent: str) -> None:
@@ -147,7 +147,7 @@ class AnotherAgents(ConfigError):
         self.agent = agent
 
 
-class AnotherDirectorys(ConfigError):
+class OfAnotherDirectory(ConfigError):
     """The session to resume is another directory's."""
 
     def __init__(self, session: str, workspace: str) -> None:
@@ -206,7 +206,7 @@ def session_log(
     seconds.
 
     Raises:
-        AnotherAgents, AnotherDirectorys: whose the session to resume is.
+        OfAnotherAgent, OfAnotherDirectory: whose the session to resume is.
         ConfigError: there is none, the id is taken, or another process holds it.
     """
     if not kept:
@@ -224,7 +224,7 @@ def session_log(
         return Opened(log, True)
     if not anyway:
         log.close()
-        raise AnotherAgents(log.session, owner) if owner != agent else AnotherDirectorys(log.session, log.workspace)
+        raise OfAnotherAgent(log.session, owner) if owner != agent else OfAnotherDirectory(log.session, log.workspace)
     from trunkline.cli.transcript import dialogue
 
     before = dialogue(log.read())

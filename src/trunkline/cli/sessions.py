@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from trunkline.base import jsontext, shapes
+from trunkline.base import jsontext, paths, shapes
 from trunkline.base.printable import printable, printable_line
 from trunkline.cli import shelf, table, transcript
 from trunkline.cli.explained import explained
@@ -28,8 +28,6 @@ from trunkline.core.state import SessionState
 #: The version of the first line of an export; `records` is that of the lines after it.
 EXPORT_VERSION = 1
 
-#: The longest id in a list on a terminal. Ours are told from others by less, those of hosts may be sentences.
-LONGEST_ID = 20
 #: So much of each id is shown at least.
 FEWEST_OF_ID = 8
 #: Names of agents may be commands.
@@ -89,14 +87,19 @@ def _record(info: SessionInfo) -> dict[str, Any]:
 
 def _print_list(found: list[SessionInfo], wide: bool) -> None:
     is_whole = wide or table.room() is None
-    short = _short_ids([info.id for info in shelf.sessions()])
+    short = {} if is_whole else _short_ids([info.id for info in shelf.sessions()])
     head = ("ID", "UPDATED", *(("CREATED",) if wide else ()), "AGENT", "DIRECTORY", "TURNS", "TITLE")
     rows: list[tuple[str, ...]] = []
     for info in found:
         seen = shelf.glance(info)
-        name, agent, place = printable(info.id), printable(info.agent or "-"), printable_line(_homely(info.workspace))
+        name, agent, place = (
+            printable(info.id),
+            printable(info.agent or "-"),
+            printable_line(paths.homely(info.workspace)),
+        )
         if not is_whole:
-            name, agent = table.cut(printable(short[info.id]), LONGEST_ID), table.cut(agent, LONGEST_AGENT)
+            # Not cut: it is there to be typed.
+            name, agent = printable(short[info.id]), table.cut(agent, LONGEST_AGENT)
             place = _end_of(place, LONGEST_PLACE)
         times = (when(info.updated), when(info.created)) if wide else (_day(info.updated),)
         rows.append((name, *times, agent, place, str(seen.turns), printable(seen.title[:LONGEST_TITLE])))
@@ -114,12 +117,6 @@ def _short_ids(ids: list[str]) -> dict[str, str]:
 def _shared(one: str, other: str) -> int:
     """How many characters two ids have in common before they differ."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _homely(place: str) -> str:
-    """A directory as its owner writes it."""
-    home = os.path.expanduser("~")
-    return f"~{place[len(home) :]}" if place == home or place.startswith(home + os.sep) else place
 
 
 def _end_of(text: str, width: int) -> str:

@@ -250,7 +250,24 @@ async def test_a_command_that_is_misspelt_is_told_with_the_one_that_is_meant(tmp
             await talk.say("/compcat")
 
 
-@pytest.mark.parametrize("text", ["/etc/hosts is what?", "/", "/2 is half", "// or #?", "/usr is full"])
+@pytest.mark.parametrize("text", ["/clear the build directory", "/help me fix this\nTraceback", "/compact\tnow"])
+async def test_words_behind_a_command_that_takes_none_are_not_thrown_away(text: str, tmp_path: Path) -> None:
+    async with talking(tmp_path, words("Hello Ann."), words("As you say.")) as talk:
+        await talk.say("I am Ann")
+        with pytest.raises(Unsupported, match="takes no words behind it.*put a space before it"):
+            await talk.say(text)
+        await talk.say(f" {text}")
+        assert Message("user", (Text("I am Ann"),)) in talk.model.asked
+        assert talk.model.asked[-1] == Message("user", (Text(f" {text}"),))
+
+
+@pytest.mark.parametrize("text", ["/context ", "/CONTEXT", "/context\t\n"])
+async def test_a_command_may_be_written_in_any_case_with_blanks_behind_it(text: str, tmp_path: Path) -> None:
+    async with talking(tmp_path) as talk:
+        assert "of 100,000 tokens" in notices(await talk.say(text))[0]
+
+
+@pytest.mark.parametrize("text", ["/etc/hosts is what?", "/", "/2 is half", "// or #?", "/usr is full", "/.profile"])
 async def test_a_path_is_a_message_like_any_other(text: str, tmp_path: Path) -> None:
     async with talking(tmp_path, words("It is.")) as talk:
         await talk.say(text)

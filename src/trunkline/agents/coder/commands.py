@@ -16,7 +16,7 @@ from trunkline.base.config_schema import suggestion
 from trunkline.core.faults import Unsupported
 
 #: How a command looks: `/usr` alone may be one, `/usr/bin` is a path.
-_COMMAND = re.compile(r"/[a-z][a-z0-9_-]*")
+_COMMAND = re.compile(r"(/[a-z][a-z0-9_-]*)(?!\S)(.*)", re.IGNORECASE | re.DOTALL)
 
 HELP = {
     "/compact": "summarise the conversation to make room",
@@ -44,17 +44,22 @@ class Commands:
         """What a message asks for, if it is a command: something that does it and gives what to tell people.
 
         Raises:
-            Unsupported: it looks like a command, and there is none of that name.
+            Unsupported: it looks like a command, and there is none of that name, or it takes no words behind it.
         """
-        word = text.partition("\n")[0].partition(" ")[0].lower()
-        if not _COMMAND.fullmatch(word) or os.path.exists(word):
+        found = _COMMAND.match(text)
+        if found is None or os.path.exists(found[1]):
             return None
-        if word not in self._known:
-            raise Unsupported(
-                f"There is no command `{word}`.{suggestion(word, self._known)}",
-                hint=f"There are {', '.join(self._known)}. To say it to the model, put a space before it.",
-            )
-        return self._known[word]
+        word, rest = found[1].lower(), found[2].strip()
+        if word in self._known and not rest:
+            return self._known[word]
+        to_say = "To say it to the model, put a space before it."
+        if word in self._known:
+            # What follows may be all that they want: `/clear the table`.
+            raise Unsupported(f"`{word}` is a command, and takes no words behind it.", hint=to_say)
+        raise Unsupported(
+            f"There is no command `{word}`.{suggestion(word, self._known)}",
+            hint=f"There are {', '.join(self._known)}. {to_say}",
+        )
 
     async def _compact(self, say: Say) -> str:
         if len(self._history.messages) < 2:

@@ -12,6 +12,7 @@ from prompt_toolkit.application import run_in_terminal
 from rich.text import Text
 
 from trunkline import __version__
+from trunkline.base import paths
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.cli import shelf
@@ -162,10 +163,7 @@ class Conversation:
     # What is shown besides answers.
 
     def _welcome(self) -> None:
-        home = os.path.expanduser("~")
-        place = self.workspace
-        if place == home or place.startswith(home + os.sep):
-            place = "~" + place[len(home) :]
+        place = paths.homely(self.workspace)
         # Anybody may have given these names: whoever made the directory, or runs the server with the model.
         about = map(printable_line, [self._talk.agent.name, *([self.model] if self.model else []), place])
         self.view.plain(Text.assemble((f"trunkline {__version__}", "bold"), (" · " + " · ".join(about), "dim")))
