@@ -44,6 +44,8 @@ FORMAT = 1
 # Whoever waits longer without a sign of life thinks that nothing happens.
 SIGN_SECONDS = 10.0
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+# Where .venv is activated we may run from it, and it may have to be thrown away: then the Python that it was made with.
+MAKER = sys._base_executable if Path(sys.prefix) == VENV else sys.executable  # type: ignore[attr-defined]
 
 
 class BootstrapError(Exception):
@@ -152,15 +154,15 @@ def make_venv(lock: int) -> None:
     if not has_ensurepip() and system_packages.may_install():
         system_packages.apt_install([f"python{PYTHON_VERSION}-venv"])
     if has_ensurepip():
-        run([sys.executable, "-m", "venv", str(VENV)], lock)
+        run([MAKER, "-m", "venv", str(VENV)], lock)
     elif has_module("pip") and has_module("venv"):
-        run([sys.executable, "-m", "venv", "--without-pip", str(VENV)], lock)
-        run([sys.executable, "-m", "pip", "--python", str(VENV_PYTHON), "install", "--no-input", "pip"], lock)
+        run([MAKER, "-m", "venv", "--without-pip", str(VENV)], lock)
+        run([MAKER, "-m", "pip", "--python", str(VENV_PYTHON), "install", "--no-input", "pip"], lock)
     elif has_module("virtualenv"):
-        run([sys.executable, "-m", "virtualenv", str(VENV)], lock)
+        run([MAKER, "-m", "virtualenv", str(VENV)], lock)
     else:
         raise BootstrapError(
-            f"`{sys.executable}` cannot make a virtual environment: it has neither ensurepip nor pip nor virtualenv. "
+            f"`{MAKER}` cannot make a virtual environment: it has neither ensurepip nor pip nor virtualenv. "
             f"Install one of them (Debian: apt-get install python{PYTHON_VERSION}-venv) and run this again."
         )
 

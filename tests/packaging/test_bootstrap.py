@@ -139,6 +139,18 @@ def test_extras_are_added_and_then_kept(clone: Clone) -> None:
     assert clone.bootstrap() == (0, "")
 
 
+def test_the_environment_that_runs_it_can_be_made_again(clone: Clone) -> None:
+    assert clone.bootstrap()[0] == 0
+    clone.unfinished.touch()
+    done = subprocess.run(
+        [str(clone.venv / "bin" / "python"), str(clone.root / "scripts" / "bootstrap.py")],
+        cwd="/", env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "throwing away" in done.stderr
+    assert clone.works()
+
+
 def test_an_environment_left_half_made_is_made_again(clone: Clone) -> None:
     process = clone.start_and_get_stuck()
     os.killpg(process.pid, signal.SIGKILL)  # bootstrap, pip and the backend at once, as a power cut does

@@ -28,6 +28,6 @@ async def made(
     except NoModel as missing:
         from trunkline.models.discover import discover
 
-        found = await discover(environ, provider=missing.provider)
+        found = await discover(environ, provider=missing.provider, base_url=missing.base_url)
         options |= {name: options.get(name) or value for name, value in found.options.items()}
         return make(options), found

@@ -17,7 +17,7 @@ from trunkline.base.writing import write_or_drop
 from trunkline.cli import opening
 from trunkline.cli.arguments import Usage, count, count_or_none, joined
 from trunkline.core.approvals import DEFAULT_ALLOW
-from trunkline.models.providers import VARIABLES
+from trunkline.models.providers import NAMES, VARIABLES
 
 #: What a variable may say for a flag without a value.
 _ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -33,8 +33,8 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--provider",
         metavar="NAME",
-        help="whose model answers: anthropic, openai, bedrock, vertex, local, mock (which needs neither model nor "
-        "key), or one of the configuration file",
+        help=f"whose model answers: {', '.join(NAMES)} (mock needs neither model nor key), or one of the "
+        "configuration file",
     )
     add("--model", metavar="ID", help="the model")
     add("--max-tokens", type=count, metavar="N", help="the longest answer of the model, in tokens")

@@ -28,6 +28,7 @@ from trunkline.cli.opening import LATEST
 from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
+from trunkline.models.providers import NAMES
 
 #: After so long without the end of the input, we say what we are waiting for.
 PATIENCE_SECONDS = 3.0
@@ -57,7 +58,7 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="With -p: print every event as one line of JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong.")
 @_option("script", metavar="FILE", help="What the scripted agent plays: a file, or the name of a bundled script.")
-@_option("provider", metavar="NAME", help="Whose model answers.")
+@_option("provider", metavar="NAME", help=f"Whose model answers: {', '.join(NAMES)}, or one of the configuration file.")
 @_option("model", metavar="ID", help="The model.")
 @_option("base-url", metavar="URL", help="Where the provider is reached.")
 @_option("profile", metavar="NAME", help="A profile of the configuration file.")

@@ -16,6 +16,7 @@ from trunkline.base.values import Value
 from trunkline.cli import opening as cli
 from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Event, Gap, Mode, ToolJudged, TurnStarted
+from trunkline.core.faults import Fault
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
@@ -139,9 +140,11 @@ class Talk:
                 redact=_heard(secrets, on_judged),
             )
             told = await cli.tell_before(session, kept.before)
-        except BaseException:
+        except BaseException as error:
             # A start that failed leaves nothing behind.
             log.close()
+            if isinstance(error, Fault) and opened.settings is not None:
+                error.add(opened.settings.warnings)
             raise
         return cls(session, opened, kept=is_kept, told=told)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXIT_PROBLEMS = 1
 
-_FILE = click.Path(dir_okay=False)
+_FILE = click.Path()
 _COLOURS = {"problem": "red", "warning": "yellow", "fine": "green"}
 
 

@@ -39,7 +39,7 @@ _SAMPLE_BYTES = 2
 
 
 @click.command("run", short_help="Talk to a graph, without a server.")
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
 @click.option("-m", "--message", metavar="TEXT", help="Say this, print the answer, and end.")
 @click.option(
     "--engine",

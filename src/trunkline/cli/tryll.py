@@ -237,7 +237,7 @@ def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
     except NoModel as missing:
         from trunkline.models.discover import discover
 
-        found = asyncio.run(discover(os.environ, provider=missing.provider))
+        found = asyncio.run(discover(os.environ, provider=missing.provider, base_url=missing.base_url))
         serving.told(printable(f"The agents' model is `{found.settings.model}`: {found.why}."))
         return offered(names, folder, found.options)
 

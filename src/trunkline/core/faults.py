@@ -27,6 +27,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from trunkline.base.values import Value
@@ -82,6 +83,17 @@ class Fault(Exception):
         self.hint = hint
         self.retryable = TABLE[self.kind].retryable if retryable is None else retryable
 
+    def say(self, *, message: str | None = None, hint: str | None = None) -> None:
+        """Say it in other words, or say more."""
+        self.message = self.message if message is None else message
+        self.hint = self.hint if hint is None else hint
+        self.args = (f"{self.message} {self.hint}" if self.hint else self.message,)
+
+    def add(self, warnings: Iterable[str]) -> None:
+        """Say also what is odd about the configuration: that may be the reason."""
+        if odd := " ".join(warnings):
+            self.say(hint=f"{self.hint} {odd}" if self.hint else odd)
+
 
 class ProtocolError(Fault):
     """Bytes or commands that the protocol does not allow. Raise one of its two children."""
@@ -113,9 +125,12 @@ class ConfigError(Fault):
 class NoModel(ConfigError):
     """Nobody said which model is to answer. Who can look for one may do so."""
 
-    def __init__(self, message: str, *, hint: str | None = None, provider: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, provider: str | None = None, base_url: str | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.provider = provider
+        self.base_url = base_url
         """Where to look, if that was said."""
 
 

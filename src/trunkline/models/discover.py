@@ -67,16 +67,24 @@ def usual_model(provider: str) -> str | None:
 
 
 async def discover(
-    environ: Mapping[str, str], *, provider: str | None = None, llama_server_url: str = LLAMA_SERVER_URL
+    environ: Mapping[str, str],
+    *,
+    provider: str | None = None,
+    base_url: str | None = None,
+    llama_server_url: str = LLAMA_SERVER_URL,
 ) -> Found:
     """The model to use. With `provider`, one of the servers on this machine by its name, only that one's.
+
+    Args:
+        base_url: where that one is, if it was said.
 
     Raises:
         ConfigError: there is none; the text lists the ways to have one, and what was almost found.
     """
     notes: list[str] = []
     if provider is not None:
-        return await _served_by(provider, server_url(provider, environ), notes)
+        url = server_url(provider, environ) if base_url is None else base_url.rstrip("/").removesuffix("/v1")
+        return await _served_by(provider, url, notes)
     found = _in_environment(environ, notes)
     if found is None:
         ollama = ollama_url(environ.get("OLLAMA_HOST", ""))

@@ -185,8 +185,7 @@ class HttpService:
 
     def _redacted(self, fault: ProviderError) -> ProviderError:
         # Before it is cut: half of a secret would not be known for one.
-        fault.message = clipped(self._redactor.text(fault.message))
-        fault.args = (f"{fault.message} {fault.hint}" if fault.hint else fault.message,)
+        fault.say(message=clipped(self._redactor.text(fault.message)))
         return fault
 
 

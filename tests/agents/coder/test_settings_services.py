@@ -105,3 +105,16 @@ def test_a_refused_key_is_called_by_the_variable_that_it_was_read_from(
     model = make(resolved(tmp_path, environ, **options).model)
     hints: dict[int, str] = model._service._hints  # type: ignore[attr-defined]
     assert hints[401].startswith(f"Check `{named}`")
+
+
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:7", "http://127.0.0.1:7/v1/"])
+async def test_a_server_is_asked_for_its_model_where_it_was_said_to_be(base_url: str, tmp_path: Path) -> None:
+    options = {"provider": "ollama", "base_url": base_url}
+    with pytest.raises(ConfigError, match=r"No ollama answers at `http://127\.0\.0\.1:7`"):
+        await made(lambda given: resolve(given, str(tmp_path), os.environ), options, {})
+
+
+def test_a_start_that_fails_says_what_is_odd_about_the_configuration(tmp_path: Path) -> None:
+    of_the_user('[default]\nprovder = "mock"\n')
+    with pytest.raises(NoModel, match=r"`default\.provder`.*Did you mean `provider`"):
+        resolved(tmp_path, {})

@@ -259,3 +259,15 @@ def test_texts_may_be_in_files_beside_the_graph_and_nowhere_else(tmp_path: Path)
         assert [getattr(each, "line", 0) for each in reading.wrong] == [2, 4], elsewhere
     with pytest.raises(ConfigError, match="names a file"):
         yaml_graph.parse(file.read_bytes(), "g.yaml")
+
+
+def test_the_name_of_a_bundled_graph_means_that_one_whatever_lies_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "npc").mkdir()
+    assert yaml_graph.locate("npc") != "npc"
+    (tmp_path / "npc").rmdir()
+    (tmp_path / "npc").write_text("nodes: []\n")
+    assert yaml_graph.locate("npc") != "npc"
+    assert yaml_graph.locate("./npc") == "./npc"

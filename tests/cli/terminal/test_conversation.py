@@ -310,6 +310,14 @@ def test_a_session_is_resumed_with_its_last_turn_in_sight(chat_arguments: list[s
         chat.sees("2 turns so far")
 
 
+def test_help_lists_the_commands_of_the_coding_agent_and_a_slip_leads_there(tmp_path: Path) -> None:
+    with ChatTerminal("--provider", "mock", "--workspace", str(tmp_path), rows=40) as chat:
+        chat.say("/help")
+        chat.sees("/resume [ID]", "/context", "how full the model's window is")
+        chat.say("/contxt")
+        chat.sees("There is no command `/contxt`. Did you mean `/context`?", "/help lists those")
+
+
 def test_commands_are_ours_and_unknown_ones_the_agents(chat_arguments: list[str]) -> None:
     with ChatTerminal(*chat_arguments, rows=40) as chat:
         chat.say("/help")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.base.environ_secrets import environment_secrets
@@ -41,6 +41,13 @@ class Coder:
         self.redactor = Redactor([*environment_secrets(os.environ), *settings.secrets])
         """Knows what must not be shown; servers that are added later bring secrets of their own."""
         self._make_model = make_model
+
+    @property
+    def commands(self) -> Mapping[str, str]:
+        """What can be typed in place of a message, and what it does."""
+        from trunkline.agents.coder.commands import HELP
+
+        return HELP
 
     @property
     def capabilities(self) -> Capabilities:

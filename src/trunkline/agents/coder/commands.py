@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from trunkline.agents.coder.compaction import Compaction, Say
 from trunkline.agents.coder.history import History
@@ -18,12 +18,28 @@ from trunkline.core.faults import Unsupported
 #: How a command looks: `/usr` alone may be one, `/usr/bin` is a path.
 _COMMAND = re.compile(r"(/[a-z][a-z0-9_-]*)(?!\S)(.*)", re.IGNORECASE | re.DOTALL)
 
+#: How to say it all the same.
+AS_A_MESSAGE = "To say it to the model, put a space before it."
+
 HELP = {
     "/compact": "summarise the conversation to make room",
     "/context": "how full the model's window is",
     "/clear": "forget the conversation so far",
     "/help": "these commands",
 }
+
+
+def split(text: str) -> tuple[str, str] | None:
+    """The command in small letters, and the words behind it; None if the text is a message, or begins with a path."""
+    found = _COMMAND.match(text)
+    if found is None or os.path.exists(found[1]):
+        return None
+    return found[1].lower(), found[2].strip()
+
+
+def unknown(word: str, known: Collection[str], hint: str) -> Unsupported:
+    """There is no such command; `hint` says which there are."""
+    return Unsupported(f"There is no command `{word}`.{suggestion(word, known)}", hint=f"{hint} {AS_A_MESSAGE}")
 
 
 class Commands:
@@ -46,20 +62,16 @@ class Commands:
         Raises:
             Unsupported: it looks like a command, and there is none of that name, or it takes no words behind it.
         """
-        found = _COMMAND.match(text)
-        if found is None or os.path.exists(found[1]):
+        found = split(text)
+        if found is None:
             return None
-        word, rest = found[1].lower(), found[2].strip()
+        word, rest = found
         if word in self._known and not rest:
             return self._known[word]
-        to_say = "To say it to the model, put a space before it."
         if word in self._known:
             # What follows may be all that they want: `/clear the table`.
-            raise Unsupported(f"`{word}` is a command, and takes no words behind it.", hint=to_say)
-        raise Unsupported(
-            f"There is no command `{word}`.{suggestion(word, self._known)}",
-            hint=f"There are {', '.join(self._known)}. {to_say}",
-        )
+            raise Unsupported(f"`{word}` is a command, and takes no words behind it.", hint=AS_A_MESSAGE)
+        raise unknown(word, self._known, f"There are {', '.join(self._known)}.")
 
     async def _compact(self, say: Say) -> str:
         if len(self._history.messages) < 2:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trunkline.agents.coder.settings_approvals import approvals
+from trunkline.agents.coder.settings_flags import flags
 from trunkline.agents.coder.settings_mcp import Servers, mcp_servers
 from trunkline.agents.coder.settings_models import compat_keys, longest_answer, prices, secrets_of
 from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, lineage, profile
@@ -31,20 +32,6 @@ from trunkline.core.faults import ConfigError, NoModel
 from trunkline.models.endpoint import is_own_machine
 from trunkline.models.prices import Price
 from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, NAMES, SERVICES, VARIABLES, ModelSettings, check
-
-#: What a command line may say, or a `TRUNKLINE_*` variable in its place.
-OPTIONS = (
-    "provider",
-    "model",
-    "max_tokens",
-    "max_turns",
-    "base_url",
-    "api_key",
-    "profile",
-    "thinking_budget",
-    "effort",
-)
-_NUMBERS = frozenset({"max_tokens", "max_turns", "thinking_budget"})
 
 #: Whose variables are looked for when nobody names a provider, in this order; all of a group must be set.
 _TELLING = (
@@ -116,7 +103,12 @@ def resolve(
     Raises:
         ConfigError: something is missing or contradictory; the text says what to do.
     """
-    return _Resolver(options, environ, config or load_config(workspace, environ)).resolve()
+    found = config or load_config(workspace, environ)
+    try:
+        return _Resolver(options, environ, found).resolve()
+    except ConfigError as error:
+        error.add(found.all_warnings())
+        raise
 
 
 class _Resolver:
@@ -125,7 +117,7 @@ class _Resolver:
     def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str], config: Config) -> None:
         self._environ = environ
         self._config = config
-        self._flags = _flags(options, environ)
+        self._flags = flags(options, environ)
         self._profile_name = self._flags.get("profile")
         self._lineage = lineage(config, self._profile_name, environ)
         self._profile = profile(config, self._lineage)
@@ -236,7 +228,7 @@ class _Resolver:
         account = {option: self._reached(option) for option in ACCOUNT}
         if account["credentials"] is not None:
             account["credentials"] = os.path.expanduser(account["credentials"])
-        model = self._model()
+        model = self._model(base_url)
         return ModelSettings(
             provider=self._kind,
             model=model,
@@ -279,7 +271,7 @@ class _Resolver:
             file = f"`{user_file(self._environ)}`"
             raise ConfigError(error.message, hint=error.hint.replace("the configuration file", file)) from None
 
-    def _model(self) -> str | None:
+    def _model(self, base_url: str | None) -> str | None:
         meant_for = self._default.get("provider")
         default = self._default if meant_for in (self._name, None) else {}
         # A model that was set for this very provider beats one that was set for whichever it is.
@@ -290,6 +282,7 @@ class _Resolver:
                 f"Nobody said which model of `{self._name}` is to answer.",
                 hint="Name one with `--model`.",
                 provider=self._name,
+                base_url=base_url,
             )
         return found or DEFAULT_MODELS.get(self._kind)
 
@@ -423,23 +416,3 @@ class _Resolver:
             for file in sorted(files)
             if os.path.exists(file) and os.stat(file).st_mode & 0o077
         )
-
-
-def _flags(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for option in OPTIONS:
-        value = options.get(option)
-        if value is None:
-            variable = f"TRUNKLINE_{option.upper()}"
-            value = environ.get(variable) or None
-            if value is not None and option in _NUMBERS:
-                value = _number(variable, value)
-        if value is not None:
-            found[option] = value
-    return found
-
-
-def _number(variable: str, text: str) -> int:
-    if not text.strip().isdecimal():
-        raise ConfigError(f"{variable}: `{text}` is not a whole number")
-    return int(text)

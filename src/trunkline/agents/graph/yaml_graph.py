@@ -132,9 +132,9 @@ def bundled() -> list[str]:
 
 
 def locate(spec: str) -> str:
-    """The file of a graph: that of a bundled one by its name, unless there is a file of that name."""
+    """The file of a graph. The name of a bundled one always means that one; `./NAME` is a file of that name."""
     path = os.path.join(_FOLDER, spec + _SUFFIX)
-    return path if spec in bundled() and not os.path.exists(spec) else spec
+    return path if spec in bundled() else spec
 
 
 def folder_of(spec: str) -> str:

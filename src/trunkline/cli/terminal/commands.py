@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, get_args
 
 from rich.text import Text
@@ -40,6 +40,10 @@ class Chat(Protocol):
         """The conversation that is open."""
 
     @property
+    def agent_commands(self) -> Mapping[str, str]:
+        """What the agent itself understands, and what it does; empty where that is not known."""
+
+    @property
     def model(self) -> str | None:
         """The model, if its name is known."""
 
@@ -73,6 +77,9 @@ async def _help(chat: Chat, argument: str) -> None:
     table = Table.grid(padding=(0, 2))
     for name, (usage, words, _) in COMMANDS.items():
         table.add_row(Text(f"/{name} {usage}".rstrip(), "cyan"), words)
+    for command, words in chat.agent_commands.items():
+        if command[1:] not in COMMANDS:
+            table.add_row(Text(command, "cyan"), words)
     table.add_row("", "")
     for keys, words in (
         ("@path", "attaches a file"),
@@ -83,7 +90,8 @@ async def _help(chat: Chat, argument: str) -> None:
     ):
         table.add_row(Text(keys, "cyan"), words)
     chat.view.plain(table)
-    chat.view.note("Other commands, such as /compact, go to the agent.")
+    if not chat.agent_commands:
+        chat.view.note("Other commands go to the agent.")
 
 
 async def _exit(chat: Chat, argument: str) -> None:
@@ -216,13 +224,32 @@ COMMANDS: dict[str, tuple[str, str, Handler]] = {
 async def run(chat: Chat, text: str) -> bool:
     """Carry out what was typed; false if it is no command of ours, and so for the agent."""
     name, _, argument = text.partition(" ")
-    if not name.startswith("/") or name[1:] not in COMMANDS:
-        return False
+    is_ours = name.startswith("/") and name[1:] in COMMANDS
     try:
-        await COMMANDS[name[1:]][2](chat, argument.strip())
+        if is_ours:
+            await COMMANDS[name[1:]][2](chat, argument.strip())
+        else:
+            _check_agents(chat, text)
     except Fault as fault:
         chat.view.failure(str(fault))
-    return True
+        return True
+    return is_ours
+
+
+def _check_agents(chat: Chat, text: str) -> None:
+    """See whether a command that is not ours is one of the agent's, where it tells them.
+
+    Raises:
+        Unsupported: it is nobody's.
+    """
+    if not text.startswith("/") or not chat.agent_commands:
+        return
+    from trunkline.agents.coder import commands as agents
+
+    found = agents.split(text)
+    if found is not None and found[0] not in chat.agent_commands:
+        known = [*chat.agent_commands, *(f"/{name}" for name in COMMANDS)]
+        raise agents.unknown(found[0], known, "/help lists those there are.")
 
 
 def offered() -> Iterable[tuple[str, str]]:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections import deque
+from collections.abc import Mapping
 
 from prompt_toolkit.application import run_in_terminal
 from rich.text import Text
@@ -95,6 +96,10 @@ class Conversation:
     @property
     def session(self) -> Session:
         return self._talk.session
+
+    @property
+    def agent_commands(self) -> Mapping[str, str]:
+        return getattr(self._talk.agent, "commands", {})
 
     @property
     def model(self) -> str | None:

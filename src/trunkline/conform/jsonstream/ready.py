@@ -21,7 +21,7 @@ async def ready_arrives(stage: Stage) -> None:
     if found and found[-1].type == "error":
         raise Broken(f"the agent refused to start: {found[-1].member('error', 'message')}")
     if not found or not is_ready(found[-1]):
-        await agent.expect("`ready`", is_ready, 0.0)
+        raise Broken(await agent.missing("`ready`", stage.target.timeout))
 
 
 async def _ready(stage: Stage) -> Event:

@@ -131,7 +131,7 @@ class Subject:
         """
         found = await self.collect(until, within)
         if not found or not until(found[-1]):
-            raise Broken(await self._missing(what, within))
+            raise Broken(await self.missing(what, within))
         return found
 
     async def hope(self, what: str, until: Wanted, within: float) -> list[Event]:
@@ -142,7 +142,7 @@ class Subject:
         """
         found = await self.collect(until, within)
         if not found or not until(found[-1]):
-            raise NotExercised(await self._missing(what, within))
+            raise NotExercised(await self.missing(what, within))
         return found
 
     async def listen(self, seconds: float) -> list[Event]:
@@ -221,7 +221,8 @@ class Subject:
             return Event(entry.at, data)
         return None
 
-    async def _missing(self, what: str, within: float) -> str:
+    async def missing(self, what: str, within: float) -> str:
+        """Why something did not come, for people."""
         if not self._output_ended:
             return f"no {what} within {within:g} s"
         # A process that ends closes its output a moment earlier.
