@@ -252,6 +252,57 @@ def test_configuring_and_submitting_after_the_end_is_refused_and_closing_again_i
     run(main())
 
 
+def test_late_history_is_heard_and_written_down_when_the_turn_has_ended() -> None:
+    async def main() -> None:
+        puppet = Puppet()
+        session, seen = await opened(puppet)
+        session.submit(UserMessage("hello"))
+        await asyncio.sleep(1)
+        told = session.configure(AddHistory("rules"))
+        await asyncio.sleep(1)
+        assert not told.done()
+        puppet.say(DONE)
+        await asyncio.wait_for(told, 1)
+        assert puppet.changes == [AddHistory("rules")]
+        assert seen.events[-2:] == [DONE, HistoryInjected("rules")]
+        assert session.state.history == ["rules"]
+        await session.close()
+        assert session.state.history == ["rules"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_history_that_the_agent_does_not_live_to_hear_is_kept_for_the_next_one(in_turn: bool) -> None:
+    async def main() -> None:
+        puppet = Puppet()
+        puppet.held = asyncio.Event()
+        session, _ = await opened(puppet)
+        if in_turn:
+            session.submit(UserMessage("hello"))
+            await asyncio.sleep(1)
+        told = [session.configure(AddHistory(text)) for text in ("one", "two")]
+        await session.close()
+        assert all(each.done() for each in told)
+        assert session.state.history == ["one", "two"]
+
+    run(main())
+
+
+def test_a_change_that_is_made_at_once_leaves_no_task_behind() -> None:
+    async def main() -> None:
+        session, seen = await opened(Puppet())
+        before = asyncio.all_tasks()
+        await session.configure(AddHistory("rules"))
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == before
+        await asyncio.sleep(20)
+        assert not [event for event in seen.events if isinstance(event, Progress)]
+        await session.close()
+
+    run(main())
+
+
 def test_a_change_takes_its_place_among_the_messages() -> None:
     class Careful(Puppet):
         async def configure(self, change: Change) -> None:

@@ -51,7 +51,7 @@ START = TurnStarted(UserMessage("hi"))
 def test_a_new_session_has_come_to_nothing() -> None:
     state = SessionState()
     assert (state.turns, state.mode, state.total, state.open_turns) == (0, None, None, {})
-    assert state.snapshot() == {"turns": 0, "grants": [], "other_grants": [], "history": [], "journal": []}
+    assert state.snapshot() == {"turns": 0, "grants": [], "given": [], "history": [], "journal": []}
 
 
 def test_a_turn_is_open_from_its_start_to_its_end() -> None:
@@ -128,7 +128,11 @@ def test_a_snapshot_is_not_changed_by_what_happens_later() -> None:
     state = folded(Granted("exec"), HistoryInjected("one"), Journaled(1))
     taken = state.snapshot()
     folded(Granted("edit"), HistoryInjected("two"), Journaled(2), state=state)
-    assert taken == {"turns": 0, "grants": ["exec"], "other_grants": [], "history": ["one"], "journal": [1]}
+    assert (taken["history"], taken["journal"], [each["category"] for each in taken["given"]]) == (
+        ["one"],
+        [1],
+        ["exec"],
+    )
 
 
 def test_a_state_that_begins_with_a_snapshot_does_not_change_it() -> None:
@@ -145,6 +149,16 @@ def test_a_grant_that_is_taken_back_is_gone_and_the_others_are_kept_as_they_are(
     kept = [Grant("edit", outside=True), Grant("exec", tool="Bash", command="git status")]
     assert state.grants == kept
     assert SessionState.from_snapshot(state.snapshot()).grants == kept
+
+
+def test_grants_keep_their_order_over_a_checkpoint() -> None:
+    state = folded(Granted("exec", tool="Bash", command="git status"), Granted("edit"), Granted("info", outside=True))
+    assert SessionState.from_snapshot(state.snapshot()).grants == state.grants
+
+
+def test_an_older_checkpoint_knows_categories_alone_and_counts_only_by_itself() -> None:
+    assert SessionState.from_snapshot({"grants": ["exec", "edit"]}).grants == [Grant("exec"), Grant("edit")]
+    assert SessionState.from_snapshot({"grants": ["exec"], "given": [{"category": "edit"}]}).grants == [Grant("edit")]
 
 
 @pytest.mark.parametrize("data", [None, [], {"turns": "x"}, {"mode": "telepathy"}, {"grants": ["x"]}, {"journal": {}}])

@@ -68,8 +68,10 @@ class Performer:
         self._effects: deque[Effect] = deque()
         self._beginning: Effect = _nothing
         """The beginning of the latest turn: while it waits among the effects, the agent has not heard the message."""
-        self._for_next: list[tuple[AddHistory, Effect]] = []
-        """What is to be told to the agent ahead of the next message."""
+        self._for_next: list[Effect] = []
+        """What is to be told to the agent when the turn in progress has ended."""
+        self._untold: dict[asyncio.Future[None], AddHistory] = {}
+        """What was said before the conversation, as far as the agent has not heard it."""
         self._worker: asyncio.Task[None] | None = None
         self._pump: asyncio.Task[None] | None = None
         self._pump_turn = 0
@@ -94,6 +96,8 @@ class Performer:
         for action in actions:
             match action:
                 case Emit(turn=turn, event=event):
+                    if isinstance(event, TurnEnded):
+                        self._release()
                     try:
                         self._recorder.emit(turn, event)
                     except Exception as error:
@@ -106,9 +110,6 @@ class Performer:
                             spoilt.append((turn, error))
                 case Begin(turn=turn, message=message):
                     self.idle.clear()
-                    for _, effect in self._for_next:
-                        self._enqueue(effect)
-                    self._for_next.clear()
                     self._beginning = partial(self._begin, turn, message)
                     self._enqueue(self._beginning)
                 case Answer(turn=turn, call_id=call_id, decision=decision):
@@ -127,7 +128,7 @@ class Performer:
         """Change the conversation, ahead of every message that is submitted after this call.
 
         What was said before the conversation goes ahead even of a message that still waits to begin. One that has
-        begun is answered without it, and the next one with it.
+        begun is answered without it: the agent hears it as soon as that turn has ended.
         """
         done: asyncio.Future[None] = self._loop.create_future()
         effect = partial(self._configure, change, done)
@@ -135,27 +136,38 @@ class Performer:
             done.set_exception(faults.AgentBusy("The session is closed."))
         elif not isinstance(change, AddHistory):
             self._enqueue(effect)
-        elif self._beginning in self._effects:
-            self._effects.insert(self._effects.index(self._beginning), effect)
-        elif self._turns.turn:
-            self._for_next.append((change, effect))
         else:
-            self._enqueue(effect)
+            self._untold[done] = change
+            if self._beginning in self._effects:
+                self._effects.insert(self._effects.index(self._beginning), effect)
+            elif self._turns.turn:
+                self._for_next.append(effect)
+            else:
+                self._enqueue(effect)
         return done
+
+    def _release(self) -> None:
+        """What waits for the end of the turn need not wait any longer than the agent takes to leave it."""
+        if self._for_next:
+            self._enqueue(self._left)
+        while self._for_next:
+            self._enqueue(self._for_next.pop(0))
 
     async def close(self) -> None:
         """Wait for the turn in progress, which has been told to end, and let go of the agent. Bounded in time."""
         await self.idle.wait()
         self._closed = True
         self._stop_pulse()
-        for change, _ in self._for_next:
-            # There was no next message in this process; in the one that resumes the session there will be.
-            self._recorder.emit(0, HistoryInjected(change.text))
         for task in (self._ender, self._pump):
             if task is not None:
                 await _unwound(task, UNWIND_SECONDS)
         if self._worker is not None:
             await _unwound(self._worker, UNWIND_SECONDS)
+        for done, change in self._untold.items():
+            # The agent had no time to hear it in this process; in the one that resumes the session it will.
+            self._recorder.emit(0, HistoryInjected(change.text))
+            if not done.done():
+                done.set_result(None)
         if self.conversation is not None:
             seconds: float = getattr(self.conversation, "close_seconds", CLOSE_SECONDS)
             closing = self._loop.create_task(_awaited(self.conversation.close()), name="close the agent")
@@ -175,24 +187,28 @@ class Performer:
 
     async def _configure(self, change: Change, done: asyncio.Future[None]) -> None:
         who = f"MCP server `{change.name}`" if isinstance(change, AddMcpServer) else "The agent"
-        waiting = self._loop.create_task(self._tell_waiting(who), name="say what is waited for")
+        # A change takes its time, and messages wait behind it: show signs of life, in a turn and outside of one.
+        progress = Progress(f"Still waiting: {who} has not answered yet")
         try:
-            await _bounded(self._agent.configure(change), CONFIGURE_SECONDS, who)
+            await _bounded(
+                self._agent.configure(change),
+                CONFIGURE_SECONDS,
+                who,
+                beat=lambda: self._recorder.emit(self._turns.turn, progress),
+            )
             if isinstance(change, AddHistory):
                 self._recorder.emit(self._turns.turn, HistoryInjected(change.text))
         except Exception as error:
             if not done.done():
                 done.set_exception(faults.of(error))
-        finally:
-            waiting.cancel()
-            if not done.done():
+        except asyncio.CancelledError:
+            # The session ends: `close` keeps what the agent has not heard.
+            if done not in self._untold and not done.done():
                 done.set_result(None)
-
-    async def _tell_waiting(self, who: str) -> None:
-        """A change takes its time, and messages wait behind it: show signs of life, in a turn and outside of one."""
-        while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-            self._recorder.emit(self._turns.turn, Progress(f"Still waiting: {who} has not answered yet"))
+            raise
+        self._untold.pop(done, None)
+        if not done.done():
+            done.set_result(None)
 
     async def _decide(self, turn: int, call_id: str, decision: Decision) -> None:
         if self._turns.turn != turn:
@@ -205,10 +221,14 @@ class Performer:
         else:
             self.apply(self._turns.resolved(turn, call_id))
 
-    async def _begin(self, turn: int, message: UserMessage) -> None:
+    async def _left(self) -> None:
+        """Wait until the agent has left its turn. Bounded in time."""
         for task in (self._ender, self._pump):
             if task is not None and not task.done():
                 await asyncio.wait({task}, timeout=CANCEL_SECONDS + 2 * UNWIND_SECONDS)
+
+    async def _begin(self, turn: int, message: UserMessage) -> None:
+        await self._left()
         if self._turns.turn != turn or self._turns.state is State.ENDING:
             return
         if self._pump is not None and not self._pump.done():
@@ -327,19 +347,24 @@ async def _nothing() -> None:
     pass
 
 
-async def _bounded(work: Awaitable[None], seconds: float, who: str) -> None:
-    """Await somebody's answer, but not for ever, even if it ignores its cancellation.
+async def _bounded(work: Awaitable[None], seconds: float, who: str, beat: Callable[[], None] | None = None) -> None:
+    """Await somebody's answer, but not for ever, even if it ignores its cancellation. `beat` is called meanwhile.
 
     Raises:
         AgentTimeout: it took too long.
     """
     task = asyncio.ensure_future(work)
+    loop = task.get_loop()
+    end = loop.time() + seconds
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
+        while not task.done() and (left := end - loop.time()) > 0:
+            await asyncio.wait({task}, timeout=min(left, HEARTBEAT_SECONDS))
+            if beat is not None and not task.done() and left > HEARTBEAT_SECONDS:
+                beat()
     except asyncio.CancelledError:
         task.cancel()
         raise
-    if not done:
+    if not task.done():
         task.cancel()
         raise faults.AgentTimeout(f"{who} did not answer within {seconds:g} s.")
     if task.cancelled():

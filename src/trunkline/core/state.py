@@ -38,8 +38,9 @@ class Snapshot(Value):
     turns: int = 0
     mode: Mode | None = None
     grants: tuple[Category, ...] = ()
-    """Of whole categories, in the workspace."""
-    other_grants: tuple[Grant, ...] = ()
+    """Of whole categories, in the workspace: all that older checkpoints know of."""
+    given: tuple[Grant, ...] | None = None
+    """All of them, in the order in which they were given; counts alone where it is."""
     history: tuple[str, ...] = ()
     last: Usage | None = None
     usage: Usage | None = None
@@ -55,7 +56,7 @@ class SessionState:
         self.turns = start.turns
         """The number of the latest turn."""
         self.mode: Mode | None = start.mode
-        self.grants: list[Grant] = [*(Grant(category) for category in start.grants), *start.other_grants]
+        self.grants: list[Grant] = list(map(Grant, start.grants) if start.given is None else start.given)
         """In the order in which they were given."""
         self.history: list[str] = list(start.history)
         self.last: Usage | None = start.last
@@ -119,8 +120,8 @@ class SessionState:
             Snapshot(
                 self.turns,
                 self.mode,
-                tuple(grant.category for grant in self.grants if grant == Grant(grant.category)),
-                tuple(grant for grant in self.grants if grant != Grant(grant.category)),
+                (),
+                tuple(self.grants),
                 tuple(self.history),
                 self.last,
                 self.total,

@@ -102,10 +102,11 @@ async def test_history_in_the_middle_of_an_answer_is_context_of_the_next_message
     await ask(it)
     it.host.send(type="init_history", text="late")
     it.host.send(type="init_history", text="late")
+    await it.settle()
+    assert it.puppet.changes == []
     it.host.send(type="stop")
     await it.settle()
     assert it.host.types() == ["stream_end"]
-    assert it.puppet.changes == []
     for msg_id in ("m2", "m3"):
         it.host.message(msg_id)
         it.host.send(type="init_history", text="late")
@@ -115,6 +116,18 @@ async def test_history_in_the_middle_of_an_answer_is_context_of_the_next_message
     assert it.puppet.changes == [AddHistory("late")]
     assert it.puppet.told_before == [0, 1, 1]
     assert "error" not in it.host.types()
+
+
+@scenario
+async def test_late_history_is_told_in_the_order_in_which_it_came(it: Served) -> None:
+    await ask(it)
+    it.host.send(type="init_history", text="first")
+    await it.settle()
+    it.puppet.say(DONE)
+    await it.settle()
+    it.host.send(type="init_history", text="second")
+    await it.settle()
+    assert it.puppet.changes == [AddHistory("first"), AddHistory("second")]
 
 
 @scenario
