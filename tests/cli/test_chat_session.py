@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from trunkline.cli import opening as cli
 from trunkline.cli import shelf
 from trunkline.cli.chat_session import MAX_WAITING, ChatOptions, Inbox, Talk, opening, resume_command
 from trunkline.core.events import Envelope, TextDelta, ToolJudged, UserMessage
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import ConfigError, SessionHeld
 from trunkline.core.usage import Usage
 
 
@@ -19,7 +21,7 @@ def ignore(event: ToolJudged) -> None:
 
 
 async def opened(options: ChatOptions) -> Talk:
-    return await Talk.open(options, await opening(options), interactive=True, on_judged=ignore)
+    return await Talk.open(options, await opening(options), interactive=True, on_judged=ignore, tell=print)
 
 
 async def test_a_session_in_which_nothing_was_said_is_not_kept() -> None:
@@ -46,6 +48,24 @@ async def test_a_resumed_session_is_kept_whatever_is_said(tmp_path: Path) -> Non
     assert [info.id for info in shelf.sessions()] == ["mine"]
 
 
+async def test_a_session_that_is_being_closed_is_waited_for_and_it_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[str]()
+    session_log = cli.session_log
+
+    def take(*args: Any, **how: Any) -> cli.Opened:
+        if told:
+            return session_log(*args, **how)
+        held = SessionHeld("It is in use.")
+        held.ending = True
+        raise held
+
+    monkeypatch.setattr(cli, "session_log", take)
+    options = ChatOptions(agent="echo")
+    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=ignore, tell=told.append)
+    await talk.close()
+    assert told == ["It is in use. Waiting for it to be let go of."]
+
+
 async def test_a_start_that_fails_leaves_no_session_behind() -> None:
     with pytest.raises(ConfigError):
         await opened(ChatOptions(agent="jsonstream:/nowhere/at/all"))
@@ -55,7 +75,7 @@ async def test_a_start_that_fails_leaves_no_session_behind() -> None:
 async def test_calls_that_the_policy_answers_are_heard_of() -> None:
     heard: list[ToolJudged] = []
     options = ChatOptions(script="tour", auto_approve=True)
-    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=heard.append)
+    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=heard.append, tell=print)
     talk.session.submit(UserMessage("delete the build folder"))
     await talk.session.at_rest()
     await talk.close()

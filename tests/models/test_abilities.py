@@ -8,6 +8,7 @@ import pytest
 
 from trunkline.models import abilities
 from trunkline.models.abilities import Abilities
+from trunkline.models.mock import MockModel
 from trunkline.models.providers import ModelSettings
 
 
@@ -36,9 +37,13 @@ def test_a_model_thinks_or_does_not(provider: str, model: str, thinks: bool) -> 
 
 @pytest.mark.parametrize(
     ("model", "efforts"),
-    [("gpt-6.1-sol", ("low", "medium", "high")), ("gpt-4o", ()), ("somebody-elses", ("low", "medium", "high"))],
+    [
+        *((model, ("low", "medium", "high")) for model in ("gpt-6.1-sol", "gpt-5-mini", "o3", "openai/gpt-oss:20b")),
+        *((model, ()) for model in ("gpt-4o", "gpt-5-chat-latest", "o1-mini", "llama3.2:3b", "mistral-medium-latest")),
+        ("my-own", ()),
+    ],
 )
-def test_a_model_of_openai_s_kind_takes_a_word_on_how_hard_to_try_unless_it_is_known_not_to(
+def test_a_model_of_openai_s_kind_takes_a_word_on_how_hard_to_try_if_it_is_known_to(
     model: str, efforts: tuple[str, ...]
 ) -> None:
     assert made("openai", model).efforts == efforts
@@ -60,6 +65,23 @@ def test_claude_takes_it_where_it_decides_by_itself_how_much_to_think() -> None:
 )
 def test_a_model_sees_or_nobody_knows(provider: str, model: str, images: bool | None) -> None:
     assert made(provider, model).images is images
+
+
+@pytest.mark.parametrize(
+    ("provider", "said", "images"),
+    [
+        ("mock", "unsupported", False), ("mock", "supported", True), ("mock", "unknown", True),
+        ("local", "unsupported", False), ("local", "supported", False), ("openai", "supported", True),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_pictures_counts_where_there_can_be_any(provider: str, said: str, images: bool) -> None:
+    assert made(provider, "any", image_input=said).images is images
+
+
+def test_the_mock_is_shown_no_pictures_where_it_is_said_to_be_blind() -> None:
+    settings = ModelSettings("mock", "mock")
+    assert MockModel(settings).images
+    assert not MockModel(settings.replace(compat={"image_input": "unsupported"})).images
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
 
+from tests.support.loop import run
 from trunkline.core.faults import SessionHeld
 from trunkline.store import locks
 from trunkline.store.files import FileStore
-from trunkline.store.waiting import ENDING_SECONDS, HELD_SECONDS, LOOK_SECONDS, when_free
+from trunkline.store.waiting import ENDING_SECONDS, HELD_SECONDS, LOOK_SECONDS, until_free, when_free
 
 
 class Held:
@@ -69,6 +71,35 @@ def test_nobody_waits_for_the_process_that_started_it() -> None:
     with pytest.raises(SessionHeld):
         held.wait()
     assert held.now == 0.0
+
+
+def test_the_event_loop_goes_on_meanwhile_and_it_is_said_once_what_is_waited_for() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        held, told, ticks = Held(12.0, ending_at=0.0), list[str](), 0
+
+        def take() -> str:
+            held.now = loop.time() - begun
+            return held.take()
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(1)
+                ticks += 1
+
+        begun = loop.time()
+        ticking = asyncio.create_task(tick())
+        assert await until_free(take, 0.0, tell=told.append) == "the session"
+        ticking.cancel()
+        assert ticks >= 10
+        assert told == ["held Waiting for it to be let go of."]
+        begun, held = loop.time(), Held(1.0)
+        with pytest.raises(SessionHeld):
+            await until_free(take, 0.0, tell=told.append)
+        assert (loop.time(), len(told)) == (begun, 1)
+
+    run(main())
 
 
 def test_a_person_waits_only_for_one_that_is_ending() -> None:

@@ -22,6 +22,7 @@ from trunkline.cli.agent_options import EXIT_FAILED, EXIT_USAGE
 from trunkline.cli.arguments import HelpFormatter, Parser, Usage, count
 from trunkline.core.faults import Fault
 from trunkline.core.redaction import Redaction
+from trunkline.store.waiting import when_free
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.greeting import greeting
 
@@ -137,13 +138,15 @@ class _Start:
         self.mode = opening.first_mode(options.mode, auto_approve=options.auto_approve)
         self.named = not options.no_session and opening.keeps_sessions(self.agent, self.workspace)
         """Whether the session is kept, and so has a name for the host."""
-        self.kept = opening.session_log(
-            self.workspace,
-            session_id=options.session_id,
-            resume=options.resume,
-            kept=self.named,
-            agent=self.agent.name,
-            anyway=options.anyway,
+        self.kept = when_free(
+            lambda: opening.session_log(
+                self.workspace,
+                session_id=options.session_id,
+                resume=options.resume,
+                kept=self.named,
+                agent=self.agent.name,
+                anyway=options.anyway,
+            )
         )
 
     def greet(self, writing: int) -> None:

@@ -28,6 +28,7 @@ from trunkline.cli.arguments import HelpFormatter, Parser, Usage
 from trunkline.core.agent import Agent
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.session import Session
+from trunkline.store.waiting import until_free
 from trunkline.wires.agentproc import codec, codec_ndjson, serve_files, serve_input
 from trunkline.wires.agentproc.messages import DEFAULT_SESSION_NAME, DIALECTS, Dialect, Turn
 from trunkline.wires.agentproc.serve import Witness, user_message
@@ -203,7 +204,8 @@ async def _session(options: argparse.Namespace, turn: Turn, agent: Agent, with_m
         ConfigError: it cannot be opened.
     """
     workspace = opening.directory(options.workspace)
-    opened = _session_log(turn, workspace, agent.name, kept=not options.no_session)
+    take = partial(_session_log, turn, workspace, agent.name, kept=not options.no_session)
+    opened = await until_free(take, tell=lambda text: logger.warning("%s", text))
     try:
         policy = opening.policy(options.allow, agent=agent, interactive=turn.permission)
         return await Session.open(

@@ -51,7 +51,7 @@ async def once(options: ChatOptions, message: UserMessage, form: Form) -> int:
         for note in opened.notes:
             tell(note)
     output = _Output(form, tell, quiet=options.quiet)
-    talk = await Talk.open(options, opened, interactive=False, on_judged=output.judged)
+    talk = await Talk.open(options, opened, interactive=False, on_judged=output.judged, tell=tell)
     if talk.told is not None and not options.quiet:
         tell(talk.told)
     try:

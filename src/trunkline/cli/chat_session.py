@@ -21,6 +21,7 @@ from trunkline.core.log import EventLog, Restored
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
+from trunkline.store.waiting import until_free
 
 if TYPE_CHECKING:
     from trunkline.agents.coder.settings import CoderSettings
@@ -106,8 +107,10 @@ class Talk:
         *,
         interactive: bool,
         on_judged: Callable[[ToolJudged], None],
+        tell: Callable[[str], None],
     ) -> Talk:
-        """Begin or resume. `on_judged` hears of each call that the approval policy answers, before it begins.
+        """Begin or resume. `on_judged` hears of each call that the approval policy answers, before it begins; `tell`
+        what is waited for meanwhile.
 
         Raises:
             ConfigError: the agent or the session cannot be had.
@@ -116,16 +119,17 @@ class Talk:
         secrets = cli.redactor(opened.agent)
         policy = cli.policy(options.allow, agent=opened.agent, interactive=interactive)
         is_kept = not options.no_session and cli.keeps_sessions(opened.agent, workspace)
-        kept = cli.session_log(
+        take = partial(
+            cli.session_log,
             workspace,
             session_id=options.session_id,
             resume=options.resume,
             kept=is_kept,
             agent=opened.agent.name,
             anyway=options.anyway,
-            # A person sees that it is in use, and need not wait to be told.
-            patience=0.0,
         )
+        # A person sees that it is in use, and need not wait to be told; one that is being closed is waited for.
+        kept = await until_free(take, 0.0, tell=tell)
         log = kept.log if kept.resumed else _NewLog(kept.log)
         try:
             session = await Session.open(

@@ -17,7 +17,6 @@ from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.models.providers import NAMES
 from trunkline.store.files import FileStore
-from trunkline.store.waiting import HELD_SECONDS, when_free
 
 if TYPE_CHECKING:
     from trunkline.agents.coder.settings import CoderSettings
@@ -196,18 +195,17 @@ def session_log(
     agent: str,
     anyway: bool = False,
     roams: bool = False,
-    patience: float = HELD_SECONDS,
 ) -> Opened:
     """The log to write, held by this process from here on. It is kept who answers, and where.
 
     Another agent cannot go on with a session: it knows nothing of what the first one kept for itself. `anyway` begins
     a new one then, which `tell_before` tells what was said. It also takes a session to another directory, where one
-    that `roams` is at home anyhow. A process that holds it, and is not known to be ending, is waited for `patience`
-    seconds.
+    that `roams` is at home anyhow. One that a process holds can be had later: see `store.waiting`.
 
     Raises:
         OfAnotherAgent, OfAnotherDirectory: whose the session to resume is.
-        ConfigError: there is none, the id is taken, or another process holds it.
+        SessionHeld: another process holds it.
+        ConfigError: there is none, or the id is taken.
     """
     if not kept:
         if resume is not None:
@@ -216,9 +214,9 @@ def session_log(
     store = FileStore(paths.sessions_dir())
     if resume is None:
         begun = new_id() if session_id is None else session_id
-        return Opened(when_free(lambda: store.create(begun, workspace, agent), patience), False)
+        return Opened(store.create(begun, workspace, agent), False)
     session = store.latest(workspace, agent) if resume == LATEST else resume
-    log = when_free(lambda: store.open(session), patience)
+    log = store.open(session)
     owner = log.agent or agent
     if owner == agent and (anyway or roams or log.workspace == workspace):
         return Opened(log, True)

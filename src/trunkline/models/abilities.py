@@ -39,8 +39,9 @@ _SEE = (
 )  # fmt: skip
 _BLIND = ("claude-2", "claude-instant", "o1-mini", "o1-preview", "o3-mini")
 
-#: OpenAI's models that refuse a request which says how hard they are to try.
-_DO_NOT_TRY = ("chatgpt-", "gpt-3.5", "gpt-4", "gpt-5-chat")
+#: Models that are told how hard to try in the Chat Completions format; and those of the same names that refuse it.
+_TRY = ("codex-", "gemini-2.5", "gemini-3", "gpt-5", "gpt-6", "gpt-oss", "grok-3-mini", "o1", "o3", "o4")
+_DO_NOT_TRY = ("gpt-5-chat", "o1-mini", "o1-preview")
 
 #: From this version on a Claude decides by itself how much it thinks, refuses to be given a budget for that, and can be
 #: told how hard to try.
@@ -60,20 +61,22 @@ class Abilities(Value):
 
 def of(settings: ModelSettings) -> Abilities:
     """What is known of a model. A `compat` of the wrong kind is for the model itself to refuse."""
+    said = settings.compat
+    name = plain(settings.model or DEFAULT_MODELS.get(settings.provider, ""))
+    images = IMAGE_INPUT.get(str(said.get("image_input")))
     if settings.provider == "mock":
         # It can be shown anything, and repeats what it was told.
-        return Abilities(images=True)
-    name = plain(settings.model or DEFAULT_MODELS.get(settings.provider, ""))
+        return Abilities(images=images is not False)
     if settings.provider == "local":
+        # What runs it takes no pictures, whatever is said of the model.
         return Abilities(thinks=name.startswith(_TELL_THOUGHTS), images=False)
     if settings.provider in _CLAUDES:
         thinks, tries = not name.startswith(_THOUGHTLESS), is_adaptive(name)
     else:
-        thinks, tries = name.startswith(_TELL_THOUGHTS), not name.startswith(_DO_NOT_TRY)
+        thinks = name.startswith(_TELL_THOUGHTS)
+        tries = name.startswith(_TRY) and not name.startswith(_DO_NOT_TRY)
     # Nobody is called blind on account of a name: it may be another's model that is called like it.
     sees = True if name.startswith(_SEE) and not name.startswith(_BLIND) else None
-    said = settings.compat
-    images = IMAGE_INPUT.get(str(said.get("image_input")))
     return Abilities(
         thinks=said.get("supports_thinking", thinks) is True,
         images=sees if images is None else images,

@@ -25,10 +25,10 @@ class MockModel:
 
     provider = "mock"
     context_window = CONTEXT_WINDOW
-    images = True
 
     def __init__(self, settings: ModelSettings) -> None:
         self.name = settings.model or "mock"
+        self.images = settings.compat.get("image_input") != "unsupported"
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Say it. `usage` counts words."""

@@ -29,7 +29,7 @@ def when_free(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """What `take` takes, as soon as it can be had.
+    """What `take` takes, as soon as it can be had. For where no event loop runs.
 
     `seconds` is for a holder of whom it is not known that it is ending. Nobody waits for the process that started it,
     which waits in turn.
@@ -42,6 +42,32 @@ def when_free(
         try:
             return take()
         except SessionHeld as held:
-            if held.above or clock() - begun >= (ENDING_SECONDS if held.ending else seconds):
+            if not _is_worth_waiting(held, clock() - begun, seconds):
                 raise
         sleep(LOOK_SECONDS)
+
+
+async def until_free(take: Callable[[], T], seconds: float = HELD_SECONDS, *, tell: Callable[[str], None]) -> T:
+    """The same while the event loop goes on. `tell` hears once what is waited for.
+
+    Raises:
+        SessionHeld: it is still held.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    begun, told = loop.time(), False
+    while True:
+        try:
+            return take()
+        except SessionHeld as held:
+            if not _is_worth_waiting(held, loop.time() - begun, seconds):
+                raise
+            if not told:
+                told = True
+                tell(f"{held.message} Waiting for it to be let go of.")
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _is_worth_waiting(held: SessionHeld, waited: float, seconds: float) -> bool:
+    return not held.above and waited < (ENDING_SECONDS if held.ending else seconds)

@@ -153,10 +153,10 @@ def test_a_picture_arrives_as_a_picture_and_a_missing_file_is_told(tmp_path: Pat
 def test_set_config_changes_the_model_of_the_next_request(tmp_path: Path) -> None:
     with coding(tmp_path, says("One."), says("Two."), flags=("--no-session", "--model", "first")) as agent:
         agent.ask("Hello.")
-        agent.send(type="set_config", model="second", effort="high")
+        agent.send(type="set_config", model="o3-second", effort="high")
         agent.until("config_changed")
         agent.ask("And now?", "m2")
-        assert [request.json["model"] for request in agent.requests] == ["first", "second"]
+        assert [request.json["model"] for request in agent.requests] == ["first", "o3-second"]
         assert agent.requests[1].json["reasoning_effort"] == "high"
         assert [said.text for said in agent.asked.said] == ["Hello.", "One.", "And now?"]
 

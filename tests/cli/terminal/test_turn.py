@@ -65,7 +65,7 @@ def desk() -> Iterator[Desk]:
 async def opened(workspace: Path, inbox: Inbox, script: str = SCRIPT) -> Talk:
     (workspace / "script.yaml").write_text(script)
     options = ChatOptions(script=str(workspace / "script.yaml"), workspace=str(workspace), no_session=True)
-    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=inbox.put)
+    talk = await Talk.open(options, await opening(options), interactive=True, on_judged=inbox.put, tell=print)
     talk.session.attach(inbox)
     return talk
 

@@ -80,9 +80,14 @@ def _check_abilities(said: Mapping[str, Any], model: ModelSettings) -> None:
     thinking = said.get("thinking") != "disabled" and (said.get("thinking") or said.get("thinking_budget"))
     if thinking and not can.thinks:
         raise ConfigError(f"`thinking`: the model `{model.model}` does not tell what it thinks.")
+    if IMAGE_INPUT.get(said.get("image_input", "")) and can.images is False:
+        raise ConfigError(f"`image_input`: the model `{model.model}` runs in this process, which shows it no pictures.")
     if said.get("effort"):
         if not can.efforts:
-            raise ConfigError(f"`effort`: the model `{model.model}` cannot be told how hard to try.")
+            raise ConfigError(
+                f"`effort`: the model `{model.model}` cannot be told how hard to try, as far as is known.",
+                hint="If it can: `supports_effort = true` under `compat` in the configuration.",
+            )
         _check_word("effort", said["effort"], can.efforts)
 
 

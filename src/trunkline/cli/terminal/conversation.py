@@ -16,6 +16,7 @@ from trunkline import __version__
 from trunkline.base import paths
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
+from trunkline.base.writing import write_or_drop
 from trunkline.cli import shelf
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions, Inbox, Opening, Talk, opening, resume_command
@@ -41,7 +42,7 @@ async def converse(options: ChatOptions) -> int:
     """
     opened = await opening(options)
     inbox = Inbox()
-    talk = await Talk.open(options, opened, interactive=True, on_judged=inbox.put)
+    talk = await Talk.open(options, opened, interactive=True, on_judged=inbox.put, tell=_tell)
     chat = Conversation(options, opened, talk, inbox)
     loop = asyncio.get_running_loop()
     running = loop.create_task(chat.run(), name="conversation")
@@ -64,6 +65,11 @@ async def converse(options: ChatOptions) -> int:
     finally:
         await chat.close()
     return _SIGNAL_EXIT + ended_by[0] if ended_by else 0
+
+
+def _tell(text: str) -> None:
+    """Before there is a screen."""
+    write_or_drop(2)(f"{printable_line(text)}\n".encode(errors="backslashreplace"))
 
 
 class Conversation:
@@ -153,7 +159,7 @@ class Conversation:
             self.view.note("This is that session.")
             return
         options = self._options.replace(resume=resume, session_id=None)
-        talk = await Talk.open(options, self._opened, interactive=True, on_judged=self._inbox.put)
+        talk = await Talk.open(options, self._opened, interactive=True, on_judged=self._inbox.put, tell=self._tell_now)
         before, self._talk = self._talk, talk
         if before.resumable:
             self.view.note(f"Session {before.session.id} is kept.")
@@ -166,6 +172,11 @@ class Conversation:
             self._recall()
 
     # What is shown besides answers.
+
+    def _tell_now(self, text: str) -> None:
+        """Not when the next prompt comes: this is what it waits for."""
+        self.view.note(text)
+        self._screen.frame()
 
     def _welcome(self) -> None:
         place = paths.homely(self.workspace)
