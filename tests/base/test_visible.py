@@ -19,6 +19,8 @@ from trunkline.base.visible import LONGEST_BLANK, unseen, visible
         ("rm\u00a0-rf\u2003/", "rm<U+00A0>-rf<U+2003>/"),
         ("a\u3164b\u115fc\u2800d\u034fe", "a<U+3164>b<U+115F>c<U+2800>d<U+034F>e"),
         ("a\U000e0041\U000e0100\ufe00", "a<U+E0041><U+E0100><U+FE00>"),
+        ("rm\u0336 \u0338x \u0489 e\u20dd", "rm<U+0336> <U+0338>x <U+0489> e<U+20DD>"),
+        ("a\U0001d159b\U00016fe4c\ufffcd", "a<U+1D159>b<U+16FE4>c<U+FFFC>d"),
         ("half \ud800", "half <U+D800>"),
         ("private \ue000 \U0010ffff", "private <U+E000> <U+10FFFF>"),
     ],
@@ -30,7 +32,7 @@ def test_what_would_not_be_seen_is_shown_by_its_number(text: str, shown: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    ["plain", "two\nlines\tand a tab", "größer 会话 שלום مرحبا", "全角\u3000空白", "⚠\ufe0f ❤\ufe0f", "<U+000D>"],
+    ["plain", "two\nlines\tand a tab", "größer 会话 שלום مرحبا", "全角\u3000空白", "⚠\ufe0f ❤\ufe0f", "<U+000D>", "e\u0301 ж\u0306"],
 )
 def test_what_is_seen_stays_as_it_is(text: str) -> None:
     assert visible(text) == text
@@ -44,5 +46,8 @@ def test_in_one_line_the_line_feed_is_shown_too() -> None:
 def test_nothing_is_pushed_out_of_sight_by_blanks() -> None:
     assert visible("ls" + " " * 300 + "; rm -rf ~") == "ls<U+0020 x 300>; rm -rf ~"
     assert visible("ls" + "\n" * 300 + "rm -rf ~") == "ls<U+000A x 300>rm -rf ~"
+    assert visible("ls" + " \t" * 700 + "; rm -rf ~") == "ls<blanks x 1400>; rm -rf ~"
+    assert visible("ls" + "\u3000" * 1400 + "; rm -rf ~") == "ls<U+3000 x 1400>; rm -rf ~"
+    assert visible("ls" + " \n\t\n" * 300 + "rm -rf ~") == "ls<blanks x 1200>rm -rf ~"
     indented = " " * LONGEST_BLANK + "deep"
     assert visible(indented) == indented

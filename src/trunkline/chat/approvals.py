@@ -204,8 +204,8 @@ def what(request: ToolRequested) -> str:
 
 def whole(request: ToolRequested) -> str:
     """The same with nothing left out, as plain text."""
-    return plain(preview(request.name, request.args, WHOLE))
+    return plain(preview(request.name, request.args, WHOLE, category=request.category))
 
 
 def _shown(request: ToolRequested) -> Preview:
-    return preview(request.name, request.args, ROOM)
+    return preview(request.name, request.args, ROOM, category=request.category)

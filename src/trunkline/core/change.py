@@ -23,7 +23,7 @@ _Range = tuple[int, int, int, int]
 
 
 class Row(Value):
-    """A line of a change: `+`, `-` or a space, or `@` for what is left out before the next one."""
+    """A line of a change: `+`, `-` or a space, or `@` for what is left out."""
 
     sign: str
     number: int | None
@@ -39,14 +39,18 @@ def change(old: str, new: str) -> list[Row]:
     reached = 0
     for (first, last, start, stop), next_first in zip(differences, nexts, strict=False):
         begin = max(reached, first - CONTEXT)
-        if rows and begin > reached:
-            rows.append(Row("@", None, "⋮"))
+        rows += _left_out(begin - reached)
         rows += [Row(" ", start - first + at + 1, before[at]) for at in range(begin, first)]
         rows += [Row("-", at + 1, before[at]) for at in range(first, last)]
         rows += [Row("+", at + 1, after[at]) for at in range(start, stop)]
         reached = min(last + CONTEXT, next_first)
         rows += [Row(" ", stop - last + at + 1, before[at]) for at in range(last, reached)]
-    return rows
+    return rows + _left_out(len(before) - reached) if rows else []
+
+
+def _left_out(count: int) -> list[Row]:
+    """Says how many lines are the same in both, and not shown."""
+    return [Row("@", None, f"⋮ {count:,} line{'' if count == 1 else 's'} unchanged")] if count else []
 
 
 def _lines(text: str, other: str) -> list[str]:

@@ -1,6 +1,7 @@
 """What a person is shown of a call before they decide about it: the one renderer of terminal, chats, pages and runner.
 
-Every argument is shown, under its name: none can take the place of another, and none is left out. No character is
+Every argument is shown, under its name: none can take the place of another, and none is left out. Only what the tools
+Write and Edit change is shown as a change, where lines that stay the same are counted. No character is
 unseen (`base.visible`). What is too long loses its middle, where it says how much is missing; with the room `WHOLE`
 nothing is. What comes out is for a face to give its form: colours, code blocks, plain lines.
 """
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from trunkline.base.values import Value
 from trunkline.base.visible import unseen, visible
 from trunkline.core.change import Row, change
+from trunkline.core.events import Category
 
 #: A value of one line up to here stands beside its name, and a command or a path beside the tool's.
 SHORT_CHARS = 400
@@ -35,6 +37,10 @@ _ARGUMENTS = "[... {} arguments are not shown ...]"
 _COMMANDS = ("command", "cmd")
 _FILES = ("file_path", "notebook_path")
 _PATHS = (*_FILES, "path")
+#: The tools whose arguments are shown as a change, and what they are called with: what another one makes of a text that
+#: is in a file already, or of two that are alike, nobody here knows.
+_WRITING = {"Write": frozenset(("file_path", "content")), "Edit": frozenset(("file_path", "old_string", "new_string"))}
+_EXTRA = frozenset(("replace_all",))
 
 
 T = TypeVar("T")
@@ -100,9 +106,20 @@ class Preview(Value):
         )
 
 
-def preview(name: str, args: Mapping[str, Any], room: Room | None = WHOLE, before: str | None = None) -> Preview:
+def preview(
+    name: str,
+    args: Mapping[str, Any],
+    room: Room | None = WHOLE,
+    before: str | None = None,
+    category: Category = "edit",
+) -> Preview:
     """Show a call. `before` is the content that the file has which it would write or edit, if that is known."""
-    return _Writing(dict(args), room, before).preview(name)
+    return _Writing(dict(args), room, before, is_change=is_change(name, args, category)).preview(name)
+
+
+def is_change(name: str, args: Mapping[str, Any], category: Category = "edit") -> bool:
+    """Whether a call is shown as a change of a file."""
+    return category == "edit" and name in _WRITING and args.keys() - _EXTRA == _WRITING[name]
 
 
 def plain(shown: Preview) -> str:
@@ -121,8 +138,9 @@ def plain(shown: Preview) -> str:
 class _Writing:
     """The parts of one call. Each takes its arguments away; what nobody took is listed."""
 
-    def __init__(self, args: dict[str, Any], room: Room | None, before: str | None) -> None:
+    def __init__(self, args: dict[str, Any], room: Room | None, before: str | None, *, is_change: bool) -> None:
         self._args = args
+        self._is_change = is_change
         self._room = room
         self._before = before
         self._path = next((args[key] for key in _PATHS if isinstance(args.get(key), str)), "")
@@ -160,17 +178,19 @@ class _Writing:
 
     def _changes(self) -> Iterator[Part]:
         old, new = self._args.get("old_string"), self._args.get("new_string")
-        if isinstance(old, str) and isinstance(new, str):
+        if self._is_change and isinstance(old, str) and isinstance(new, str) and old != new:
             del self._args["old_string"], self._args["new_string"]
             every = self._args.get("replace_all") is True
             yield self._change(*_replaced(self._before, old, new, every=every))
         content = self._args.get("content")
         if isinstance(content, str) and self._path:
             del self._args["content"]
-            if self._before is not None:
-                yield self._change(self._before, content)
+            if self._is_change and self._before not in (None, content):
+                yield self._change(self._before or "", content)
             else:
                 yield self._block("content", content, _ending(self._path))
+                if self._is_change and self._before is not None:
+                    yield Part(text="(no change: the file has this content already)")
 
     def _commands(self) -> Iterator[Part]:
         for key in _COMMANDS:
@@ -199,8 +219,6 @@ class _Writing:
 
     def _change(self, old: str, new: str) -> Part:
         rows, missing = change(old, new), 0
-        if not rows:
-            return Part(text="(no change)")
         if self._room is not None:
             rows, missing = _cut_rows(rows, self._room)
         hidden = sum(unseen(row.text, "\t") for row in rows)

@@ -14,9 +14,9 @@ from trunkline.core.change import Row
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 #: A character that nobody would see, shown by its number; or many blanks.
-_NUMBERS = re.compile(r"<U\+[0-9A-F]{4,6}(?: x \d+)?>")
+_NUMBERS = re.compile(r"<U\+[0-9A-F]{4,6}(?: x \d+)?>|<blanks x \d+>")
 #: How much is missing.
-_MISSING = re.compile(r"\[\.\.\. [0-9,]+ (?:characters|arguments) are not shown \.\.\.\]")
+_MISSING = re.compile(r"\[\.\.\. [0-9,]+ (?:characters|arguments|rows) are not shown \.\.\.\]")
 
 _STYLES = {"+": "green", "-": "red", " ": "dim", "@": "dim cyan"}
 

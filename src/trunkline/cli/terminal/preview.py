@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -24,7 +24,10 @@ LARGEST_FILE = 10 * 1024 * 1024
 
 def preview(request: ToolRequested, workspace: str, room: Room | None = ROOM) -> Preview:
     """A call as it is shown: a change against the file as it is now."""
-    return core.preview(request.name, request.args, room, _before(request.args, workspace))
+    before = None
+    if core.is_change(request.name, request.args, request.category):
+        before = _before(request.args["file_path"], workspace)
+    return core.preview(request.name, request.args, room, before, request.category)
 
 
 def painted(shown: Preview) -> RenderableType | None:
@@ -49,11 +52,8 @@ def _painted(part: Part) -> Iterator[RenderableType]:
     yield Padding(diffs.marked(body), (0, 0, 0, 2 if part.label else 0))
 
 
-def _before(args: Mapping[str, Any], workspace: str) -> str | None:
+def _before(path: Any, workspace: str) -> str | None:
     """The content of the file that a call is about; None if there is none, or it cannot be compared."""
-    if not {"content", "old_string"}.intersection(args):
-        return None
-    path = args.get("file_path", args.get("path"))
     if not isinstance(path, str) or not path:
         return None
     # As the tools find it.
