@@ -32,7 +32,15 @@ def test_what_would_not_be_seen_is_shown_by_its_number(text: str, shown: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    ["plain", "two\nlines\tand a tab", "größer 会话 שלום مرحبا", "全角\u3000空白", "⚠\ufe0f ❤\ufe0f", "<U+000D>", "e\u0301 ж\u0306"],
+    [
+        "plain",
+        "two\nlines\tand a tab",
+        "größer 会话 שלום مرحبا",
+        "全角\u3000空白",
+        "⚠\ufe0f ❤\ufe0f",
+        "<U+000D>",
+        "e\u0301 ж\u0306",
+    ],
 )
 def test_what_is_seen_stays_as_it_is(text: str) -> None:
     assert visible(text) == text

@@ -145,7 +145,7 @@ def test_what_is_asked_about_hides_nothing(tmp_path: Path) -> None:
     osc = asked(request("Bash", command="ls\x1b]0;\ntouch pwned\n\x07"), tmp_path)
     assert osc[2:5] == ["    ls<U+001B>]0;", "    touch pwned", "    <U+0007>"]
     extra = asked(request("Bash", command="touch pwned", content="harmless"), tmp_path)
-    assert extra == ["? Bash touch pwned", '  content: "harmless"']
+    assert extra == ["? Bash touch pwned", '    content: "harmless"']
     other = asked(request("mcp__fs__rm", path="a", force=True, depth=[3]), tmp_path)
     assert other == ['? mcp__fs__rm path: "a", force: true, depth: [3]']
 
@@ -157,6 +157,32 @@ def test_a_very_long_file_is_cut_in_its_middle_and_seen_whole_if_asked_for(tmp_p
     assert lines[-1] == "    line 59999"
     assert sum("characters are not shown ...]" in line for line in lines) == 1
     assert len(asked(write, tmp_path, WHOLE)) == 60_002
+
+
+def test_the_rows_of_a_long_line_cannot_be_taken_for_lines(tmp_path: Path) -> None:
+    lines = asked(request("Bash", command="echo " + "word " * 60 + "\nrm -rf x"), tmp_path)
+    rows = [line for line in lines if "word" in line]
+    assert len(rows) > 2
+    assert [row.strip()[:1] for row in rows] == ["e", *"↪" * (len(rows) - 1)]
+    (new,) = [line for line in lines if "rm -rf x" in line]
+    assert "↪" not in new
+    # A line that begins like such a row is two columns further in.
+    forged = asked(request("Bash", command="ls\n↪ rm"), tmp_path)
+    assert rows[1].index("↪") + 2 == next(line for line in forged if "rm" in line).index("↪")
+    head = asked(request("Bash", command="echo " + "word " * 60 + "end"), tmp_path)
+    assert [line[:2] for line in head] == ["? ", *["↪ "] * (len(head) - 1)]
+
+
+def test_both_ends_of_what_is_asked_about_fit_any_screen() -> None:
+    view = View(Screen(lambda text: None, lambda: (80, 24), moves=True), Painter(lambda: 80, color_system=None))
+    lines = [f"line {number}" for number in range(100)]
+    for rows in (3, 4, 10, 99):
+        seen = view.fitted(lines, rows)
+        assert len(seen) == rows
+        assert seen[0] == "line 0"
+        assert f"{100 - rows + 1} rows are not shown" in "\n".join(seen)
+        assert rows == 3 or seen[-1] == "line 99"
+    assert view.fitted(lines, 100) == lines
 
 
 def test_what_was_allowed_looks_as_it_did_when_it_was_asked_about() -> None:
@@ -210,7 +236,7 @@ def test_there_is_a_key_to_see_what_was_left_out() -> None:
     question = Question(request(), SHOWN.replace(left_out=1))
     assert "view all" in question.prompt(0).plain
     assert question.press(Key(text="v")) == "all"
-    question.shown = SHOWN
+    question.is_cut = False
     assert question.press(Key(text="v")) is None
     assert "view all" not in question.prompt(0).plain
 

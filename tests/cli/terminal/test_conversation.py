@@ -54,6 +54,9 @@ turns:
     steps:
       - tool: {name: Write, args: {file_path: much.txt, content: "MUCH"}, output: "ok"}
       - text: "Much is written."
+  - when: "^long command"
+    steps:
+      - tool: {name: Bash, args: {command: "rm -rf evil; : FILLER; ls -la"}, output: "ok"}
   - when: "^git twice"
     steps:
       - tools:
@@ -92,7 +95,9 @@ def chat_arguments(tmp_path: Path) -> list[str]:
     (workspace / "hello.py").write_text("print('helo')\n")
     lines = ", ".join(f'"line {number}\\n"' for number in range(1, 61))
     script = tmp_path / "scenes.yaml"
-    script.write_text(SCRIPT.replace("LINES", lines).replace("MUCH", "".join(f"line {n}\\n" for n in range(300))))
+    much = "".join(f"line {n}\\n" for n in range(300))
+    filler = "harmless words " * 100
+    script.write_text(SCRIPT.replace("LINES", lines).replace("MUCH", much).replace("FILLER", filler))
     return ["scripted", "--script", str(script), "--workspace", str(workspace)]
 
 
@@ -190,16 +195,22 @@ def test_a_grant_for_a_command_is_for_its_first_words_and_can_be_taken_back(chat
         chat.until(lambda: chat.terminal.screen.count("? Bash git status --short") == 2)
 
 
-def test_what_is_asked_about_is_seen_whole_on_a_screen_that_is_too_small_for_it(chat_arguments: list[str]) -> None:
+def test_on_a_screen_that_is_too_small_for_it_both_ends_of_what_is_asked_about_are_seen(
+    chat_arguments: list[str],
+) -> None:
     with ChatTerminal(*chat_arguments, rows=12) as chat:
         chat.say("write much")
-        chat.sees("Allow?", "v  view all")
-        # What scrolled away is in the terminal's own history.
-        assert "? Write much.txt" in "\n".join(chat.terminal.history)
+        chat.sees("? Write much.txt", "line 299", "rows are not shown ...]", "Allow?", "v  view all")
         chat.type("v")
         chat.until(lambda: "line 150" in "\n".join(chat.terminal.history) and "view all" not in chat.last_line)
         chat.type("y")
         chat.sees("Much is written.")
+
+
+def test_a_command_cannot_push_its_beginning_out_of_sight(chat_arguments: list[str]) -> None:
+    with ChatTerminal(*chat_arguments, rows=24) as chat:
+        chat.say("long command")
+        chat.sees("rm -rf evil; : harmless", "; ls -la", "rows are not shown ...]", "Allow?", "v  view all")
 
 
 def test_several_calls_are_asked_about_one_after_the_other(chat_arguments: list[str]) -> None:

@@ -37,6 +37,8 @@ class Question:
         """What is asked about, as it stands on the screen."""
         self.grant = grant_for(request, narrow=ALWAYS.narrow)
         """What "always" would cover."""
+        self.is_cut = shown.is_cut
+        """Whether there is more to see than the screen shows."""
         self.is_put = False
         """Whether it has its lasting place on the screen."""
         self._reason: Line | None = None
@@ -56,7 +58,7 @@ class Question:
                 return ALWAYS
             case "n":
                 self._reason = Line()
-            case "v" if self.shown.is_cut:
+            case "v" if self.is_cut:
                 return "all"
         return None
 
@@ -81,7 +83,7 @@ class Question:
             hint = "  Enter sends · Esc back"
             return Text.assemble(("  Why not? ", "bold"), self._reason.text, ("▏", "cyan"), (hint, "dim"))
         keys = [("y", "yes"), ("a", f"always: {self._always()}"), ("n", "no"), ("Esc", "stop")]
-        if self.shown.is_cut:
+        if self.is_cut:
             keys.append(("v", "view all"))
         offers = [Text.assemble((f" {key} ", "reverse"), f" {meaning}") for key, meaning in keys]
         if waiting:

@@ -54,6 +54,22 @@ def counts(diff: str) -> tuple[int, int]:
     return signs.count("+"), signs.count("-")
 
 
+class Folded:
+    """Lines of somebody else's, two columns in. Where one does not fit, a mark tells its rows from lines."""
+
+    def __init__(self, text: Text, head: Text | None = None) -> None:
+        self._text = text
+        self._head = head or Text("  ")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        head = self._head
+        for line in self._text.split("\n", allow_blank=True):
+            for part in line.wrap(console, max(1, options.max_width - 2), overflow="fold") or [line]:
+                yield Text.assemble(head, part, overflow="fold")
+                head = Text("↪ ", "dim")
+            head = Text("  ")
+
+
 class Painted:
     """A row in colour. What does not fit goes on below its beginning, where it cannot be taken for another row."""
 

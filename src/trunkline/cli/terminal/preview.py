@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from trunkline.cli.terminal import diffs
@@ -47,9 +46,8 @@ def _painted(part: Part) -> Iterator[RenderableType]:
     text = part.text.rstrip("\n")
     body = code(text, part.language).highlight(text) if part.language else Text(text)
     body.rstrip()
-    body.overflow = "fold"
     body.expand_tabs(4)
-    yield Padding(diffs.marked(body), (0, 0, 0, 2 if part.label else 0))
+    yield diffs.Folded(diffs.marked(body))
 
 
 def _before(path: Any, workspace: str) -> str | None:

@@ -39,8 +39,8 @@ FRAME_COSTS = 4
 TYPING_SECONDS = 0.7
 
 
-#: Below what is asked about there is the line to answer at, which may be broken, and what is typed ahead.
-QUESTION_ROWS = 5
+#: Besides a question and what is typed ahead: a blank line above, and the row that a screen keeps free.
+SPARE_ROWS = 2
 
 
 class Turn:
@@ -73,6 +73,8 @@ class Turn:
         self._pending: dict[str, ToolRequested] = {}
         self._question: Question | None = None
         self._deaf_until = 0.0
+        self._painted_for = 0
+        """How wide the screen was for which the question was painted."""
         self.last_key = last_key
         """When a key was last pressed that was no answer to a question."""
         self._stopping = False
@@ -140,10 +142,8 @@ class Turn:
 
         request = next(iter(self._pending.values()))
         self._question = self._asked(request, ROOM)
-        if not self._screen.moves or len(self._question.lines) > self._screen.rows - QUESTION_ROWS:
-            # Of live lines the first ones are not shown where there is no room: these would be what is asked about.
-            self._put(self._question)
         if not self._screen.moves:
+            self._put(self._question)
             self._view.note(self._question.prompt(len(self._pending) - 1).plain)
         if time.monotonic() - self.last_key < TYPING_SECONDS:
             self._deaf_until = time.monotonic() + TYPING_SECONDS
@@ -172,13 +172,14 @@ class Turn:
     def _show_all(self, question: Question) -> None:
         """Show what was left out, in its lasting place; once more, if a part of it has one already."""
         whole = self._asked(question.request, WHOLE)
-        question.shown, question.lines, question.is_put = whole.shown, whole.lines, False
+        question.lines, question.is_cut, question.is_put = whole.lines, False, False
         self._put(question)
 
     def _asked(self, request: ToolRequested, room: Room | None) -> Question:
         from trunkline.cli.terminal.preview import preview
 
         shown = preview(request, self._workspace, room)
+        self._painted_for = self._screen.columns
         return Question(request, shown, self._view.asked(shown))
 
     # Keys.
@@ -230,8 +231,19 @@ class Turn:
         question = self._question
         if question is None:
             return []
-        prompt = self._view.lines(question.prompt(len(self._pending) - 1, self._screen.columns))
-        return prompt if question.is_put else [*question.lines, *prompt]
+        waiting, columns = len(self._pending) - 1, self._screen.columns
+        if question.is_put:
+            return self._view.lines(question.prompt(waiting, columns))
+        if self._painted_for != columns:
+            self._painted_for, question.lines = columns, self._view.asked(question.shown)
+        # Of live lines the first ones are not shown where there is no room: these would be what is asked about.
+        rows = self._screen.rows - len(self._typed_lines()) - SPARE_ROWS
+        room = rows - len(self._view.lines(question.prompt(waiting, columns)))
+        if len(question.lines) > room:
+            question.is_cut = True
+            # There is one more key to press, which may need a line.
+            room = rows - len(self._view.lines(question.prompt(waiting, columns)))
+        return [*self._view.fitted(question.lines, room), *self._view.lines(question.prompt(waiting, columns))]
 
     def _typed_lines(self) -> list[str]:
         lines = [self._view.line(Text(f"  next: {_in_a_line(text)}", "dim")) for text in self.queue]

@@ -162,9 +162,23 @@ class View:
         from trunkline.cli.terminal.preview import painted
 
         # Folded, not cut: nobody should allow what they cannot see.
-        head_line = _caption(Caption(shown.name, shown.about.text), _ASKED, Text(overflow="fold"))
+        head_line = diffs.marked(_named(Caption(shown.name, shown.about.text), Text()))
         parts = painted(shown)
-        return [*self._lines(diffs.marked(head_line)), *(() if parts is None else self._indented(parts))]
+        head_lines = self._lines(diffs.Folded(head_line, Text(f"{_ASKED[0]} ", _ASKED[1])))
+        return [*head_lines, *(() if parts is None else self._indented(parts))]
+
+    def fitted(self, lines: Sequence[str], rows: int) -> list[str]:
+        """Lines about which somebody decides, in so many rows: without their middle, where it says how much is missing.
+
+        The first ones and the last ones stay in sight, however small the screen is.
+        """
+        if len(lines) <= rows:
+            return list(lines)
+        tail = (rows - 1) // 3
+        head = max(1, rows - 1 - tail)
+        missing = len(lines) - head - tail
+        mark = self.line(diffs.marked(Text(f"[... {missing:,} rows are not shown ...]")))
+        return [*lines[:head], _INDENT + mark, *lines[len(lines) - tail :]]
 
     def _indented(self, what: RenderableType) -> list[str]:
         lines = self._painter.lines(what, max(1, self._painter.width - len(_INDENT)))
@@ -395,7 +409,10 @@ class View:
 
 
 def _caption(about: Caption, mark: _Mark, line: Text) -> Text:
-    line.append(f"{mark[0]} ", mark[1])
+    return _named(about, line.append(f"{mark[0]} ", mark[1]))
+
+
+def _named(about: Caption, line: Text) -> Text:
     line.append(about.name, "bold")
     return line.append(f" {about.about}" if about.about else "")
 
