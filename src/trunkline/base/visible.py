@@ -22,8 +22,8 @@ _EMPTY_LINES = re.compile(rf"(?:[ \t\u3000]*\n){{{LONGEST_BLANK + 1},}}")
 #: blanks other than the common one, halves of characters, and those that nobody but their author knows.
 #: Marks that enclose the letter before them hide it, too.
 _UNSEEN_CATEGORIES = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp", "Cs", "Co", "Cn", "Me"))
-#: Letters and marks that are drawn as nothing at all: fillers, joiners, selectors of variants, the empty Braille cell, a
-#: note without a head, what stands for an object.
+#: Letters and marks that are drawn as nothing at all: fillers, joiners, selectors of variants, the empty Braille cell,
+#: a note without a head, what stands for an object.
 _NOTHING = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\U00016fe4\U0001d159"
     "\U000e0100-\U000e01ef"
