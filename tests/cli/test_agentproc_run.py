@@ -94,6 +94,14 @@ class TestProcess:
         assert "/no/such/program" in result(done)["error"]
         assert "Traceback" not in done.stderr
 
+    def test_a_known_program_that_is_missing_is_told_with_what_installs_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", "/usr/bin:/bin")
+        done = run("claude-code")
+        assert done.returncode == 127
+        assert "Install it with: npm install -g @anthropic-ai/claude-code" in done.stderr
+
     def test_a_profile_that_cannot_be_loaded_is_a_message_and_exit_2(self, tmp_path: Path) -> None:
         path = tmp_path / "p.yaml"
         path.write_text("command: [1\n")

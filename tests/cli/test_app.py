@@ -22,3 +22,10 @@ def test_a_mistyped_command_is_an_error_that_suggests_the_right_one() -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert "No such command 'caht'. Did you mean 'chat'?" in result.stderr
     assert "Did you mean" not in CliRunner().invoke(app, ["xyzzy"]).stderr
+
+
+def test_help_is_a_word_that_does_what_the_option_does() -> None:
+    printed = CliRunner().invoke(app, ["--help"], prog_name="trunkline").stdout
+    assert CliRunner().invoke(app, ["help"], prog_name="trunkline").stdout == printed
+    assert "Usage: trunkline graph run" in CliRunner().invoke(app, ["help", "graph", "run"]).stdout
+    assert "No such command 'caht'" in CliRunner().invoke(app, ["help", "caht"]).stderr

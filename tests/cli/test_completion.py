@@ -69,3 +69,13 @@ def test_what_agentproc_runs_by_itself_is_completed_too() -> None:
     assert completed("trunkline agentproc serve echo --protocol 0") == ["0.1", "0.4"]
     # The file first: bash forgets what it heard before a file.
     assert completed("trunkline agentproc check cl") == ["cl", "claude-code"]
+
+
+def test_providers_sessions_graphs_and_the_models_that_are_here_are_completed() -> None:
+    FileStore(paths.sessions_dir()).create("my-conv-123", "/").close()
+    assert completed("trunkline chat --provider anth") == ["anthropic"]
+    assert completed("trunkline chat --resume my") == ["my-conv-123"]
+    assert completed("trunkline graph run n") == ["n", "npc"]
+    assert "npc" in completed("trunkline graph check n")
+    assert completed("trunkline models pull smollm2-135m") == ["smollm2-135m"]
+    assert "smollm2-135m" not in completed("trunkline models rm smol")

@@ -129,7 +129,7 @@ def test_a_pull_that_fails_is_an_error_that_says_how_to_go_on(model: Model, inde
 def test_an_unknown_name_is_an_error_that_suggests_another(model: Model, verb: str) -> None:
     result = invoke(verb, "tinny")
     assert result.exit_code == 1
-    assert result.stderr == "Error: There is no model `tinny` to pull. Did you mean `tiny`?\n"
+    assert result.stderr == "Error: There is no model `tinny`. Did you mean `tiny`?\n"
 
 
 def test_path_prints_where_a_model_is_or_how_to_get_it(model: Model, index: Index) -> None:

@@ -313,3 +313,13 @@ async def test_a_network_that_is_not_there_is_told(tmp_path: Path) -> None:
     result = await invoke("credential", "list", "--url", "http://127.0.0.1:9", "--key-file", str(path))
     assert result.exit_code == 1
     assert "The network at `http://127.0.0.1:9` cannot be asked" in result.output
+    assert "`trunkline network serve` starts one." in result.output
+
+
+async def test_an_answer_without_words_is_wrong_usage(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text(KEY)
+    for how, input in (((), " \n"), (("-m", ""), None)):
+        result = await invoke("owner", "answer", "c1", *how, "--key-file", str(path), input=input)
+        assert result.exit_code == 2
+        assert "The answer is empty. Say it with `-m TEXT`" in result.output

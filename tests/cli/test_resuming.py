@@ -15,7 +15,7 @@ from trunkline.base import paths
 from trunkline.cli import opening, shelf
 from trunkline.cli.opening import OfAnotherAgent, OfAnotherDirectory, Opened
 from trunkline.core.events import Envelope, TextDelta, TurnEnded, TurnStarted, UserMessage
-from trunkline.core.faults import SessionHeld
+from trunkline.core.faults import SessionHeld, SessionNotFound
 from trunkline.store.files import FileStore
 
 PATIENCE_SECONDS = 20
@@ -128,3 +128,8 @@ def test_a_host_is_refused_a_session_of_another_agent_before_it_is_ready() -> No
     ready = json.loads(run(*stream, "--anyway").stdout.splitlines()[0])
     assert ready["type"] == "ready"
     assert ready["session_id"] != "kept"
+
+
+def test_where_no_session_is_the_next_step_is_told() -> None:
+    with pytest.raises(SessionNotFound, match=r"No sessions found in .*\. Leave `--resume` out to begin one"):
+        opened(resume=opening.LATEST)

@@ -145,3 +145,15 @@ async def test_a_signal_before_anything_has_begun_also_gets_its_line() -> None:
     )
     code, line, _ = await ended(process)
     assert (code, line) == (143, {"actions": [], "results": [], "error": "Interrupted by SIGTERM"})
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [(0o644, True), (0o600, False)])
+async def test_a_file_with_secrets_that_others_can_read_is_told(
+    sns: SnsStub, tmp_path: Path, mode: int, is_told: bool
+) -> None:
+    file = tmp_path / "agent.json"
+    file.write_bytes(config(sns, brain={"kind": "scripted", "replies": ["[]"]}))
+    file.chmod(mode)
+    _, line, err = await ended(await start("--config", str(file)))
+    assert line["error"]
+    assert ("Others can read the secrets in" in err) == is_told

@@ -114,7 +114,9 @@ def test_removed_sessions_are_gone_and_others_stay() -> None:
 def test_a_session_that_is_at_work_is_not_removed() -> None:
     log = FileStore(paths.sessions_dir()).create("busy", "/")
     try:
-        assert invoke("rm", "busy").exit_code == 1
+        result = invoke("rm", "busy")
+        assert result.exit_code == 1
+        assert "Close it there first; then it can be removed." in result.stderr
     finally:
         log.close()
     assert [entry["id"] for entry in json.loads(run("list", "--json"))["sessions"]] == ["busy"]

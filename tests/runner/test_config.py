@@ -142,3 +142,10 @@ def test_a_prompt_is_read_from_regular_files_alone_and_not_without_end(
     (tmp_path / "long.md").write_text("too long")
     with pytest.raises(ConfigError, match="more than 4 bytes"):
         normalise({**BASE, "prompts": {"append": {"file": str(tmp_path / "long.md")}}})
+
+
+def test_a_member_of_a_brain_that_is_not_known_is_refused_with_where_it_goes() -> None:
+    with pytest.raises(ConfigError, match=r"`brain.provider` is not known.*goes into `brain.options`"):
+        normalise({**BASE, "brain": {"kind": "agent", "name": "coder", "provider": "anthropic"}})
+    with pytest.raises(ConfigError, match=r"`brain.modell` is not known. Did you mean `brain.model`"):
+        normalise({**BASE, "brain": {"kind": "openai", "modell": "m"}})

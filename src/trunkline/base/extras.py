@@ -41,7 +41,7 @@ def lacking(error: ModuleNotFoundError) -> str | None:
         return None
     wanted = _wanted(error.__traceback__)
     extra = wanted if wanted in bring else bring[0]
-    return f"This needs `{module}`, which is not installed. Add it with: {install_hint(extra)}"
+    return f"This needs `{module}`, which is not installed. {adding(extra)}"
 
 
 def _wanted(trace: TracebackType | None) -> str | None:
@@ -52,6 +52,18 @@ def _wanted(trace: TracebackType | None) -> str | None:
         found = next((extra for part, extra in _WANTED.items() if f"{name}.".startswith(f"{part}.")), found)
         trace = trace.tb_next
     return found
+
+
+def missing(extra: str) -> str | None:
+    """The first module of an extra that is not there; None if all are."""
+    from importlib.util import find_spec
+
+    return next((module for module in MODULES[extra] if find_spec(module) is None), None)
+
+
+def adding(extra: str) -> str:
+    """The sentence that ends every error about a part that is missing."""
+    return f"Add it with: {install_hint(extra)}"
 
 
 def install_hint(extra: str) -> str:

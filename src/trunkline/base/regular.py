@@ -56,6 +56,14 @@ def read_regular(path: str, limit: int) -> Contents:
     return Contents(data, max(found.st_size, len(data)))
 
 
+def open_to_others(path: str) -> bool:
+    """Whether other users may read a file, as nobody should who has a secret in it. False if there is none."""
+    try:
+        return bool(os.stat(path).st_mode & (stat.S_IRGRP | stat.S_IROTH))
+    except (OSError, ValueError):
+        return False
+
+
 def _read(handle: int, limit: int) -> bytes:
     parts: list[bytes] = []
     while limit > 0 and (part := os.read(handle, min(limit, _CHUNK))):

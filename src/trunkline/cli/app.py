@@ -71,6 +71,8 @@ class LazyGroup(click.Group):
         """Import one."""
         if name == "agent":
             return _agent
+        if name == "help":
+            return _help
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"trunkline.cli.{COMMANDS[name]}").command
@@ -101,6 +103,14 @@ def _agent(arguments: tuple[str, ...]) -> None:
     from trunkline.cli.agent import main
 
     main(list(arguments))
+
+
+@click.command("help", hidden=True)
+@click.argument("names", nargs=-1)
+@click.pass_context
+def _help(ctx: click.Context, names: tuple[str, ...]) -> None:
+    """Do what `--help` does, for the command that is named."""
+    app.main([*names, "--help"], prog_name="trunkline", standalone_mode=False)
 
 
 @click.group(cls=LazyGroup, epilog=COMPLETION, context_settings={"help_option_names": ["-h", "--help"]})

@@ -51,6 +51,16 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
     return [CompletionItem(name) for name in registry.names() if name.startswith(incomplete)]
 
 
+def _complete_provider(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
+
+
+def _complete_session(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from trunkline.cli.shelf import completions
+
+    return [CompletionItem(name) for name in completions(incomplete)]
+
+
 @click.command("chat")
 @click.argument("agent", required=False, metavar="[AGENT]", shell_complete=_complete_agent)
 @click.option("-p", "--print", "text", metavar="TEXT", help="Ask this, print the answer, and end.")
@@ -58,7 +68,12 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="With -p: print every event as one line of JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong.")
 @_option("script", metavar="FILE", help="What the scripted agent plays: a file, or the name of a bundled script.")
-@_option("provider", metavar="NAME", help=f"Whose model answers: {', '.join(NAMES)}, or one of the configuration file.")
+@_option(
+    "provider",
+    metavar="NAME",
+    shell_complete=_complete_provider,
+    help=f"Whose model answers: {', '.join(NAMES)}, or one of the configuration file.",
+)
 @_option("model", metavar="ID", help="The model.")
 @_option("base-url", metavar="URL", help="Where the provider is reached.")
 @_option("profile", metavar="NAME", help="A profile of the configuration file.")
@@ -83,6 +98,7 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, incomple
     metavar="[ID]",
     is_flag=False,
     flag_value=LATEST,
+    shell_complete=_complete_session,
     help="Go on with a session; without an id, or with `latest`, with the one used last in this workspace.",
 )
 @click.option(

@@ -13,7 +13,7 @@ import click
 
 from trunkline.base.printable import printable
 from trunkline.cli.graph_run import command as run_command
-from trunkline.cli.graph_run import refuse_to_replace
+from trunkline.cli.graph_run import complete_graph, refuse_to_replace
 from trunkline.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ command.add_command(run_command)
 
 
 @command.command("check", short_help="Say all that is wrong with a graph.")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=_FILE, shell_complete=complete_graph)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(file: str, as_json: bool) -> None:
     """Say all that is wrong with a graph, with file, line, node and key. Nothing is run, and no model is needed.
@@ -90,7 +90,7 @@ def _finding(found: Finding) -> dict[str, Any]:
 
 
 @command.command("draw", short_help="Draw a graph, or a turn through it, as SVG.")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=_FILE, shell_complete=complete_graph)
 @click.option("-o", "--output", metavar="OUT.svg", type=click.Path(dir_okay=False), help="Else standard output.")
 @click.option("--turn", metavar="RECORDED.json", type=_FILE, help="A turn that `graph run --record` wrote down.")
 def draw(file: str, output: str | None, turn: str | None) -> None:

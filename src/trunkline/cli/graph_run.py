@@ -15,6 +15,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from trunkline.base.printable import printable
 from trunkline.cli import talking
@@ -32,14 +33,26 @@ EXIT_STOPPED = 130
 
 _ENGINES = ("mock", "local")
 _MOCK_NOTE = "It says back what it hears. `--engine local` runs real models."
+#: The codes of a model that cannot be had, and what is to be said then.
+_NO_MODEL = (6002, 6006)
+_MODELS = "`trunkline models list` shows those there are."
 #: Texts that are embedded before anybody could read how far it is. (A model has far more bytes.)
 _QUICK = 100
 #: Of one sample of sound.
 _SAMPLE_BYTES = 2
 
 
+def complete_graph(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The graphs that come along, and files."""
+    from trunkline.agents.graph.yaml_graph import bundled
+
+    names = [CompletionItem(name) for name in bundled() if name.startswith(incomplete)]
+    # The file first: bash forgets what it heard before a file.
+    return [CompletionItem(incomplete, type="file"), *names]
+
+
 @click.command("run", short_help="Talk to a graph, without a server.")
-@click.argument("file", type=click.Path())
+@click.argument("file", type=click.Path(), shell_complete=complete_graph)
 @click.option("-m", "--message", metavar="TEXT", help="Say this, print the answer, and end.")
 @click.option(
     "--engine",
@@ -101,7 +114,8 @@ def command(
             if sounds is not None and sounds.empty:
                 click.echo(printable(f"`{sound}` was not written: {_why_mute(graph, engine)}"), err=True)
     except (Fault, TryllError) as error:
-        raise click.ClickException(printable(str(error))) from error
+        hint = f" {_MODELS}" if getattr(error, "code", 0) in _NO_MODEL else ""
+        raise click.ClickException(printable(str(error)) + hint) from error
     except KeyboardInterrupt:
         code = EXIT_STOPPED
     sys.exit(code)

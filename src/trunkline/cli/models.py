@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.cli import table
 from trunkline.cli.explained import explained
 from trunkline.models import catalog, fetch, local
@@ -34,7 +34,12 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
     return [CompletionItem(entry.name) for entry in catalog.entries() if entry.name.startswith(incomplete)]
 
 
+def _complete_here(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [item for item in _complete(context, parameter, incomplete) if _state(catalog.find(item.value)) != "no"]
+
+
 _model = click.argument("name", metavar="NAME", shell_complete=_complete)
+_model_here = click.argument("name", metavar="NAME", shell_complete=_complete_here)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -104,18 +109,18 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
     if entry.kind == "llm":
         click.echo(_next(entry), err=True)
     elif (extra := missing_extra(entry.engine)) is not None:
-        click.echo(f"`{name}` is here. What runs it is not: get it with `{install_hint(extra)}`.", err=True)
+        click.echo(f"`{name}` is here. What runs it is not. {adding(extra)}", err=True)
 
 
 def _next(entry: Entry) -> str:
     """What to do with a model that has just come."""
     if local.has_engine():
         return f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`."
-    return f"`{entry.name}` is here. {local.NO_ENGINE} Get it with `{install_hint('local')}`."
+    return f"`{entry.name}` is here. {local.NO_ENGINE} {adding('local')}"
 
 
 @command.command("rm")
-@_model
+@_model_here
 @_json
 @explained
 def remove(name: str, as_json: bool) -> None:
@@ -130,7 +135,7 @@ def remove(name: str, as_json: bool) -> None:
 
 
 @command.command("path")
-@_model
+@_model_here
 @_json
 @explained
 def path(name: str, as_json: bool) -> None:

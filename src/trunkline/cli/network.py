@@ -22,6 +22,7 @@ from trunkline.base.printable import printable
 from trunkline.base.redact import Redactor
 from trunkline.cli import serving
 from trunkline.core.faults import ConfigError, Fault
+from trunkline.core.starting import require
 
 if TYPE_CHECKING:
     from trunkline.network.network import Settings
@@ -68,6 +69,11 @@ def command() -> None:
       trunkline network register agent --key-file owner.key --community counter --handle ada
       trunkline network credential issue ada --key-file owner.key
       trunkline network owner requests --key-file owner.key
+
+    An owner is a wallet, and its key a file that nobody else may read. This makes one:
+
+    \b
+      (umask 077; openssl rand -hex 32 > owner.key)
     """
 
 
@@ -143,6 +149,7 @@ async def _serve(url: str, host: str, port: int, settings: Settings, stop: async
     from trunkline.network.serving import serve as serve_until
 
     log_to_stderr(Redactor([*_secrets(settings, url)]))
+    require("The network", "network")
     paths.ensure_dir(settings.home)
     database = await open_database(url)
     try:

@@ -6,8 +6,6 @@ A key is read from a file or from the system's keyring, never from the command l
 from __future__ import annotations
 
 import asyncio
-import os
-import stat
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -17,7 +15,7 @@ import click
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
-from trunkline.base.regular import read_regular
+from trunkline.base.regular import open_to_others, read_regular
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.sns.owner import Owner
 from trunkline.wires.sns.wallet import Wallet
@@ -35,8 +33,6 @@ _MAX_FILE = 8 * 1024 * 1024
 #: A block explorer may be asked meanwhile, for a minute.
 _READ_SECONDS = 90.0
 _CONNECT_SECONDS = 5.0
-#: Bits of a file's mode that let others read it.
-_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 _NO_KEY = (
     "There is no key to sign in with. Say `--key-file FILE`, or put one into the keyring once: "
@@ -167,7 +163,7 @@ def _from_file(path: str) -> str:
         found = ""
     if not found:
         raise ConfigError(f"`{path}` holds no key.", hint="It has 64 hexadecimal digits, with `0x` or without.")
-    if path != "-" and os.stat(path).st_mode & _OTHERS:
+    if path != "-" and open_to_others(path):
         click.echo(f"Others can read the key in `{printable(path)}`: `chmod 600` keeps them out.", err=True)
     return found
 

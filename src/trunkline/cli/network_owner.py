@@ -156,14 +156,21 @@ def _text(message: str | None, path: str | None, key_file: str | None) -> str:
     if message is not None and path is not None:
         raise click.UsageError("`--message` and `--file` say the same thing: use one of them.")
     if message is not None:
-        return message
+        return _said(message)
     if path is None and sys.stdin.isatty():
         raise click.UsageError("Say what to answer: `-m TEXT`, `--file FILE`, or standard input.")
     if (path or "-") == "-" and key_file == "-":
         raise click.UsageError("Standard input cannot be both the key and the answer.")
     try:
-        return asking.read(path or "-").decode()
+        text = asking.read(path or "-").decode()
     except UnicodeDecodeError:
         raise click.ClickException("The answer is no text in UTF-8.") from None
     except ConfigError as error:
         raise click.ClickException(printable(str(error))) from None
+    return _said(text)
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise click.UsageError("The answer is empty. Say it with `-m TEXT`, `--file FILE`, or on standard input.")
+    return text

@@ -180,10 +180,18 @@ def check_session(workspace: str, *, session_id: str | None, resume: str | None)
         return
     store = FileStore(paths.sessions_dir())
     try:
-        store.peek(store.latest(workspace) if resume == LATEST else resume or session_id or "")
+        store.peek(_latest(store, workspace) if resume == LATEST else resume or session_id or "")
     except (SessionNotFound, SessionDamaged):
         if resume is not None:
             raise
+
+
+def _latest(store: FileStore, workspace: str, agent: str | None = None) -> str:
+    try:
+        return store.latest(workspace, agent)
+    except SessionNotFound as error:
+        hint = "Leave `--resume` out to begin one; `trunkline sessions list` shows those of other directories."
+        raise SessionNotFound(f"{error.message}.", hint=hint) from None
 
 
 def session_log(
@@ -215,7 +223,7 @@ def session_log(
     if resume is None:
         begun = new_id() if session_id is None else session_id
         return Opened(store.create(begun, workspace, agent), False)
-    session = store.latest(workspace, agent) if resume == LATEST else resume
+    session = _latest(store, workspace, agent) if resume == LATEST else resume
     log = store.open(session)
     owner = log.agent or agent
     if owner == agent and (anyway or roams or log.workspace == workspace):

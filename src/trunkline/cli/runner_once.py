@@ -23,6 +23,7 @@ import click
 from trunkline.base import jsontext, paths
 from trunkline.base.claim import claim
 from trunkline.base.printable import printable
+from trunkline.base.regular import open_to_others
 from trunkline.base.signals import handled
 from trunkline.base.writing import write_all
 from trunkline.core.faults import ConfigError, Fault
@@ -85,7 +86,7 @@ def command(path: str) -> None:
         data = _read(path)
         # From here on nothing but our line is written there.
         writing = claim(needs_input=False)[1]
-        sys.exit(_run(_once(data, writing)))
+        sys.exit(_run(_once(data, path, writing)))
     except _Told as told:
         _end(writing, f"Interrupted by {signal.Signals(told.number).name}", _SIGNAL_EXIT + told.number)
     except Fault as error:
@@ -98,11 +99,13 @@ def _raise(number: int, _: FrameType | None) -> NoReturn:
     raise _Told(number)
 
 
-async def _once(data: bytes, writing: int) -> int:
+async def _once(data: bytes, path: str, writing: int) -> int:
     from trunkline.runner.config import normalise
     from trunkline.runner.opening import open_runner
 
     config = normalise(_parsed(data))
+    if path != "-" and config.secret_parts() and open_to_others(path):
+        _tell(f"Others can read the secrets in `{path}`: `chmod 600` keeps them out.")
     runner = open_runner(config, home=paths.state_dir())
     try:
         came, report = await _cycle(runner)
@@ -203,7 +206,11 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _complain(text: str) -> None:
+    _tell(f"Error: {text}")
+
+
+def _tell(text: str) -> None:
     try:
-        click.echo(f"Error: {printable(text)}", err=True)
+        click.echo(printable(text), err=True)
     except OSError:
         return

@@ -41,8 +41,7 @@ _COLOURS: dict[str, str] = {"you": "cyan", "agent": "green", "failed": "red"}
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    names = [shelf.LATEST, *(info.id for info in shelf.sessions())]
-    return [CompletionItem(name) for name in names if name.startswith(incomplete) and name == printable(name)]
+    return [CompletionItem(name) for name in shelf.completions(incomplete)]
 
 
 _session = click.argument("session", metavar="ID", shell_complete=_complete)
@@ -62,7 +61,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="List all sessions, the one used last first.")
 @click.option("--workspace", metavar="PATH", help="Only the sessions of this directory.")
 @click.option("--wide", is_flag=True, help="Print everything, however wide the terminal is.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")

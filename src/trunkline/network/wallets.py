@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from trunkline.base import recursion
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
 from trunkline.network.refusal import Refused
 
@@ -58,7 +58,7 @@ def _recovered(message: str, signature: str) -> str:
             from eth_keys.exceptions import BadSignature
             from eth_utils.exceptions import ValidationError
     except ImportError:
-        raise ConfigError("Wallets cannot be checked without `eth-account`.", hint=install_hint("network")) from None
+        raise ConfigError("Wallets cannot be checked without `eth-account`.", hint=adding("network")) from None
     try:
         recovered: str = Account.recover_message(encode_defunct(text=message), signature=signature)
     except (BadSignature, ValidationError, ValueError):

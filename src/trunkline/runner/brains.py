@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from trunkline.base import jsontext, paths
 from trunkline.base.values import Value
 from trunkline.core.events import Envelope, Failed, TextDelta, ToolStarted, TurnEnded, UserMessage
-from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, ProviderError
+from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, NoModel, ProviderError
 from trunkline.core.usage import Usage
 from trunkline.runner import config_parts
 from trunkline.runner.config import RunnerConfig
@@ -270,7 +270,11 @@ class AgentBrain:
             reason = error.strerror or str(error)
             raise ConfigError(f"The agent's workspace `{workspace}` cannot be made: {reason}.") from None
         self._options = {**options, "workspace": workspace}
-        self._agent = registry.make(name, self._options)
+        try:
+            self._agent = registry.make(name, self._options)
+        except NoModel as error:
+            hint = "Name a provider in `brain.options.provider`, or set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`."
+            raise ConfigError(error.message, hint=hint) from None
         self._workspace = workspace
         self._seconds = seconds
 

@@ -154,6 +154,15 @@ _RUNTIME = (
 )  # fmt: skip
 
 
+_BRAIN = (
+    "kind", "name", "options", "replies", "model", "apiKey", "baseUrl", "region", "project", "profile", "guided",
+)  # fmt: skip
+#: A brain is ours alone: no page sends one.
+_BRAIN_HINT = (
+    "`brain.kind` says whose model decides; what an agent is told, such as its `provider`, goes into `brain.options`."
+)
+
+
 def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerConfig:
     """Check a configuration and fill in what is missing.
 
@@ -173,6 +182,7 @@ def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerCo
     brain = found.get("brain")
     if brain is not None and not isinstance(brain, Mapping):
         raise ConfigError("`brain` must be an object.", hint='Such as {"kind": "scripted", "replies": []}.')
+    slips.refuse(brain or {}, _BRAIN, "brain.", _BRAIN_HINT)
     llm, runtime = group(found, "llm"), group(found, "runtime")
     api_key = text(llm, "apiKey", "llm.")
     if brain is None and not api_key:

@@ -14,11 +14,12 @@ from trunkline.core.faults import ConfigError
 _ALIKE = 0.8
 
 
-def refuse(members: Mapping[str, Any], known: Iterable[str], where: str = "") -> None:
+def refuse(members: Mapping[str, Any], known: Iterable[str], where: str = "", otherwise: str | None = None) -> None:
     """Refuse the first name that is not known and nearly so.
 
     Args:
         where: what the members are members of, with a dot behind it.
+        otherwise: what to do about names that are like none of ours; then these are refused, too.
 
     Raises:
         ConfigError: there is one; the text names what was probably meant.
@@ -30,6 +31,8 @@ def refuse(members: Mapping[str, Any], known: Iterable[str], where: str = "") ->
         meant = by_small.get(name.lower()) or _nearest(name.lower(), by_small)
         if meant is not None:
             raise ConfigError(f"`{where}{name}` is not known.", hint=f"Did you mean `{where}{meant}`?")
+        if otherwise is not None:
+            raise ConfigError(f"`{where}{name}` is not known.", hint=otherwise)
 
 
 def _nearest(name: str, by_small: Mapping[str, str]) -> str | None:

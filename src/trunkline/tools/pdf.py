@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.base.own_python import module_command
 from trunkline.tools.files import FileProblem
 from trunkline.tools.helper import collect
@@ -46,7 +46,7 @@ async def pdf_text(path: str) -> str:
     if ended.timed_out:
         raise FileProblem(f"extracting the text of this PDF takes more than {PDF_SECONDS:.0f} s")
     if ended.code == _EXIT_MISSING:
-        raise FileProblem(f"reading PDF files needs `pypdf`; install it with `{install_hint('coder')}`")
+        raise FileProblem(f"reading PDF files needs `pypdf`. {adding('coder')}")
     if ended.code == _EXIT_BROKEN:
         raise FileProblem(f"this PDF cannot be read ({ended.complaint})")
     if ended.code:

@@ -230,6 +230,8 @@ def test_a_complaint_names_the_file_and_the_line(text: str, told: str) -> None:
 def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         yaml_graph.load(str(tmp_path / "gone.yaml"))
+    with pytest.raises(ConfigError, match="Did you mean `npc`, which comes along"):
+        yaml_graph.load("npcc")
     with pytest.raises(ConfigError, match="cannot be read"):
         yaml_graph.load(str(tmp_path))
     (tmp_path / "big.yaml").write_bytes(b"#" * (yaml_graph.MAX_BYTES + 1))

@@ -47,10 +47,9 @@ class LlamaServer:
         try:
             import xllamacpp  # type: ignore[import-untyped]  # it has no stubs
         except ImportError:
-            from trunkline.base.extras import install_hint
+            from trunkline.base.extras import adding
 
-            hint = install_hint("local")
-            raise EngineError(f"The engine for local models is not installed. Get it with `{hint}`.") from None
+            raise EngineError(f"The engine for local models is not installed. {adding('local')}") from None
         params = parameters(path, threads or default_threads())
         # The window is divided by the number of places.
         params.n_parallel = places

@@ -12,7 +12,7 @@ from typing import Any
 
 from trunkline.agents.graph.catalog import ModelEntry
 from trunkline.agents.graph.engines import EngineError, Vector, fingerprint
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.models.local_engine import default_threads
 from trunkline.models.onnx import session_options
 
@@ -85,8 +85,7 @@ def _load(path: str, threads: int) -> tuple[Any, Any]:
         import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
         from tokenizers import Tokenizer
     except ImportError:
-        hint = install_hint("embeddings")
-        raise EngineError(f"The engine for embeddings is not installed. Get it with `{hint}`.") from None
+        raise EngineError(f"The engine for embeddings is not installed. {adding('embeddings')}") from None
     try:
         tokenizer = Tokenizer.from_file(_tokenizer(path))
         session = onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])

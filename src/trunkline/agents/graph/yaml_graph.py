@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar, get_type_hints
 
 from trunkline.agents import script_source
@@ -120,7 +121,11 @@ def read(path: str) -> Reading:
     try:
         contents = read_regular(locate(path), MAX_BYTES)
     except OSError as error:
-        raise ConfigError(f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.") from None
+        near = get_close_matches(path, bundled(), n=1) if isinstance(error, FileNotFoundError) else ()
+        raise ConfigError(
+            f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.",
+            hint=f"Did you mean `{near[0]}`, which comes along?" if near else None,
+        ) from None
     if contents.cut:
         raise ConfigError(f"The graph `{path}` is larger than {MAX_BYTES} bytes.")
     return _read(contents.data, path, folder_of(path))

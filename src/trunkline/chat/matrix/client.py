@@ -66,9 +66,9 @@ class Homeserver:
             self._aiohttp = import_module("aiohttp")
             self._socks = import_module("aiohttp_socks")
         except ImportError:
-            from trunkline.base.extras import install_hint
+            from trunkline.base.extras import adding
 
-            raise ConfigError("Matrix needs the package `matrix-nio`.", hint=f"Run: {install_hint('matrix')}") from None
+            raise ConfigError("Matrix needs the package `matrix-nio`.", hint=adding("matrix")) from None
         self.address = address
         self.token = token
         self.api = nio.Api

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from trunkline.base import asgi
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.base.hosts import REFUSED, Hosts
 from trunkline.core.faults import ConfigError
 
@@ -145,5 +145,5 @@ def _new(chain_id: int) -> Evm:
     try:
         from trunkline.exchange.chain.evm import Evm
     except ImportError:
-        raise ConfigError("The embedded chain needs the `chain` extra.", hint=install_hint("chain")) from None
+        raise ConfigError("The embedded chain needs the `chain` extra.", hint=adding("chain")) from None
     return Evm(chain_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.models.voice import silero
 from trunkline.models.voice.energy import EnergyDetector
 from trunkline.models.voice.engines import HEARING_RATE, Detector
@@ -33,7 +33,7 @@ def make_detector(threshold: float = SPEECH) -> Detector:
 
 @cache
 def _say_once() -> None:
-    logger.warning("speech is told from noise by its loudness alone: Silero is missing; `%s`", install_hint("voice"))
+    logger.warning("speech is told from noise by its loudness alone: Silero is missing. %s", adding("voice"))
 
 
 def has_speech(pcm: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.models.voice.engines import SpeechError
 from trunkline.models.voice.process_voice import ProcessVoice
 
@@ -18,5 +18,5 @@ async def load(name: str) -> ProcessVoice:
         SpeechError: it cannot be loaded.
     """
     if find_spec("espeakng_loader") is None:
-        raise SpeechError(f"eSpeak NG is not installed. Get it with `{install_hint('voice-gpl')}`.")
+        raise SpeechError(f"eSpeak NG is not installed. {adding('voice-gpl')}")
     return await ProcessVoice.load(name, MODULE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.models.local_engine import default_threads
 from trunkline.models.voice.engines import SpeechError
 from trunkline.models.voice.process_voice import ProcessVoice
@@ -19,5 +19,5 @@ async def load(name: str, path: str, *, threads: int | None = None) -> ProcessVo
         SpeechError: it cannot be loaded.
     """
     if find_spec("piper") is None:
-        raise SpeechError(f"Piper is not installed. Get it with `{install_hint('voice-gpl')}`.")
+        raise SpeechError(f"Piper is not installed. {adding('voice-gpl')}")
     return await ProcessVoice.load(name, MODULE, [path, str(threads or default_threads())])

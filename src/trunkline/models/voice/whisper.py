@@ -13,7 +13,7 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.models.local_engine import default_threads
 from trunkline.models.voice import mel
 from trunkline.models.voice.decoding import ThreadedRecognizer
@@ -137,8 +137,7 @@ def _load(path: str, threads: int) -> tuple[Any, Words]:
     try:
         import ctranslate2
     except ImportError:
-        hint = install_hint("voice")
-        raise SpeechError(f"The engine that hears is not installed. Get it with `{hint}`.") from None
+        raise SpeechError(f"The engine that hears is not installed. {adding('voice')}") from None
     folder = os.path.dirname(path)
     try:
         words = Words.read(os.path.join(folder, FILE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.base import recursion
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 
@@ -29,7 +29,7 @@ class Wallet:
             with recursion.kept():
                 from eth_account import Account
         except ImportError:
-            raise ConfigError("Transactions need the `runner` extra.", hint=install_hint("runner")) from None
+            raise ConfigError("Transactions need the `runner` extra.", hint=adding("runner")) from None
         try:
             self._account: Any = Account.from_key(private_key.strip())
         except Exception:

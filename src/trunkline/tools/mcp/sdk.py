@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import logging
 
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
 
 #: What is used of it. The transports are imported here, too, so that no connection has to wait for them in the loop.
@@ -28,7 +28,7 @@ async def load(server: str) -> None:
     except ImportError as error:
         raise ConfigError(
             f"MCP server `{server}` needs the package `mcp`, which cannot be imported ({error}).",
-            hint=f"Install it: `{install_hint('coder')}`.",
+            hint=adding("coder"),
         ) from error
     for name in _NOISY_LOGGERS:
         logger = logging.getLogger(name)

@@ -198,7 +198,7 @@ class Run:
             return text
         from trunkline.wires.agentproc.profile_check import instead
 
-        return " ".join(filter(None, (text, instead(self._profile))))
+        return " ".join(filter(None, (text, instead(self._profile) or _way(self._profile.command[0]))))
 
     def _begin(self, child: Child, pump: Pump, prepared: Launch) -> None:
         self._child, self._pump, self._dialogue = child, pump, prepared.dialogue
@@ -405,3 +405,13 @@ def make_reader(profile: Profile, protocol: Protocol) -> Reader:
     from trunkline.wires.agentproc.codec_auto import AutoReader
 
     return AutoReader(profile.session_line_prefix)
+
+
+def _way(program: str) -> str | None:
+    """How a program that is known is installed."""
+    from trunkline.wires.agentproc.hub import install_of
+
+    way = install_of(program)
+    if way is None:
+        return None
+    return f"To install it, {way}." if way.startswith("see ") else f"Install it with: {way}"

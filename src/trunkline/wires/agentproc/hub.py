@@ -131,6 +131,11 @@ def find_program(command: str, path: str | None = None) -> str | None:
     return None
 
 
+def install_of(command: str) -> str | None:
+    """The command that installs a program, or where that is told; None if the program is not known."""
+    return next((program.install for program in PROGRAMS.values() if program.command == command), None)
+
+
 def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 

@@ -143,8 +143,8 @@ def _where_to_look(prepared: Launch) -> str:
         return f"A relative path begins in the directory where the agent runs, `{prepared.cwd or os.getcwd()}`."
     from trunkline.wires.agentproc import hub
 
-    ways = [program.install for program in hub.PROGRAMS.values() if program.command == prepared.argv[0]]
-    return f"Install it ({ways[0]}), or give its full path." if ways else "Install it, or give its full path."
+    way = hub.install_of(prepared.argv[0])
+    return f"Install it ({way}), or give its full path." if way else "Install it, or give its full path."
 
 
 def instead(profile: Profile) -> str | None:

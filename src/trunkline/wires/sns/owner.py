@@ -83,7 +83,8 @@ class Owner:
                 data = await http.whole(response.aiter_bytes(), MAX_ANSWER)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             told = str(error) or type(error).__name__
-            raise SnsError(f"The network at `{self._url}` cannot be asked: {told}.") from None
+            hint = " `trunkline network serve` starts one." if isinstance(error, httpx.ConnectError) else ""
+            raise SnsError(f"The network at `{self._url}` cannot be asked: {told}.{hint}") from None
         except http.TooLong as error:
             raise SnsError(f"The network at `{self._url}` cannot be understood: {error}.") from None
         return self._read(response, data)

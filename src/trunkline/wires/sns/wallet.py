@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from trunkline.base import recursion
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
 
 
@@ -23,7 +23,7 @@ class Wallet:
             with recursion.kept():
                 from eth_account import Account
         except ImportError:
-            raise ConfigError("Wallets need `eth-account`.", hint=install_hint("network")) from None
+            raise ConfigError("Wallets need `eth-account`.", hint=adding("network")) from None
         try:
             self._account: Any = Account.from_key(key or os.urandom(32))
         except Exception:  # the library raises what its parts raise, and the text may hold the key
