@@ -185,6 +185,11 @@ def test_both_ends_of_what_is_asked_about_fit_any_screen() -> None:
     assert view.fitted(lines, 100) == lines
 
 
+def test_whose_tool_it_is_is_said(tmp_path: Path) -> None:
+    said = ToolRequested("c", "send", "mcp", {"to": "x"}, 'MCP second/send: {"to":"x\n"}')
+    assert asked(said, tmp_path) == ['? send to: "x"', '    It says: MCP second/send: {"to":"x<U+000A>"}']
+
+
 def test_what_was_allowed_looks_as_it_did_when_it_was_asked_about() -> None:
     assert caption("Bash", {"command": "touch pwned; : \rls"}).about == "touch pwned; : <U+000D>ls"
 

@@ -5,6 +5,9 @@
     servers.tools
     await servers.close()
 
+Servers connect side by side, and their tools are named in the order in which the servers were given: which of two has the
+bare name of a tool, and so what an allow-list means, does not depend on who is faster.
+
 A server's tools stay in the list while it is being started again, so that the list a model sees does not flicker.
 """
 
@@ -33,6 +36,15 @@ STARTUP_SECONDS = 30.0
 OnReady = Callable[[str, tuple[str, ...]], None]
 #: Told of a server and what went wrong with it, in one sentence or two.
 OnProblem = Callable[[str, str], None]
+
+
+class _Place:
+    """Where a server stands in line for the names of its tools."""
+
+    def __init__(self) -> None:
+        self.take: Callable[[], None] | None = None
+        """Offers its tools, as soon as they are known."""
+        self.named = asyncio.Event()
 
 
 class McpServers:
@@ -64,13 +76,15 @@ class McpServers:
         self._servers: dict[str, Server] = {}
         self._tools: dict[str, tuple[McpTool, ...]] = {}
         self._closings: set[asyncio.Task[None]] = set()
+        self._line: list[_Place] = []
+        """The servers that are starting, in their order. Nobody's tools have names before those of all ahead."""
 
     @property
     def tools(self) -> tuple[McpTool, ...]:
         """The tools of all servers, in the order in which the servers came."""
         return tuple(tool for name in self._servers for tool in self._tools.get(name, ()))
 
-    async def connect(self, spec: AddMcpServer) -> tuple[str, ...]:
+    async def connect(self, spec: AddMcpServer, place: _Place | None = None) -> tuple[str, ...]:
         """Connect a server, in place of another one of that name; returns the names of its tools.
 
         One that is connected already, in the same way, is left as it is.
@@ -79,17 +93,28 @@ class McpServers:
             ConfigError: it cannot be connected like that, or the SDK is missing.
             ToolError: it did not work, or took too long; the text names the server and says why.
         """
+        place = place or self._queued()
+        try:
+            return await self._connect(spec, place)
+        finally:
+            if place in self._line:
+                # It has failed, or was there already: nobody waits for it any longer.
+                self._line.remove(place)
+                self._name_next()
+
+    async def _connect(self, spec: AddMcpServer, place: _Place) -> tuple[str, ...]:
         check(spec)
         known = self._servers.get(spec.name)
         if known is not None and known.spec == spec and not known.given_up:
             return self._tool_names(spec.name)
         await sdk.load(spec.name)
-        server = self._make(spec)
+        server = self._make(spec, place)
         if known is not None:
             self._let_go(known)
         self._servers[spec.name] = server
         try:
             await server.start()
+            await place.named.wait()
         except BaseException as error:
             self._forget(server)
             if isinstance(error, Lost):
@@ -99,7 +124,7 @@ class McpServers:
 
     async def connect_all(self, specs: Iterable[AddMcpServer]) -> None:
         """Connect several at once. What goes wrong with one is told to `on_problem`, and stops no other."""
-        await asyncio.gather(*(self._try(spec) for spec in specs))
+        await asyncio.gather(*[self._try(spec, self._queued()) for spec in specs])
 
     async def close(self) -> None:
         """Let go of all servers. Bounded; may be called again."""
@@ -108,21 +133,40 @@ class McpServers:
         if self._closings:
             await asyncio.wait(self._closings)
 
-    async def _try(self, spec: AddMcpServer) -> None:
+    async def _try(self, spec: AddMcpServer, place: _Place) -> None:
         try:
-            await self.connect(spec)
+            await self.connect(spec, place)
         except Fault as fault:
             self._tell_problem(spec.name, str(fault))
 
-    def _make(self, spec: AddMcpServer) -> Server:
+    def _queued(self) -> _Place:
+        self._line.append(_Place())
+        return self._line[-1]
+
+    def _name_next(self) -> None:
+        """Name the tools of all servers that nobody ahead is waited for any longer."""
+        while self._line and self._line[0].take is not None:
+            place = self._line.pop(0)
+            if place.take is not None:
+                place.take()
+            place.named.set()
+
+    def _make(self, spec: AddMcpServer, place: _Place) -> Server:
         def make_transport() -> Transport:
             if spec.transport == "stdio":
                 return StdioTransport(spec, self._cwd, self._env, self._redactor)
             return HttpTransport(spec, self._redactor.text)
 
         def on_tools(tools: tuple[Listed, ...]) -> None:
-            if self._servers.get(spec.name) is server:
-                self._take_tools(server, tools)
+            def take() -> None:
+                if self._servers.get(spec.name) is server:
+                    self._take_tools(server, tools)
+
+            if place in self._line:
+                place.take = take
+                self._name_next()
+            else:
+                take()
 
         def on_problem(text: str) -> None:
             if self._servers.get(spec.name) is server:
