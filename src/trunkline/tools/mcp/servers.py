@@ -5,8 +5,8 @@
     servers.tools
     await servers.close()
 
-Servers connect side by side, and their tools are named in the order in which the servers were given: which of two has the
-bare name of a tool, and so what an allow-list means, does not depend on who is faster.
+Servers connect side by side, and their tools are named in the order in which the servers were given: which of two has
+the bare name of a tool, and so what an allow-list means, does not depend on who is faster.
 
 A server's tools stay in the list while it is being started again, so that the list a model sees does not flicker.
 """
