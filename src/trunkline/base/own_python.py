@@ -12,6 +12,11 @@ from collections.abc import Sequence
 _FLAGS = ("-P", "-X", "utf8")
 
 
+def script_command(path: str, arguments: Sequence[str] = ()) -> tuple[str, ...]:
+    """The command line that runs a file of ours which needs the standard library alone: nothing else is looked for."""
+    return (sys.executable, "-I", "-S", path, *arguments)
+
+
 def module_command(module: str, arguments: Sequence[str] = ()) -> tuple[str, ...]:
     """The command line that runs a module of ours."""
     return (sys.executable, *_FLAGS, "-m", module, *arguments)

@@ -58,8 +58,10 @@ def test_it_answers_in_words_and_a_resumed_session_goes_on(tmp_path: Path) -> No
 
 def test_its_tool_calls_are_calls_that_can_be_made(tmp_path: Path) -> None:
     configured(force_tool="true")
+    with (Path(os.environ["TRUNKLINE_HOME"]) / "config" / "config.toml").open("a") as file:
+        file.write("\n[tools]\nallow_list = []\n")
     (tmp_path / "a.txt").write_text("alpha\n")
-    with local(tmp_path, "--no-session", "--max-turns", "1", "--allow", "") as agent:
+    with local(tmp_path, "--no-session", "--max-turns", "1") as agent:
         agent.until("ready")
         agent.message("Read the file a.txt.")
         request = agent.until("tool_request")[-1]

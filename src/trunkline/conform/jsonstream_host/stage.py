@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.own_python import script_command
 from trunkline.base.values import Value
 from trunkline.conform import probe
 from trunkline.conform.jsonstream_host.part import Step
@@ -39,7 +39,7 @@ _LOOK_SECONDS = 0.02
 _LAUNCHER = """#!/bin/sh
 # The agent of `trunkline conform jsonstream-host`. It lives no longer than the check that it was made for.
 case "$1" in --version) echo "conform 0.1.0"; exit 0 ;; esac
-exec {python} -I -S {probe} {folder} "$@"
+exec {command} "$@"
 """
 
 
@@ -209,8 +209,8 @@ class Stage(Place):
     def _launcher(self) -> Path:
         path = self.run / "bin" / (self.target.name or "conform-agent")
         path.parent.mkdir()
-        words = {"python": sys.executable, "probe": str(probe.__file__), "folder": str(self.run)}
-        path.write_text(_LAUNCHER.format(**{name: quote(word) for name, word in words.items()}), encoding="utf-8")
+        command = shlex.join(script_command(str(probe.__file__), [str(self.run)]))
+        path.write_text(_LAUNCHER.format(command=command), encoding="utf-8")
         path.chmod(0o755)
         return path
 
