@@ -90,6 +90,23 @@ def test_what_cannot_work_is_told_in_a_line(arguments: list[str], secret: str, s
     assert SECRET not in result.output
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"status": []}, {"status": {"agents": 3}}, {"status": {"agents": [{}]}}, {"approvals": [1]}, {"message": "x"}],
+)
+@pytest.mark.parametrize("arguments", [["status"], ["approvals"], ["stop", "a"], ["start", "a"]])
+def test_an_answer_that_is_no_launchers_is_told_in_a_line(
+    arguments: list[str], answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_asked", lambda *_: answer)
+    result = invoke(*arguments)
+    if arguments[0] == "stop" and "message" in answer:
+        assert result.output == "x\n"
+        return
+    assert result.exit_code == 1
+    assert "is no launcher of this version" in result.output
+
+
 def test_start_needs_a_configuration_or_an_id() -> None:
     for arguments in (["start"], ["start", "a1", "--config", "x.json"]):
         result = invoke(*arguments)

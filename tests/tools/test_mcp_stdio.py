@@ -118,6 +118,7 @@ class TestFailures:
         with pytest.raises(ToolError, match="It is not tried again: once it is put right, add it again") as caught:
             await client.connect(small("--die"))
         assert caught.value.hint
+        assert 'env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }' in caught.value.hint
         assert await client.connect(small())
 
     async def test_one_that_dies_is_quoted(self, client: Watched) -> None:

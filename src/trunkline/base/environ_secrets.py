@@ -2,8 +2,9 @@
 
 1. A variable whose name says so holds a secret: it ends in a word such as `KEY`, `TOKEN`, `AUTH`, `PAT` or `DSN`
    (`OPENAI_API_KEY`, `token`), or has `SECRET`, `PASSWORD`, `PASSPHRASE`, `CREDENTIAL`, `APIKEY` or `BEARER`
-   anywhere in it. `NAME_FILE`, `NAME_PATH` and `NAME_DIR` are places, not secrets. A plural such as `API_KEYS` may
-   hold a list, and a JSON object has members of its own that the same rule is applied to.
+   anywhere in it. A number behind that changes nothing (`OPENAI_API_KEY_2`). `NAME_FILE`, `NAME_PATH` and `NAME_DIR`
+   are places, not secrets. A plural such as `API_KEYS` may hold a list, and a JSON object has members of its own that
+   the same rule is applied to.
 2. Whatever its name, a value that holds URLs gives up what is secret in them: the password, or the user where there
    is no password; query members whose name says so (rule 1, and `sig`); and parts of the path that are long and look
    like a key, as in the addresses of RPC services and webhooks. Host names and the rest of the URL stay readable.
@@ -54,6 +55,8 @@ def environment_secrets(environ: Mapping[str, str]) -> set[str]:
 def names_a_secret(name: str) -> bool:
     """Whether a variable, header or member of that name holds a secret (rule 1)."""
     upper = name.upper().replace("-", "_")
+    if upper[-1:].isdecimal():
+        upper = upper.rstrip("0123456789").rstrip("_")
     last = upper.rpartition("_")[2]
     if last in _PLACE_LAST_WORDS or upper in _NO_SECRET_NAMES:
         return False

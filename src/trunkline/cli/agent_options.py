@@ -120,6 +120,23 @@ class StderrHandler(logging.Handler):
         self._write(self.format(record).encode(errors="backslashreplace") + b"\n")
 
 
+class EnvironmentFilter:
+    """Masks the secrets of the environment in a log; it learns them when there is something to log."""
+
+    _known: RedactingFilter | None = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self._known = self._known or RedactingFilter(opening.redactor())
+        return self._known.filter(record)
+
+
+def guard_log() -> None:
+    """Mask secrets also where a command sets up no log: Python prints its warnings nevertheless."""
+    last = logging.lastResort
+    if last is not None and not any(isinstance(each, EnvironmentFilter) for each in last.filters):
+        last.addFilter(EnvironmentFilter())
+
+
 def log_to_stderr(redactor: Redactor) -> None:
     """Log there, without secrets."""
     handler = StderrHandler()

@@ -148,6 +148,9 @@ def run() -> int:
 
 
 def _run() -> int:
+    from trunkline.cli.agent_options import guard_log
+
+    guard_log()
     try:
         result = app(prog_name="trunkline", standalone_mode=False)
     except click.Abort:

@@ -240,8 +240,7 @@ class _Talk:
         """
         from trunkline.agents import registry
         from trunkline.agents.graph.agent_models import PREFIX, AgentModels, offered, wanted
-        from trunkline.base.environ_secrets import environment_secrets
-        from trunkline.base.redact import Redactor
+        from trunkline.cli import opening
         from trunkline.core.faults import ConfigError
 
         names = wanted(self._graph.graph, model or self._graph.default_model)
@@ -252,7 +251,7 @@ class _Talk:
                     hint="Take it out of the file, and name it with `--model`.",
                 )
         folder = os.getcwd()
-        secrets = Redactor(environment_secrets(os.environ))
+        secrets = opening.redactor()
         return AgentModels(pool, offered(names, folder), workspace=folder, secrets=secrets)
 
     async def close(self) -> None:

@@ -19,8 +19,7 @@ import click
 
 from trunkline.base import paths
 from trunkline.base.printable import printable
-from trunkline.base.redact import Redactor
-from trunkline.cli import serving
+from trunkline.cli import opening, serving
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import require
 
@@ -148,7 +147,7 @@ async def _serve(url: str, host: str, port: int, settings: Settings, stop: async
     from trunkline.network.open_database import open_database
     from trunkline.network.serving import serve as serve_until
 
-    log_to_stderr(Redactor([*_secrets(settings, url)]))
+    log_to_stderr(opening.redactor(None, *_secrets(settings, url)))
     require("The network", "network")
     paths.ensure_dir(settings.home)
     database = await open_database(url)

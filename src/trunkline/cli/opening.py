@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunkline.agents import registry
 from trunkline.base import paths
+from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, Agent
 from trunkline.core.approvals import BUILT_IN, DEFAULT_ALLOW, Policy, unknown_tool
@@ -129,10 +130,10 @@ def keeps_sessions(agent: Agent, workspace: str) -> bool:
         return True
 
 
-def redactor(agent: Agent | None = None) -> Redactor:
-    """Knows the secrets of the environment; an agent's own one also those of its configuration."""
+def redactor(agent: Agent | None = None, *secrets: str) -> Redactor:
+    """Knows these secrets and those of the environment; an agent's own one also those of its configuration."""
     own: Redactor | None = getattr(agent, "redactor", None)
-    return own if own is not None else Redactor.from_environ(os.environ)
+    return own if own is not None else Redactor([*secrets, *environment_secrets(os.environ)])
 
 
 class OfAnotherAgent(ConfigError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -94,10 +96,10 @@ def serve(listen: str, secret: str | None, secret_file: str | None, allow_origin
         serving.told(f"The launcher is ready: {serving.shown(host, port)} (Ctrl-C ends it.)")
 
     async def work(stop: asyncio.Event) -> None:
-        from trunkline.base.redact import Redactor
+        from trunkline.cli import opening
         from trunkline.cli.agent_options import log_to_stderr
 
-        log_to_stderr(Redactor([found]))
+        log_to_stderr(opening.redactor(None, found))
         await serve_until(launcher, stop, ready)
 
     serving.serve(work)
@@ -122,16 +124,17 @@ def status(url: str, secret_file: str | None, as_json: bool) -> None:
     if as_json:
         _print(answer)
         return
-    rows = [
-        (
-            str(each["agentId"]),
-            "refused" if each.get("credentialRefused") else str(each["state"]),
-            str(each.get("cycleCount", 0)),
-            printable(str(each.get("lastSuccessAt") or "-")),
-            printable(str(each.get("lastError") or "")),
-        )
-        for each in answer["status"]["agents"]
-    ]
+    with _understood(url):
+        rows = [
+            (
+                printable(str(each["agentId"])),
+                "refused" if each.get("credentialRefused") else printable(str(each["state"])),
+                printable(str(each.get("cycleCount", 0))),
+                printable(str(each.get("lastSuccessAt") or "-")),
+                printable(str(each.get("lastError") or "")),
+            )
+            for each in answer["status"]["agents"]
+        ]
     if not rows:
         click.echo("No agent is known here. Start one with `trunkline runner start --config FILE`.")
         return
@@ -159,8 +162,10 @@ def start(agent_id: str | None, path: str | None, url: str, secret_file: str | N
     if as_json:
         _print(answer)
         return
-    click.echo(answer["message"])
-    if problem := answer["status"].get("lastError"):
+    with _understood(url):
+        message, problem = str(answer["message"]), answer["status"].get("lastError")
+    click.echo(printable(message))
+    if problem:
         click.echo(f"Its first cycle failed: {printable(str(problem))}", err=True)
 
 
@@ -170,7 +175,8 @@ def start(agent_id: str | None, path: str | None, url: str, secret_file: str | N
 def stop(agent_id: str | None, url: str, secret_file: str | None, as_json: bool) -> None:
     """Have a running launcher stop an agent, or all of them."""
     answer = _asked(url, secret_file, "POST", "/runner/stop", {"agentId": agent_id} if agent_id else {})
-    _print(answer) if as_json else click.echo(answer["message"])
+    with _understood(url):
+        _print(answer) if as_json else click.echo(printable(str(answer["message"])))
 
 
 @command.command("approvals", short_help="List transactions that wait for a person.")
@@ -181,14 +187,16 @@ def approvals(url: str, secret_file: str | None, as_json: bool) -> None:
     if as_json:
         _print(answer)
         return
-    if not answer["approvals"]:
+    with _understood(url):
+        waiting = [
+            f"{visible(str(each['id']), keep='')} ({visible(str(each['agentId']), keep='')})\n"
+            + visible(str(each.get("shown") or plain(preview("transaction", each))))
+            for each in answer["approvals"]
+        ]
+    if not waiting:
         click.echo("Nothing waits for approval.")
         return
-    for number, each in enumerate(answer["approvals"]):
-        click.echo(
-            ("\n" if number else "") + f"{visible(str(each['id']), keep='')} ({visible(str(each['agentId']), keep='')})"
-        )
-        click.echo(visible(str(each.get("shown") or plain(preview("transaction", each)))))
+    click.echo("\n\n".join(waiting))
     click.echo("\n`trunkline runner approve ID` has one sent, `trunkline runner deny ID` does not.")
 
 
@@ -249,6 +257,18 @@ def _secret(secret: str | None, secret_file: str | None) -> str:
 def _asked(url: str, secret_file: str | None, method: str, path: str, body: Any = None) -> dict[str, Any]:
     """The launcher's answer, or the end of the command."""
     return asyncio.run(_ask(url.rstrip("/"), _secret(None, secret_file), method, path, body))
+
+
+@contextmanager
+def _understood(url: str) -> Iterator[None]:
+    """Take an answer apart; one that is no launcher's ends the command."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise click.ClickException(
+            f"What answers at `{url}` is no launcher of this version ({type(error).__name__} in its answer). Look at "
+            "the answer with `--json`, and check `--url`."
+        ) from None
 
 
 async def _ask(url: str, secret: str, method: str, path: str, body: Any) -> dict[str, Any]:

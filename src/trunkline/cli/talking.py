@@ -12,6 +12,7 @@ import click
 
 from trunkline import __version__
 from trunkline.base.printable import printable
+from trunkline.cli.agent_options import EnvironmentFilter
 
 _PROMPT = "> "
 _HELP, _LEAVING = "/help", ("/exit", "/quit")
@@ -74,6 +75,7 @@ class Screen:
 class _Aside(logging.Handler):
     def __init__(self, screen: Screen) -> None:
         super().__init__(logging.WARNING)
+        self.addFilter(EnvironmentFilter())
         self._screen = screen
 
     def emit(self, record: logging.LogRecord) -> None:

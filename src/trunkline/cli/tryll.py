@@ -17,9 +17,7 @@ import click
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
 from trunkline.base import open_files, paths
-from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.printable import printable
-from trunkline.base.redact import Redactor
 from trunkline.cli import log_options, opening, serving
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import MODES, Policy
@@ -158,7 +156,7 @@ def serve(
         token = _token(os.environ, public, no_token)
         tls = _tls(tls_cert, tls_key)
         among = _agents(agents, workspace, mode, allow, token)
-        log_options.begin(log_level, log_file, Redactor([token] if token else []), _LOGGERS)
+        log_options.begin(log_level, log_file, opening.redactor(None, *([token] if token else [])), _LOGGERS)
     except (Fault, OSError) as error:
         raise click.ClickException(printable(str(error))) from error
     if public and not token:
@@ -222,7 +220,7 @@ def _agents(
     folder = opening.directory(workspace)
     agents = _offered(names, folder)
     allowed = opening.tools_named(allow, *agents.values())
-    secrets = Redactor([*environment_secrets(os.environ), *([token] if token else [])])
+    secrets = opening.redactor(None, *([token] if token else []))
 
     def policy() -> Policy:
         return Policy(mode, allow=allowed, interactive=False)

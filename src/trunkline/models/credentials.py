@@ -1,15 +1,18 @@
-"""Which variables of an environment open models and clouds: none of them is for the programs that tools start.
+"""Which variables of an environment open something: none of them is for a program that only serves tools.
 
-That is the provider table's to say, and so a new provider's key is kept back by being entered there. Besides, whatever
-else a maker of models or a cloud calls a secret, and all that names an account of a cloud: their own programs have more
-ways to find one than we use.
+Such a program inherits no variable
+1. whose name says that it holds a secret (`base.environ_secrets`), or that the provider table knows;
+2. whose value is a secret that we know, whatever it is called, or a URL with one in it, apart from what the way to the
+   network takes (proxies and the indexes of packages);
+3. that names an account of a cloud: a cloud's own programs have more ways to find one than we use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from trunkline.base.environ_secrets import names_a_secret
+from trunkline.base.environ_secrets import environment_secrets, names_a_secret
+from trunkline.base.redact import MASK, Redactor
 from trunkline.models.providers import SERVICES, VARIABLES
 
 #: Settings of the table that open nothing.
@@ -24,29 +27,31 @@ NAMED = _OWN.union(
 )
 
 #: Clouds, by the beginning of their variables. Of these only places are nobody's secret.
-_CLOUDS = ("AWS_", "AZURE_", "ARM_", "GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", "VERTEX_")
+_CLOUDS = ("AWS_", "AZURE_", "ARM_", "GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", "VERTEX_", "KUBE", "OCI_", "VAULT_")
 _PLACE_ENDINGS = ("REGION", "LOCATION", "ZONE", "PROJECT", "PROJECT_ID", "OUTPUT", "PAGER")
-#: Makers of models that no provider of the table stands for.
-_MAKERS = frozenset(
-    (
-        *("CLAUDE", "CODEX", "CODEBUDDY", "COHERE", "CURSOR", "DASHSCOPE", "DATABRICKS", "FIREWORKS", "GOOSE", "GROK"),
-        *("GROQ", "HF", "HUGGINGFACE", "KIMI", "MOONSHOT", "OPENCODE", "PERPLEXITY", "QWEN", "RECURSIVE", "TOGETHER"),
-        *("XAI", "ZAI"),
-    )
-)
-_FAMILIES = _MAKERS.union(name.partition("_")[0] for name in NAMED - _OWN)
+#: What is sent along with every request to a model, often with a key in it.
+_HEADERS = ("_HEADERS", "_HEADER")
+#: Without these no program reaches the network, or the packages that it is made of.
+_WAYS = ("_PROXY", "INDEX_URL")
 
 
 def is_credential(name: str) -> bool:
-    """Whether a variable of that name opens a model or a cloud."""
+    """Whether a variable of that name opens something."""
     upper = name.upper()
-    if upper in NAMED:
+    if upper in NAMED or names_a_secret(name) or upper.endswith(_HEADERS):
         return True
-    if upper.startswith(_CLOUDS):
-        return not upper.endswith(_PLACE_ENDINGS)
-    return upper.partition("_")[0] in _FAMILIES and names_a_secret(upper)
+    return upper.startswith(_CLOUDS) and not upper.endswith(_PLACE_ENDINGS)
 
 
-def without_credentials(environ: Mapping[str, str], keys: Collection[str] = ()) -> dict[str, str]:
-    """An environment without them, and without variables that hold one of these keys, whatever they are called."""
-    return {name: value for name, value in environ.items() if value not in keys and not is_credential(name)}
+def without_credentials(environ: Mapping[str, str], known: Redactor | None = None) -> dict[str, str]:
+    """An environment without them, and without variables that hold what `known` masks, whatever they are called."""
+    masked = (known or Redactor()).text
+    return {
+        name: value
+        for name, value in environ.items()
+        if not is_credential(name) and masked(value.strip()) != MASK and not _is_open_address(name, value)
+    }
+
+
+def _is_open_address(name: str, value: str) -> bool:
+    return "://" in value and not name.upper().endswith(_WAYS) and bool(environment_secrets({name: value}))

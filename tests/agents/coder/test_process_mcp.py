@@ -54,7 +54,14 @@ KEY, TOKEN = "sk-of-the-model-0123456789", "hosttok-5f4d9a8b7c6d5e4f"
 def test_what_a_failing_server_says_last_shows_no_secret(tmp_path: Path) -> None:
     with coding(tmp_path, env={"SOME_API_KEY": KEY}) as agent:
         script = "import os, sys; sys.exit('no: ' + os.environ['SOME_API_KEY'])"
-        agent.send(type="add_mcp_server", name="broken", transport="stdio", command=sys.executable, args=["-c", script])
+        agent.send(
+            type="add_mcp_server",
+            name="broken",
+            transport="stdio",
+            command=sys.executable,
+            args=["-c", script],
+            env={"SOME_API_KEY": KEY},
+        )
         (error,) = agent.until("error")
         assert "no: " in error["error"]["message"]
         assert KEY not in error["error"]["message"]
@@ -62,9 +69,9 @@ def test_what_a_failing_server_says_last_shows_no_secret(tmp_path: Path) -> None
         assert KEY not in agent.stderr()
 
 
-def test_a_server_gets_no_key_of_a_model_and_what_it_gets_is_a_secret(tmp_path: Path) -> None:
+def test_a_server_inherits_no_secret_and_what_it_is_given_by_name_is_one(tmp_path: Path) -> None:
     look = calls(("Bash", {"command": "cat seen"}))
-    keys = dict.fromkeys(("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "MISTRAL_API_KEY"), KEY)
+    keys = dict.fromkeys(("OPENAI_API_KEY", "AWS_PROFILE", "GITHUB_TOKEN", "ADMIN_API_KEY", "COPY_OF_IT"), KEY)
     with coding(tmp_path, look, says("Done."), env=keys, flags=("--auto-approve",)) as agent:
         script = "import os; open('seen', 'w').write(repr(dict(os.environ))); raise SystemExit"
         agent.send(

@@ -589,7 +589,7 @@ def test_resolving_imports_nothing_heavy(tmp_path: Path) -> None:
     assert not heavy & set(done.stdout.split())
 
 
-def test_the_keys_of_all_providers_are_known_as_keys_to_models(settings: Settings) -> None:
+def test_the_secrets_of_all_providers_and_servers_are_known(settings: Settings) -> None:
     settings.environ.update(KEYS, DEEP="sk-deep-in-a-variable", WEB_TOKEN="token-of-a-server")
     settings.user(
         '[providers.mine]\nprovider = "openai"\napi_key_env = "DEEP"\nbase_url = "https://mine.example"\n'
@@ -597,6 +597,20 @@ def test_the_keys_of_all_providers_are_known_as_keys_to_models(settings: Setting
         '[mcp.servers.web]\nurl = "https://web.example"\nheaders = { Authorization = "Bearer ${WEB_TOKEN}" }\n'
     )
     found = settings.resolve(provider="anthropic")
-    assert {"sk-ant-environment", "sk-deep-in-a-variable", "sk-of-a-profile"} <= {*found.model_keys}
-    assert "token-of-a-server" not in found.model_keys
-    assert "token-of-a-server" in found.secrets
+    known = {"sk-ant-environment", "sk-deep-in-a-variable", "sk-of-a-profile", "token-of-a-server"}
+    assert known <= {*found.secrets}
+
+
+def test_a_workspace_that_asks_for_shorter_answers_is_followed_and_not_told_otherwise(settings: Settings) -> None:
+    (settings.workspace / "trunkline.toml").write_text("[default]\nmax_tokens = 1\n")
+    found = settings.resolve(provider="mock")
+    assert found.model.max_tokens == 1
+    assert not found.warnings
+
+
+def test_one_that_asks_for_longer_ones_is_told_that_it_is_not_followed(settings: Settings) -> None:
+    (settings.workspace / "trunkline.toml").write_text("[default]\nmax_tokens = 900\n")
+    settings.user("[default]\nmax_tokens = 100\n")
+    found = settings.resolve(provider="mock")
+    assert found.model.max_tokens == 100
+    assert "not followed: `default.max_tokens`" in found.warnings[0]

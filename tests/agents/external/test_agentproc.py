@@ -123,6 +123,15 @@ async def test_a_failure_that_the_profile_keeps_quiet_is_only_an_outcome(sh: Scr
     assert await play(conversation) == [core.TurnEnded("error")]
 
 
+async def test_what_a_program_complains_of_is_logged_without_the_secrets_that_it_was_given(
+    sh: Script, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-of-the-environment")
+    agent = sh('echo "bad key: $SOME_API_KEY $OTHER_TOKEN" >&2; exit 1', env={"OTHER_TOKEN": "token-of-the-profile"})
+    await play(await agent.open(request()))
+    assert "its standard error: bad key: [redacted] [redacted]" in caplog.text
+
+
 async def test_the_workspace_is_where_it_runs_unless_the_profile_says_otherwise(sh: Script, tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()

@@ -9,7 +9,7 @@ import pytest
 from trunkline.base import recursion
 from trunkline.exchange.chain import accounts
 from trunkline.exchange.chain.artefacts import artefact
-from trunkline.exchange.chain.evm import Evm
+from trunkline.exchange.chain.evm import BLOCK_GAS, Evm
 from trunkline.exchange.chain.methods import METHODS, reply
 
 with recursion.kept():
@@ -234,6 +234,14 @@ def test_a_batch_has_the_gas_of_one_block_however_many_calls_are_in_it(
     assert last["result"] == hex(evm.chain_id)
     # The next one has a block of its own again.
     assert ask(evm, "eth_sendRawTransaction", signed(evm, 0)).startswith("0x")
+
+
+def test_a_call_that_changes_nothing_has_less_than_a_block(evm: Evm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trunkline.exchange.chain.evm.CALL_GAS", 100_000)
+    endless = {"data": "0x5b600056", "gas": hex(10**9)}
+    assert ask(evm, "eth_call", endless)["message"].startswith("OutOfGas")
+    # What it did not use is left for the others of its batch.
+    assert evm._left == BLOCK_GAS - 100_000
 
 
 def test_calls_of_a_batch_share_what_there_is(evm: Evm, monkeypatch: pytest.MonkeyPatch) -> None:

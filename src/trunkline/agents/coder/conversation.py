@@ -56,7 +56,7 @@ class CoderConversation:
         self._settings = self._configured = settings
         self._make_model = make_model
         self._workspace = request.workspace
-        self._kit = Kit(request.workspace, request.announce or _to_nobody, os.environ, redactor, settings.model_keys)
+        self._kit = Kit(request.workspace, request.announce or _to_nobody, os.environ, redactor)
         own = (settings.instructions, request.instructions)
         self._briefing = Briefing(request.workspace, own, request.history, self._kit.shell)
         self._notes = [*settings.warnings, *self._briefing.notices]

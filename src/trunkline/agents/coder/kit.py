@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
@@ -28,7 +28,6 @@ class Kit:
         announce: Callable[[Event], None],
         environ: Mapping[str, str],
         redactor: Redactor,
-        model_keys: Collection[str] = (),
     ) -> None:
         self._workspace = Workspace(workspace)
         self._redactor = redactor
@@ -40,8 +39,8 @@ class Kit:
         self._servers = McpServers(
             workspace,
             taken={*self.toolbox.names, SpawnTool.name},
-            # Keys to models and clouds are the agent's own business, and none of a server's.
-            env=without_credentials(environ, model_keys),
+            # What opens something is nobody's business but its owner's, unless a server's own `env` names it.
+            env=without_credentials(environ, redactor),
             redactor=redactor,
             on_ready=self._server_ready,
             on_problem=self._server_problem,

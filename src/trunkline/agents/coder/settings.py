@@ -71,8 +71,6 @@ class CoderSettings(Value):
     """Of models whose price the user knows better."""
     secrets: tuple[str, ...] = ()
     """Values from the files that must not be shown, in use or not; those of the environment are known already."""
-    model_keys: tuple[str, ...] = ()
-    """Those of them that open models: the programs of tools do not get them."""
     warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -156,7 +154,6 @@ class _Resolver:
             mcp_servers=servers.servers,
             prices=prices(self._config),
             secrets=tuple(sorted(secrets_of(model) | self._secrets_in_files())),
-            model_keys=tuple(sorted(secrets_of(model) | self._secrets_in_files("providers", "profiles"))),
             warnings=(*self._config.all_warnings(), *self._exposed(), *servers.warnings, *unasked.warnings),
         )
 
@@ -241,9 +238,11 @@ class _Resolver:
         )
 
     def _max_tokens(self, model: str | None) -> int | None:
-        found: int | None = self._asked("max_tokens")
-        if found is None and any(self._narrowing("max_tokens")):
-            found = self._asked("max_tokens", otherwise=longest_answer(self._kind, model or ""))
+        # Asked once, with what holds by itself: who narrows nothing yet is told that it is not followed.
+        narrowed = any(self._narrowing("max_tokens"))
+        found: int | None = self._asked(
+            "max_tokens", otherwise=longest_answer(self._kind, model or "") if narrowed else None
+        )
         return found
 
     def _compat(self) -> dict[str, Any]:
@@ -374,12 +373,11 @@ class _Resolver:
             only = self._config.narrowed(only, *path)
         return mcp_servers(configured, self._environ, only=only)
 
-    def _secrets_in_files(self, *sections: str) -> set[str]:
+    def _secrets_in_files(self) -> set[str]:
         """Of every provider, profile and server, also where nothing of it is used or allowed: tools can read files."""
         found: set[str] = set()
         for layer in (*self._config.layers, *self._config.projects):
-            table = layer.file.table
-            found |= all_secrets({key: table[key] for key in sections or table if key in table}, self._environ)
+            found |= all_secrets(layer.file.table, self._environ)
         return found
 
     def _note_unknown_compat(self) -> None:

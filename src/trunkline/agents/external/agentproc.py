@@ -21,6 +21,7 @@ from trunkline.agents.external.agentproc_run import Running
 from trunkline.agents.telling import Telling
 from trunkline.base.escapes import without_escapes
 from trunkline.base.process import KILL_SECONDS
+from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
 from trunkline.core.events import (
     Category,
@@ -224,12 +225,18 @@ class AgentProcConversation:
             return TurnEnded("success", tell.usage)
         # The user gets what the profile allows; whoever runs this has a log.
         program = self._profile.name or self._profile.command[0]
-        logger.warning("`%s`: %s", program, outcome.failure, extra={"shown": bool(outcome.error)})
+        logger.warning("`%s`: %s", program, self._secrets().text(outcome.failure), extra={"shown": bool(outcome.error)})
         if outcome.stderr:
-            logger.warning("its standard error: %s", without_escapes(outcome.stderr))
+            # Escapes go first: within a secret they would hide it.
+            logger.warning("its standard error: %s", self._secrets().text(without_escapes(outcome.stderr)))
         if outcome.error:
             await tell.say(Failed("timeout" if outcome.timed_out else "agent", outcome.error))
         return TurnEnded("error", tell.usage)
+
+    def _secrets(self) -> Redactor:
+        """What the program was given that no log may show."""
+        environ = os.environ if self._environ is None else self._environ
+        return Redactor.from_environ({**environ, **self._profile.env})
 
     def _turn(self, message: UserMessage) -> Turn:
         context = [] if self._session_id else self._context

@@ -33,6 +33,9 @@ with recursion.kept():
 #: in a batch, has as much together: one thread works for everybody.
 BLOCK_GAS = 10_000_000
 
+#: What a call that changes nothing may use: far more than reading takes, and about a second of an endless one.
+CALL_GAS = 2_000_000
+
 #: What goes to whoever makes the block, where nobody says otherwise.
 TIP_WEI = 10**9
 
@@ -136,8 +139,9 @@ class Evm:
 
     def call(self, message: dict[str, Any], header: BlockHeaderAPI) -> bytes:
         """What a call would return, on the state after a block."""
+        bounded = message | {"gas": min(message["gas"] or CALL_GAS, CALL_GAS)}
         with self._chain.get_vm(header).in_costless_state() as state:
-            computation = self._run(state, self._spoofed(state, message))
+            computation = self._run(state, self._spoofed(state, bounded))
         _raise_failed(computation)
         return bytes(computation.output)
 

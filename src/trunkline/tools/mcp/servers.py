@@ -118,7 +118,10 @@ class McpServers:
         except BaseException as error:
             self._forget(server)
             if isinstance(error, Lost):
-                raise ToolError(f"MCP server `{spec.name}` {error}.", hint=_HINT) from None
+                raise ToolError(
+                    f"MCP server `{spec.name}` {error}.",
+                    hint=_HINT + (_NOT_INHERITED if spec.transport == "stdio" else ""),
+                ) from None
             raise
         return self._tool_names(spec.name)
 
@@ -202,6 +205,11 @@ class McpServers:
         closing.add_done_callback(self._closings.discard)
 
 
+#: What a program may miss that runs well by hand.
+_NOT_INHERITED = (
+    " Variables that hold secrets are not handed on to it: name those that it needs in its `env`, such as "
+    '`env = { GITHUB_TOKEN = "${GITHUB_TOKEN}" }`.'
+)
 _HINT = (
     "Check how it is configured, and whether it runs by itself. It is not tried again: once it is put right, add it "
     "again, or start the agent anew."
