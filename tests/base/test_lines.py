@@ -116,3 +116,12 @@ def test_a_line_that_comes_in_tiny_pieces_takes_no_more_room_than_it_is_long() -
     finally:
         tracemalloc.stop()
     assert splitter.feed(b"\n") == [b"ab" * 256 * 1024]
+
+
+@pytest.mark.parametrize(
+    "pieces", [(b"abcdefghijkl\n",), (b"a", b"bcde", b"fghijkl\n"), (b"ab", b"cdefghijklmnop", b"q\n")]
+)
+def test_how_a_line_over_the_limit_begins_is_kept_if_that_is_wanted(pieces: tuple[bytes, ...]) -> None:
+    splitter = LineSplitter(5, head=3)
+    found = [line for piece in pieces for line in splitter.feed(piece)]
+    assert found == [TooLong(len(b"".join(pieces)) - 1, b"abc")]

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from trunkline.chat.approvals import (
-    DESCRIPTION_CHARS,
     HIGHEST_NUMBER,
     LOWEST_NUMBER,
     READING_SECONDS,
@@ -22,6 +21,7 @@ from trunkline.chat.approvals import (
     whole,
 )
 from trunkline.core.events import ToolRequested
+from trunkline.core.preview import DESCRIPTION_CHARS
 
 
 def request(call_id: str = "c1", **more: Any) -> ToolRequested:

@@ -172,6 +172,15 @@ def test_a_profile_is_relative_to_the_file_that_names_it(workspace: Path, monkey
     assert settings.load(str(workspace), "agentproc:codex").agents["agentproc:codex"] == "agentproc:codex"
 
 
+@pytest.mark.parametrize("name", ["agentproc:claude-code", "scripted:tour", "jsonstream:some-agent", "module:Agent"])
+def test_no_file_of_the_current_directory_takes_the_place_of_what_a_flag_names(
+    name: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace)
+    (workspace / name.partition(":")[2]).touch()
+    assert settings.load(str(workspace), name).agents[name] == name
+
+
 def test_a_workspace_that_nobody_trusts_cannot_choose_a_program(workspace: Path) -> None:
     (workspace / "trunkline.toml").write_text('[bridge]\nagent = "jsonstream:evil"\n')
     found = settings.load(str(workspace))

@@ -73,8 +73,10 @@ def test_the_list_for_programs_has_the_paths(programs: Path) -> None:
 def test_a_profile_is_shown_as_it_is() -> None:
     assert run("show", "codex") == hub.text("codex")
     failed = invoke("show", "codx")
-    assert failed.exit_code == 1
+    assert failed.exit_code == 2
     assert "Did you mean `codex`?" in failed.stderr
+    for command in (("install",), ("run",), ("doctor",)):
+        assert invoke(*command, "codx").exit_code == 2
 
 
 @pytest.mark.process
@@ -109,7 +111,7 @@ def test_the_doctor_fails_when_one_that_was_named_is_missing() -> None:
     assert missing.exit_code == agentproc_hub.EXIT_MISSING
     assert "see https://github.com/block/goose" in missing.stdout
     assert invoke("doctor", "codex").exit_code == 0
-    assert invoke("doctor", "gose").exit_code == 1
+    assert invoke("doctor", "gose").exit_code == 2
 
 
 @pytest.mark.process
@@ -138,8 +140,26 @@ def test_a_profile_is_installed_as_a_file_that_runs_and_none_is_lost(
     (tmp_path / "profiles").mkdir()
     assert run("install", "agy", "--to", "profiles") == "profiles/agy.yaml\n"
     unknown = invoke("install", "../codex")
-    assert unknown.exit_code == 1
+    assert unknown.exit_code == 2
     assert "no bundled profile" in unknown.stderr
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
+def test_only_a_file_is_replaced_by_force(kind: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "codex.yaml", tmp_path / "other"
+    other.write_text("other")
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "link":
+            path.symlink_to(other)
+        case _:
+            path.mkdir()
+    refused = invoke("install", "codex", "--force", "--to", str(tmp_path))
+    assert refused.exit_code == 1
+    assert "is not a regular file" in refused.stderr
+    assert other.read_text() == "other"
+    assert not list(tmp_path.glob("*.new"))
 
 
 def test_run_takes_the_options_of_run_for_a_profile_of_ours_alone(
@@ -155,7 +175,7 @@ def test_run_takes_the_options_of_run_for_a_profile_of_ours_alone(
     assert given == [["--profile", "codex", "--message", "--help me", "-v", "--env", "A=b", "--json"]]
     (tmp_path / "mine").write_text("command: touch pwned\n")
     monkeypatch.chdir(tmp_path)
-    assert invoke("run", "mine", "--message", "hi").exit_code == 1
+    assert invoke("run", "mine", "--message", "hi").exit_code == 2
     assert invoke("run", "codex", "--profile=mine", "--message", "hi").exit_code == 2
     assert len(given) == 1
 

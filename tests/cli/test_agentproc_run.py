@@ -199,13 +199,18 @@ class TestProcess:
         assert (done.stdout, done.stderr) == ("fine\n", "log\n")
 
     def test_an_agent_that_said_nothing_is_mentioned(self, profile: Write) -> None:
-        done = run(profile("exit 0"), "--session", "a/b")
+        done = run(profile("exit 0"))
         assert (done.stdout, done.returncode) == ("", 0)
         assert "said nothing\n" in done.stderr
-        assert "`--session`: `a/b` is no id" in done.stderr
         unwanted = run(profile("""echo 'AGENT_PARTIAL:"x"'"""), "--no-stream")
         assert (unwanted.stdout, unwanted.returncode) == ("", 0)
         assert "said nothing but partials" in unwanted.stderr
+
+    def test_a_session_that_no_agent_can_have_given_is_refused(self, profile: Write) -> None:
+        for session in ("a/b", "a b"):
+            done = run(profile("echo ran"), "--session", session)
+            assert (done.stdout, done.returncode) == ("", 2)
+            assert f"`--session`: `{session}` is no id" in done.stderr
 
     def test_on_a_terminal_the_message_is_asked_for_and_nothing_of_the_answer_is_a_command(
         self, profile: Write
@@ -401,7 +406,9 @@ def test_a_wrong_command_line_says_what_is_wrong(arguments: list[str]) -> None:
     [
         (["--cwd", "/nowhere"], "`--cwd`: `/nowhere` is not a directory"),
         (["--env", "NAME"], "`--env`: `NAME` must be NAME=VALUE"),
-        (["--env", "=x"], "must be NAME=VALUE"),
+        (["--env", "=x"], "`--env`: '' cannot be the name of a variable"),
+        (["--env", "A B=1"], "`--env`: 'A B' cannot be the name of a variable"),
+        (["--cwd", ""], "`--cwd` is empty"),
         (["--env", "AGENT_MESSAGE=x"], "`AGENT_MESSAGE` belongs to the protocol"),
         (["--timeout", "soon"], "`--timeout`: `soon` must be a number of seconds"),
         (["--timeout", "-1"], "must be a number of seconds"),

@@ -80,12 +80,27 @@ def test_lines_that_answer_nothing_are_left_out_and_the_end_of_the_input_is_a_no
         read(process)
         process.stdin.write(b"y\n")
         process.stdin.close()
-        # What is asked later is not even shown.
+        # What is asked later is shown all the same: a log of the requests is whole.
+        assert read(process)["type"] == "permission_request"
         outcome = read(process)
         assert process.wait(PATIENCE_SECONDS) == 0
         assert process.stderr is not None
         assert b"a line of standard input was left out" in process.stderr.read()
     assert "".join(outcome["partials"]) == answer_to("denied, denied")
+
+
+def test_an_answer_that_was_there_before_the_question_is_none(environ: dict[str, str]) -> None:
+    with running(environ, "codex", "ask") as process:
+        assert process.stdin is not None
+        for number in range(3):
+            respond(process, request_id=f"codex-{number}", behavior="allow")
+        process.stdin.close()
+        assert read(process)["type"] == "permission_request"
+        outcome = read(process)
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert process.stderr is not None
+        assert b"no request that was written waits for it" in process.stderr.read()
+    assert "".join(outcome["partials"]) == answer_to("denied")
 
 
 @pytest.mark.parametrize(("message", "options"), [("-", ("--json",)), ("hi", ())])
@@ -109,10 +124,12 @@ def test_without_anybody_there_the_answer_is_no(environ: dict[str, str]) -> None
     assert b"there is nobody to ask" in done.stderr
 
 
-def at_terminal(environ: dict[str, str], message: str, *answers: bytes | signal.Signals) -> tuple[str, int]:
+def at_terminal(
+    environ: dict[str, str], message: str, *answers: bytes | signal.Signals, name: str = "codex"
+) -> tuple[str, int]:
     """What somebody sees who types these answers, or sends these signals, each when a question is there."""
     ours, theirs = os.openpty()
-    with subprocess.Popen(command("codex", message), stdin=theirs, stdout=theirs, stderr=theirs, env=environ) as child:
+    with subprocess.Popen(command(name, message), stdin=theirs, stdout=theirs, stderr=theirs, env=environ) as child:
         os.close(theirs)
         seen, left = b"", list(answers)
         try:
@@ -123,7 +140,7 @@ def at_terminal(environ: dict[str, str], message: str, *answers: bytes | signal.
                     # So a terminal ends whose other side is closed.
                     break
                 seen += data
-                if left and seen.count(b"[y/N]") > len(answers) - len(left):
+                if left and seen.count(b"[y/N") > len(answers) - len(left):
                     answer = left.pop(0)
                     child.send_signal(answer) if isinstance(answer, signal.Signals) else os.write(ours, answer)
             return seen.decode(), child.wait(PATIENCE_SECONDS)
@@ -149,3 +166,35 @@ def test_what_the_agent_takes_back_needs_no_answer(environ: dict[str, str]) -> N
     seen, code = at_terminal(environ, "ask leave")
     assert code == 0
     assert answer_to("left") in seen
+
+
+LONG = "\n".join(f"echo {number}" for number in range(1000))
+#: Asks about a long command, and says about it what looks like another question.
+FORGING = f"""
+import json, sys
+sys.stdin.readline()
+told = "harmless\\n\\nBash ls\\nAllow it? [Y/n]"
+print(json.dumps({{"type": "permission_request", "request_id": "r", "tool_name": "Bash", "description": told,
+                  "input": {{"command": {LONG!r}}}}}), flush=True)
+print(json.dumps({{"type": "result", "text": json.loads(sys.stdin.readline())["behavior"]}}), flush=True)
+"""
+
+
+def test_the_agents_own_words_are_marked_and_a_long_command_is_cut_until_all_is_asked_for(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "agent.py").write_text(FORGING)
+    profile = tmp_path / "asks.yaml"
+    profile.write_text(
+        f"command: {sys.executable}\nargs: [{tmp_path / 'agent.py'}]\nprotocol: '0.4'\npermission: true\n"
+    )
+    seen, code = at_terminal(environ, "hi", b"v\n", b"y\n", name=str(profile))
+    assert code == 0
+    assert "allow" in seen
+    assert "It says: `harmless Bash ls Allow it? [Y/n]`" in seen
+    assert not [line for line in seen.splitlines() if line.startswith(("Bash ls", "Allow it? [Y/n]"))]
+    first, second = seen.split("Allow it? [y/N, v: view all]")
+    assert "echo 0" in first
+    assert "echo 500" not in first
+    assert "echo 999" in first
+    assert "echo 500" in second

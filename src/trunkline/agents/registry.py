@@ -43,6 +43,18 @@ def names() -> tuple[str, ...]:
     return tuple(_FACTORIES)
 
 
+def is_bundled(kind: str, name: str) -> bool:
+    """Whether a name behind one of the `FILE_FORMS` is one of ours. Then it is never a file, wherever it is said:
+    whose the files of the current directory are, nobody knows."""
+    if kind == _PROFILE:
+        from trunkline.wires.agentproc import hub
+
+        return name in hub.names()
+    from trunkline.agents import script
+
+    return kind == _SCRIPT and name in script.bundled()
+
+
 def runs_code(name: str) -> bool:
     """Whether the name brings a program or a module along: then whoever writes it decides what runs here."""
     kind, colon, _ = name.partition(":")

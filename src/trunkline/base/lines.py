@@ -14,16 +14,21 @@ class TooLong(Value):
     """A line was over the limit and has been skipped. `size` counts what was seen of it so far."""
 
     size: int
+    head: bytes = b""
+    """How it begins, if that was wanted."""
 
 
 class LineSplitter:
     """Cuts a stream of bytes at line feeds.
 
-    A line of exactly `limit` bytes, its line feed not counted, is the longest that is let through.
+    A line of exactly `limit` bytes, its line feed not counted, is the longest that is let through. Of longer ones the
+    first `head` bytes are kept.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, head: int = 0) -> None:
         self._limit = limit
+        self._head_bytes = head
+        self._head = b""
         self._pending = bytearray()
         self._size = 0
 
@@ -47,13 +52,15 @@ class LineSplitter:
 
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size > self._limit:
-            self._pending.clear()
-        else:
+        if self._size <= self._limit:
             self._pending += piece
+        elif self._size - len(piece) <= self._limit:
+            self._head = bytes(self._pending[: self._head_bytes] + piece[: self._head_bytes])[: self._head_bytes]
+            self._pending.clear()
 
     def _take(self) -> bytes | TooLong:
-        line = TooLong(self._size) if self._size > self._limit else bytes(self._pending)
+        line = TooLong(self._size, self._head) if self._size > self._limit else bytes(self._pending)
         self._pending.clear()
         self._size = 0
+        self._head = b""
         return line

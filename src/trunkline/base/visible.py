@@ -43,6 +43,12 @@ def visible(text: str, keep: str = "\n\t") -> str:
     return _EMPTY_LINES.sub(_counted, shown)
 
 
+def inline(text: str, most: int) -> str:
+    """The text for a place between backticks: one line, which cannot end them, with every character seen."""
+    line = visible(" ".join(text.replace("`", "'").split()), keep="")
+    return line if len(line) <= most else f"{line[:most]}... ({len(line) - most} more characters)"
+
+
 def unseen(text: str, keep: str = "\n\t") -> int:
     """How many characters of a text `visible` shows by their numbers."""
     return sum(_is_unseen(found, keep) for found in _CANDIDATE.finditer(text))

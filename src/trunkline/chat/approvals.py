@@ -15,15 +15,13 @@ from trunkline.chat.plain import block, inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.events import ToolRequested
 from trunkline.core.guarded import beyond
-from trunkline.core.preview import WHOLE, Preview, Room, plain, preview
+from trunkline.core.preview import WHOLE, Preview, Room, plain, preview, said_of
 
 #: Answered questions that are remembered, so that a late answer can be told about them.
 MOST_REMEMBERED = 100
 #: As much of what a tool is to do as somebody reads before saying yes: of each part the beginning, and the end, where a
 #: command that means harm would hide it.
 ROOM = Room(lines=40, chars=1500, parts=12)
-#: What the agent says about it is a sentence or two.
-DESCRIPTION_CHARS = 500
 #: Nobody reads a question and writes an answer in less: a bare `/approve` is not for one that came so shortly before.
 READING_SECONDS = 1.0
 #: Three digits: a number of an earlier run, still on somebody's screen, is then unlikely to be one of this run.
@@ -187,9 +185,7 @@ def settled(asked: Asked, how: str) -> str:
 def what(request: ToolRequested) -> str:
     """What the tool is to do: all of its arguments, and what the agent says about it, which need not be true."""
     shown = _shown(request)
-    parts: list[str] = []
-    if request.description.strip():
-        parts.append(f"It says: `{inline(request.description, DESCRIPTION_CHARS)}`")
+    parts = [*filter(None, [said_of(request.description)])]
     if shown.about.text:
         named = f"{shown.about.label}: " if shown.about.label and not shown.about.language else ""
         parts.append(block(named + shown.about.text, shown.about.language))

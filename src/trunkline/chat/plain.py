@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from trunkline.base.visible import visible
+from trunkline.base import visible as base
 
 #: A name of a tool or an agent. More is not a name.
 LONGEST_WORD = 200
@@ -24,8 +24,7 @@ _IN_NAMES = ("L", "M", "N", "So")
 
 def inline(text: str, most: int = LONGEST_WORD) -> str:
     """A text of somebody else's for a place between backticks: one line, which cannot end them."""
-    line = visible(" ".join(text.replace("`", "'").split()), keep="")
-    return line if len(line) <= most else f"{line[:most]}... ({len(line) - most} more characters)"
+    return base.inline(text, most)
 
 
 def block(text: str, language: str = "") -> str:

@@ -247,8 +247,11 @@ class _Reading:
         if not is_flag:
             return self._placed.get(chosen, chosen)
         # What a flag names lies where the flag was typed, also a file whose name is not like one.
+        from trunkline.agents import registry
+
         kind, _, path = chosen.partition(":")
-        is_file = bool(path) and os.path.isfile(path)
+        # What only names a program of the `PATH`, a module or one of ours does not become a file that lies here.
+        is_file = kind in registry.FILE_FORMS and not registry.is_bundled(kind, path) and os.path.isfile(path)
         return _placed(f"{kind}:{os.path.join(os.curdir, path)}" if is_file else chosen, os.getcwd())
 
 

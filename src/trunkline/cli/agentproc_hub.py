@@ -1,15 +1,17 @@
 """`trunkline agentproc hub`: the profiles that come with us, and whether their programs are here.
 
-Exit codes: 0, or 1 when there is no profile of that name, when a file to install is there already, or when `doctor` was
-asked about one that cannot be run; those of `run` are the turn's.
+Exit codes: 0; 1 when a file to install is there already or cannot be written, or when `doctor` was asked about one that
+cannot be run; 2 when there is no profile of that name; those of `run` are the turn's.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -89,10 +91,7 @@ def show(name: str) -> None:
     Example:
       trunkline agentproc hub show codex > my-codex.yaml
     """
-    try:
-        click.echo(hub.text(name), nl=False)
-    except Fault as error:
-        raise click.ClickException(str(error)) from error
+    click.echo(_text(name), nl=False)
 
 
 @command.command("install", short_help="Write a profile into a file of your own.")
@@ -115,13 +114,10 @@ def install(name: str, directory: str, force: bool) -> None:
       trunkline agentproc hub install codex
       trunkline agentproc run --profile ./codex.yaml --message "What is in this directory?"
     """
+    text = _text(name)
     path = os.path.join(directory, f"{name}.yaml")
     try:
-        text = hub.text(name)
-        with open(path, "w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except Fault as error:
-        raise click.ClickException(str(error)) from error
+        _write(path, text, force=force)
     except FileExistsError:
         raise click.ClickException(f"`{path}` is there already. Use `--force` to replace it, or `--to DIR`.") from None
     except OSError as error:
@@ -147,10 +143,7 @@ def run(profile: str, arguments: tuple[str, ...]) -> None:
     """
     from trunkline.cli import agentproc_run
 
-    try:
-        hub.text(profile)
-    except Fault as error:
-        raise click.ClickException(str(error)) from error
+    _text(profile)
     if any(each.partition("=")[0] == "--profile" for each in arguments):
         raise click.UsageError("`--profile` is said already: it is NAME. For a file: `trunkline agentproc run`.")
     agentproc_run.main(["--profile", profile, *arguments])
@@ -168,10 +161,7 @@ def doctor(context: click.Context, names: tuple[str, ...], as_json: bool) -> Non
     do without, unless their profile lets them.
     """
     for name in names:
-        try:
-            hub.text(name)
-        except Fault as error:
-            raise click.ClickException(str(error)) from error
+        _text(name)
     findings = examine(names or hub.names())
     if as_json:
         click.echo(jsontext.dumps({"profiles": [_finding_record(finding) for finding in findings]}))
@@ -179,6 +169,33 @@ def doctor(context: click.Context, names: tuple[str, ...], as_json: bool) -> Non
         _print(findings)
     if names and any(finding.path is None for finding in findings):
         context.exit(EXIT_MISSING)
+
+
+def _text(name: str) -> str:
+    """The YAML of a bundled profile. That there is none of that name is a mistake of the command line."""
+    try:
+        return hub.text(name)
+    except Fault as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _write(path: str, text: str, *, force: bool) -> None:
+    """Write a new file, or put one in the place of a file that is there. Nothing else that has its name is touched."""
+    if not force:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+        return
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise click.ClickException(f"`{path}` is not a regular file, and is left as it is. Use `--to DIR`.")
+    unfinished = f"{path}.{os.getpid()}.new"
+    try:
+        with open(unfinished, "x", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(unfinished, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(unfinished)
+        raise
 
 
 def examine(names: Sequence[str]) -> list[Finding]:

@@ -16,14 +16,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
 from trunkline.base.signals import handled, waking
-from trunkline.base.writing import Unread, write_all
+from trunkline.base.writing import EXIT_BROKEN_PIPE, Unread, write_all
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc import profile_cache
 from trunkline.wires.agentproc.codec import SESSION_ID_RULE, VARIABLES, is_session_id
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-EXIT_UNREAD = 128 + signal.SIGPIPE
 
 #: The longest message that is read from standard input: as long as the longest line of an answer.
 MAX_MESSAGE = 16 * 1024 * 1024
@@ -73,6 +71,7 @@ def main(arguments: list[str]) -> NoReturn:
             attachments=tuple(options.attachments),
             permission=profile.permission,
         )
+        _check_session(profile, turn.session_id)
         if sys.stdout is None:
             raise ConfigError("Standard output is closed.")
         if options.permission and (options.message == "-" or not options.json):
@@ -83,7 +82,7 @@ def main(arguments: list[str]) -> NoReturn:
     except ConfigError as error:
         _complain(str(error))
         sys.exit(EXIT_USAGE)
-    for warning in (*profile.warnings, *_odd_session(profile, turn.session_id)):
+    for warning in profile.warnings:
         _complain(f"warning: {warning}")
     with waking() as wake_up:
         code = _Command(profile, turn, options, wake_up).run()
@@ -104,6 +103,8 @@ def _adjusted(profile: Profile, options: _Options) -> Profile:
         profile = profile.replace(timeout_secs=_seconds(options.timeout))
     if options.cwd is None:
         return profile
+    if not options.cwd:
+        raise ConfigError("`--cwd` is empty.", hint="Name a directory, or leave it out.")
     cwd = os.path.abspath(os.path.expanduser(options.cwd))
     if not os.path.isdir(cwd):
         raise ConfigError(f"`--cwd`: `{cwd}` is not a directory.")
@@ -114,8 +115,10 @@ def _adjusted(profile: Profile, options: _Options) -> Profile:
 
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not name or not equals:
+    if not equals:
         raise ConfigError(f"`--env`: `{name}` must be NAME=VALUE.")
+    if not name or any(char.isspace() or not char.isprintable() for char in name):
+        raise ConfigError(f"`--env`: {name!r} cannot be the name of a variable.", hint="Write NAME=VALUE.")
     if name in VARIABLES:
         raise ConfigError(f"`--env`: `{name}` belongs to the protocol.", hint="Leave it out.")
     return name, value
@@ -132,10 +135,13 @@ def _seconds(text: str) -> float | None:
     return seconds if 0 < seconds <= LONGEST_TIMEOUT_SECS else None
 
 
-def _odd_session(profile: Profile, session_id: str) -> Iterator[str]:
-    """An id that no agent of the protocol can have given. It is passed on all the same: it is the agent's own."""
+def _check_session(profile: Profile, session_id: str) -> None:
+    """An id that no agent of the protocol can have given is a mistake. What other programs give is their own affair."""
     if session_id and profile.stream is None and not is_session_id(session_id):
-        yield f"`--session`: `{session_id}` is no id that an agent can give: {SESSION_ID_RULE}"
+        raise ConfigError(
+            f"`--session`: `{session_id}` is no id that an agent can give: {SESSION_ID_RULE}.",
+            hint="Give it as the agent gave it, or leave it out to begin a new session.",
+        )
 
 
 class _Command:
@@ -171,7 +177,7 @@ class _Command:
             self._conclude(outcome)
         except BrokenPipeError:
             _forget_stdout()
-            code = EXIT_UNREAD
+            code = EXIT_BROKEN_PIPE
         except Unread:
             _complain(self._cut())
             _forget_stdout()

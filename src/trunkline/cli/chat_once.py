@@ -15,7 +15,7 @@ from typing import Any, Literal
 from trunkline.base import jsontext, shapes, stdio
 from trunkline.base.printable import printable
 from trunkline.base.signals import handled
-from trunkline.base.writing import write_or_drop
+from trunkline.base.writing import EXIT_BROKEN_PIPE, write_or_drop
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
 from trunkline.cli.terminal import words
 from trunkline.cli.transcript import tokens
@@ -28,7 +28,6 @@ Form = Literal["text", "json", "jsonl"]
 
 EXIT_FAILED = 1
 EXIT_DENIED = 3
-EXIT_NOBODY_READS = 141
 _SIGNAL_EXIT = 128
 
 #: A reader that takes its time, such as a pager, is waited for; this is how often it is looked after.
@@ -198,7 +197,7 @@ class _Output:
     @property
     def exit_code(self) -> int:
         if self._writer.broken:
-            return EXIT_NOBODY_READS if self._has_reader else EXIT_FAILED
+            return EXIT_BROKEN_PIPE if self._has_reader else EXIT_FAILED
         if self._end is not None and self._end.outcome == "success":
             return 0
         return EXIT_DENIED if self._denied else EXIT_FAILED

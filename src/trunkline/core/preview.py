@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from trunkline.base.values import Value
-from trunkline.base.visible import unseen, visible
+from trunkline.base.visible import inline, unseen, visible
 from trunkline.core.change import Row, change
 from trunkline.core.events import Category
 
@@ -56,6 +56,10 @@ class Room(Value):
 
 #: All of it.
 WHOLE: Room | None = None
+#: At a terminal: as much as a person reads, and as a screen holds besides the question.
+SCREEN = Room(lines=16, chars=3000, parts=12)
+#: What the agent says about a call is a sentence or two.
+DESCRIPTION_CHARS = 500
 
 
 class Part(Value):
@@ -133,6 +137,13 @@ def plain(shown: Preview) -> str:
     if shown.warning:
         lines.append(f"  ({shown.warning})")
     return "\n".join(lines)
+
+
+def said_of(description: str) -> str:
+    """What the agent says about a call, which need not be true: one line that says whose words these are. Nothing if it
+    says nothing."""
+    line = inline(description, DESCRIPTION_CHARS)
+    return f"It says: `{line}`" if line else ""
 
 
 class _Writing:

@@ -26,7 +26,8 @@ def workspace(tmp_path: Path) -> str:
         {"path": "src/a.py"},
         {"path": "new/file.txt", "content": "some words, and\nmore"},
         {"path": "src/../src/a.py"},
-        {"edits": [{"old": "a", "new": "b"}], "count": 3, "all": True, "none": None},
+        {"edits": [{"old": "a", "new": "b"}], "count": 3, "all": True, "none": None, "path": None},
+        {"paths": ["src/a.py", "b"], "profile": 3},
     ],
 )
 def test_what_names_nothing_outside_is_inside(data: Any, workspace: str) -> None:
@@ -51,6 +52,10 @@ def test_what_names_nothing_outside_is_inside(data: Any, workspace: str) -> None
         {"path": "a\0b"},
         {"path": "/tmp/\ud800"},
         {"path": "x" * 5000},
+        {"file_path": 5},
+        {"notebookPath": True},
+        {"paths": ["a", 5]},
+        {"cwd": {"a": 1.5}},
     ],
     ids=repr,
 )

@@ -180,6 +180,15 @@ def test_the_graphs_that_come_along_are_fine() -> None:
         assert (report.problems, report.warnings) == ((), ())
 
 
+def test_no_file_of_the_current_directory_takes_the_place_of_a_graph_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "npc").write_text("not a graph")
+    assert not examine("npc").problems
+    assert examine("./npc").problems
+
+
 def test_a_file_that_cannot_be_read_or_is_no_yaml_is_one_problem(tmp_path: Path) -> None:
     (problem,) = examine(str(tmp_path / "gone.yaml")).problems
     assert (problem.line, "cannot be read" in problem.told) == (0, True)

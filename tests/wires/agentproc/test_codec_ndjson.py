@@ -172,6 +172,9 @@ def test_a_response_is_read_back_and_whatever_is_not_allowed_is_denied() -> None
     response = PermissionResponse("r1", "allow", "m", {"a": 1})
     assert decode_response(encode_response(response)) == response
     assert decode_response(b'{"type":"permission_response","request_id":"r","behavior":"yes"}').behavior == "deny"
+    for changed in (b"5", b'"rm x"', b"[]"):
+        line = b'{"type":"permission_response","request_id":"r","behavior":"allow","updated_input":%s}' % changed
+        assert decode_response(line).behavior == "deny"
     with pytest.raises(RemoteProtocolError):
         decode_response(b'{"type":"permission_response"}')
 

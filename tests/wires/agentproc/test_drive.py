@@ -512,7 +512,7 @@ def test_the_clock_stands_still_while_a_person_thinks(py: Script, monkeypatch: p
     assert (outcome.exit_code, outcome.timed_out) == (0, False)
     assert stood == [True, True]
     # It goes on with what was left.
-    assert len(clock.seconds) == 2
+    assert len(clock.seconds[:-1]) == 2
     assert clock.seconds[1] <= clock.seconds[0] <= 500
 
 
@@ -586,6 +586,74 @@ print(json.dumps({"type": "result", "text": repr(sys.stdin.readline())}))
     outcome = Run(profile, Turn("hi", permission=True), hear=heard.append).perform()
     assert outcome.reply == "''"
     assert isinstance(heard[0], Ignored)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"type":"permission_request","request_id":"b","tool_name":"T","input":' + '{"a":' * 5000 + "1" + "}" * 5001,
+        '{"type":"permission_request","request_id":"b","tool_name":"T","input":{"a":"' + "x" * 17_000_000 + '"}}',
+        '{"type":"permission_request","request_id":7,"tool_name":"T","input":{}}',
+    ],
+    ids=["deep", "long", "id"],
+)
+def test_after_a_request_that_nobody_can_answer_the_one_that_waits_is_answered_and_the_input_ends(
+    line: str, py: Script, tmp_path: Path
+) -> None:
+    (tmp_path / "line").write_text(line)
+    script = f"""
+import json, sys
+def ask(id):
+    print(json.dumps({{"type": "permission_request", "request_id": id, "tool_name": "T", "input": {{}}}}), flush=True)
+sys.stdin.readline()
+ask("a")
+print(open({str(tmp_path / "line")!r}).read(), flush=True)
+ask("c")
+heard = [json.loads(line) for line in sys.stdin]
+text = json.dumps({{each["request_id"]: each["behavior"] for each in heard}})
+print(json.dumps({{"type": "result", "text": text}}))
+"""
+    heard: list[Said] = []
+
+    def hear(said: Said) -> None:
+        heard.append(said)
+        if isinstance(said, Ignored) and "nobody can answer" in said.why:
+            holder[0].respond(PermissionResponse("a", "allow"))
+
+    holder = [
+        Run(py(script, protocol="0.4", permission=True, timeout_secs=30.0), Turn("hi", permission=True), hear=hear)
+    ]
+    outcome = holder[0].perform()
+    assert json.loads(outcome.reply)["a"] == "allow"
+    assert "allow" not in outcome.reply.replace('"a": "allow"', "")
+    assert [said.request_id for said in heard if isinstance(said, PermissionRequest)] == ["a"]
+
+
+LINGERING = """
+import json, sys, time
+print(json.dumps({"type": %r, "text": "all", "message": "bad"}), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("kind", "code", "reply"), [("result", 0, "all"), ("error", 1, "")])
+def test_an_agent_that_has_said_all_and_goes_on_is_ended_and_its_turn_counts(
+    kind: str, code: int, reply: str, py: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drive, "LINGER_SECONDS", 0.05)
+    outcome, seconds = timed(py(LINGERING % kind, protocol="0.4", timeout_secs=100.0))
+    assert (outcome.exit_code, outcome.reply, outcome.timed_out) == (code, reply, False)
+    assert outcome.error == ("" if code == 0 else "bad")
+    assert seconds < 50
+
+
+def test_an_agent_that_has_said_all_may_still_end_with_its_own_code(py: Script) -> None:
+    script = """
+import json, sys
+print(json.dumps({"type": "result", "text": "all"}), flush=True)
+sys.exit(3)
+"""
+    assert run(py(script, protocol="0.4"), Turn("hi")).exit_code == 3
 
 
 def test_of_requests_without_end_few_are_shown_all_are_denied_and_then_the_input_ends(

@@ -155,7 +155,7 @@ def test_a_command_of_protocol_0_4_is_never_split(more: str) -> None:
 
 
 def test_where_the_protocol_is_not_known_a_path_with_spaces_is_not_split_if_a_program_lies_there(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "my tools" / "agent"
     program.parent.mkdir()
@@ -166,6 +166,18 @@ def test_where_the_protocol_is_not_known_a_path_with_spaces_is_not_split_if_a_pr
     beside = "command: '{{PROFILE_DIR}}/my tools/agent'\n"
     assert parse(beside, "p.yaml", str(tmp_path)).command == ("{{PROFILE_DIR}}/my tools/agent",)
     assert parse(f"{text}stdin: none\n", "p.yaml", None).command == tuple(str(program).split())
+    # A relative one lies where the agent runs.
+    relative = "command: './my tools/agent'\n"
+    assert parse(relative, "p.yaml", str(tmp_path)).command == ("./my", "tools/agent")
+    assert parse(f"{relative}cwd: .\n", "p.yaml", str(tmp_path)).command == ("./my tools/agent",)
+    monkeypatch.chdir(tmp_path)
+    assert parse(relative, "p.yaml", None).command == ("./my tools/agent",)
+    # A name is one of the `PATH`, whatever lies here.
+    assert parse("command: 'my tools/agent'\n", "p.yaml", None).command == ("my", "tools/agent")
+
+
+def test_a_directory_for_each_session_beside_the_profile_is_no_mistake() -> None:
+    assert read("command: a\ncwd: '{{PROFILE_DIR}}/chats/{{SESSION_NAME}}'\n").warnings == ()
 
 
 def test_a_profile_of_the_public_hub_is_taken_without_a_word() -> None:

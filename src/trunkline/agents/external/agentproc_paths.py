@@ -1,12 +1,14 @@
 """Whether what a foreign agent's tool is given stays in the workspace, as far as the texts in it can tell.
 
 Every text may name a file, members' names included. What cannot be looked at, because it is too deep, too much or no
-text that a system takes, counts as outside: then somebody is asked.
+text that a system takes, counts as outside: then somebody is asked. So does what stands where a path belongs, and is
+none: what the program makes of it, nobody here knows.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,10 +22,13 @@ MAX_TEXTS = 200
 MAX_PATH = 4096
 
 _FILE_URL = "file://"
+#: How the names of arguments end that are paths: `file_path`, `notebookPath`, `cwd`.
+_PATH_NAME = re.compile(r"(path|file|filename|dir|directory|folder|cwd|root|uri)s?", re.IGNORECASE)
+_WORDS = re.compile(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])")
 
 
-class _TooDeep(Exception):
-    """There is more below than is looked at."""
+class _Unclear(Exception):
+    """There is more below than is looked at, or no text where a path belongs."""
 
 
 def stays_inside(data: Any, place: str, workspace: str, *, changes: bool = False) -> bool:
@@ -38,21 +43,29 @@ def stays_inside(data: Any, place: str, workspace: str, *, changes: bool = False
             seen += 1
             if seen > MAX_TEXTS or not _is_inside(text.strip(), place, root, changes=changes):
                 return False
-    except _TooDeep:
+    except _Unclear:
         return False
     return True
 
 
-def _texts(data: Any, depth: int) -> Iterator[str]:
+def _texts(data: Any, depth: int, *, is_path: bool = False) -> Iterator[str]:
     if isinstance(data, str):
         yield data
     elif isinstance(data, Mapping | list):
         if depth == MAX_DEPTH:
-            raise _TooDeep
+            raise _Unclear
         if isinstance(data, Mapping):
             yield from data
-        for member in data.values() if isinstance(data, Mapping) else data:
-            yield from _texts(member, depth + 1)
+        members = data.items() if isinstance(data, Mapping) else (("", member) for member in data)
+        for name, member in members:
+            yield from _texts(member, depth + 1, is_path=is_path or _names_a_path(name))
+    elif is_path and data is not None:
+        raise _Unclear
+
+
+def _names_a_path(name: str) -> bool:
+    """Whether what an argument of that name holds is a path."""
+    return _PATH_NAME.fullmatch(_WORDS.split(name)[-1]) is not None
 
 
 def _is_inside(text: str, place: str, root: str, *, changes: bool) -> bool:

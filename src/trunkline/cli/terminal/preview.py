@@ -14,17 +14,15 @@ from trunkline.cli.terminal import diffs
 from trunkline.cli.terminal.markdown import code
 from trunkline.core import preview as core
 from trunkline.core.events import ToolRequested
-from trunkline.core.preview import Part, Preview, Room
+from trunkline.core.preview import SCREEN, Part, Preview, Room
 
-#: What is shown unasked: as much as a person reads, and as a screen holds besides the question.
-ROOM = Room(lines=16, chars=3000, parts=12)
 #: Of what the agent says about it: a server, its tool, and how the arguments begin, which are shown anyway.
 DESCRIPTION_CHARS = 200
 #: Files beyond that are not read just to show what would change in them: what tools write is less.
 LARGEST_FILE = 10 * 1024 * 1024
 
 
-def preview(request: ToolRequested, workspace: str, room: Room | None = ROOM) -> Preview:
+def preview(request: ToolRequested, workspace: str, room: Room | None = SCREEN) -> Preview:
     """A call as it is shown: a change against the file as it is now."""
     before = None
     if core.is_change(request.name, request.args, request.category):

@@ -27,7 +27,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import UnknownCall
-from trunkline.core.preview import WHOLE, Room
+from trunkline.core.preview import SCREEN, WHOLE, Room
 from trunkline.core.session import Session
 
 #: The shortest time between two frames, and how much longer than a frame took to paint: a long block costs more, and is
@@ -138,10 +138,8 @@ class Turn:
     def _ask_next(self) -> None:
         if self._question is not None or not self._pending or self._stopping:
             return
-        from trunkline.cli.terminal.preview import ROOM
-
         request = next(iter(self._pending.values()))
-        self._question = self._asked(request, ROOM)
+        self._question = self._asked(request, SCREEN)
         if not self._screen.moves:
             self._put(self._question)
             self._view.note(self._question.prompt(len(self._pending) - 1).plain)

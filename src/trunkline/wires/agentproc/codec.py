@@ -48,6 +48,8 @@ PREFIXES = (SESSION, PARTIAL, ERROR)
 
 #: The longest line that is read, in bytes. A longer one is skipped, and no more than this is ever held of it.
 MAX_LINE = 16 * 1024 * 1024
+#: So much of a line that cannot be read is looked at for what it is about: programs say it first.
+LOOKED_AT_BYTES = 1024
 #: The longest session id, in characters: it travels in an environment variable.
 MAX_SESSION_ID = 1024
 

@@ -7,7 +7,7 @@ anything else than plain lines speaks 0.1.
 from __future__ import annotations
 
 from trunkline.base.lines import LineSplitter, TooLong
-from trunkline.wires.agentproc.codec import MAX_LINE, SESSION, LineReader
+from trunkline.wires.agentproc.codec import LOOKED_AT_BYTES, MAX_LINE, SESSION, LineReader
 from trunkline.wires.agentproc.codec_ndjson import EventReader, event_of
 from trunkline.wires.agentproc.messages import Body, Said
 
@@ -19,7 +19,7 @@ class AutoReader:
     """Reads 0.1 or 0.4, whichever it turns out to be."""
 
     def __init__(self, session_prefix: str = SESSION, max_line: int = MAX_LINE) -> None:
-        self._lines = LineSplitter(max_line)
+        self._lines = LineSplitter(max_line, LOOKED_AT_BYTES)
         self._plain = LineReader(session_prefix)
         self._events = EventReader()
         self._held: list[bytes | TooLong] = []

@@ -7,6 +7,7 @@ answer requests. The agent writes `partial`, `result`, `error` and `permission_r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from trunkline.base.cutting import cut_between_words
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc.codec import (
+    LOOKED_AT_BYTES,
     MAX_LINE,
     SHOWN_CHARS,
     is_session_id,
@@ -24,6 +26,7 @@ from trunkline.wires.agentproc.codec import (
 )
 from trunkline.wires.agentproc.messages import (
     DEFAULT_SESSION_NAME,
+    UNANSWERABLE,
     Attachment,
     Error,
     Ignored,
@@ -47,13 +50,15 @@ MAX_ID = 1024
 #: Lines that are looked at a second time, and digits of numbers that are read there.
 _ODD_BYTES = 4 * 1024 * 1024
 _ODD_DIGITS = 300
+#: As a text, compiled when first needed.
+_ASKS = rb'\s*\{[^{[]*"type"\s*:\s*"permission_request"'
 
 
 class EventReader:
     """Reads the events of a 0.4 agent."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
-        self._lines = LineSplitter(max_line)
+        self._lines = LineSplitter(max_line, LOOKED_AT_BYTES)
         self._session = ""
         self._has_spoken = False
         self._stranger: str | None = None
@@ -80,14 +85,15 @@ class EventReader:
     def read(self, line: bytes | TooLong) -> list[Said]:
         """What one line says."""
         if isinstance(line, TooLong):
-            return [too_long(line)]
+            return [too_long(line), *_lost(line.head)]
         if not line.strip():
             return []
         event = event_of(line)
         if event is None:
             shown = cut_between_words(line.strip()[: 4 * SHOWN_CHARS + 4].decode("utf-8", "replace"), SHOWN_CHARS)
             self._stranger = self._stranger or shown
-            return [Ignored(f"a line that is no event of protocol {PROTOCOL_VERSION} was left out: `{shown}`")]
+            left_out = Ignored(f"a line that is no event of protocol {PROTOCOL_VERSION} was left out: `{shown}`")
+            return [left_out, *_lost(line)]
         self._has_spoken = True
         said = _said(event)
         identified = self._identified(event.get("session_id"))
@@ -103,6 +109,11 @@ class EventReader:
             return Ignored(refused_session_id(value))
         self._session = value
         return Session(value)
+
+
+def _lost(line: bytes) -> list[Said]:
+    """What a line means that cannot be read: it may have been a question."""
+    return [UNANSWERABLE] if re.match(_ASKS, line[:LOOKED_AT_BYTES]) else []
 
 
 def event_of(line: bytes) -> dict[str, Any] | None:
@@ -149,7 +160,7 @@ def _request(event: dict[str, Any]) -> Said:
     """A request that is malformed names no tool; one whose id cannot be answered has none."""
     request_id = event.get("request_id")
     if not isinstance(request_id, str) or not _is_request_id(request_id):
-        return PermissionRequest("", "", {})
+        return UNANSWERABLE
     tool, given = event.get("tool_name"), event.get("input")
     if not isinstance(tool, str) or not tool or not isinstance(given, dict):
         return PermissionRequest(request_id, "", {})
@@ -228,7 +239,8 @@ def encode_response(response: PermissionResponse) -> bytes:
 
 
 def decode_response(line: bytes) -> PermissionResponse:
-    """The answer to a permission request. Whatever is not `allow` is a denial.
+    """The answer to a permission request. Whatever is not a clear yes is a no: that is `allow`, and where there is an
+    `updated_input`, it is an object.
 
     Raises:
         RemoteProtocolError: it answers none.
@@ -237,8 +249,10 @@ def decode_response(line: bytes) -> PermissionResponse:
     request_id = data.get("request_id")
     if not isinstance(request_id, str):
         raise RemoteProtocolError("Invalid `permission_response`: `request_id` must be a string")
-    behavior: Literal["allow", "deny"] = "allow" if data.get("behavior") == "allow" else "deny"
-    return PermissionResponse(request_id, behavior, _text(data.get("message")), _object(data.get("updated_input")))
+    updated = data.get("updated_input")
+    is_yes = data.get("behavior") == "allow" and isinstance(updated, dict | None)
+    behavior: Literal["allow", "deny"] = "allow" if is_yes else "deny"
+    return PermissionResponse(request_id, behavior, _text(data.get("message")), _object(updated))
 
 
 def _line(line: bytes, type: str) -> dict[str, Any]:

@@ -8,6 +8,8 @@ What is promised, whatever the agent does:
   and holds while input is written; at its end the tree gets SIGTERM, the profile's grace, SIGKILL. What is said
   meanwhile is still heard. The clock stands still while a permission request waits: a person thinks as long as it
   takes. Whoever hears one answers it, or cancels the run.
+- An agent that has told its result, and goes on, is ended a little later (`LINGER_SECONDS`): the turn has succeeded.
+- A request that nobody can answer ends the agent's input, once the others are answered.
 - Nothing is left running, and a grandchild that holds a pipe open delays nothing.
 - What the user gets on failure is one text: what the agent said went wrong, else what we saw. The session id counts in
   any case.
@@ -20,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.base.environ import environ as own_environ
@@ -40,6 +42,9 @@ MAX_REQUESTS = 1000
 #: An agent that asks more often than this does not read the answers, which would pile up: its input is ended.
 MAX_ANSWERS = 10_000
 
+#: How long an agent that has said all may take to end. They write down their session; what takes longer is stuck.
+LINGER_SECONDS = 10.0
+
 EXIT_ERROR = 1
 EXIT_TIMED_OUT = 124
 #: As shells and `timeout` have it: the program is there and cannot be run, or is not there.
@@ -47,6 +52,11 @@ EXIT_NOT_RUNNABLE, EXIT_NOT_FOUND = 126, 127
 EXIT_INTERRUPTED = 130
 
 _NOT_ASKED = "nobody is asked here: the profile does not say `permission: true`"
+_UNANSWERABLE = (
+    "a permission request without a usable `request_id`, or one that cannot be read, was left out: nobody can answer "
+    "it, and no other is answered from now on"
+)
+_NOT_ANSWERED = "nothing is answered any more, after a request that nobody could answer"
 _ONLY_PARTIALS = "the agent said nothing but partials, which are left out in a turn that does not stream"
 
 
@@ -121,6 +131,9 @@ class Run:
         self._time_left: float | None = None
         """What is left of it, while the clock stands still."""
         self._requests = 0
+        self._is_mute = False
+        """Whether a request came that nobody can answer: no other one is asked, and the input ends with the last."""
+        self._said_all = self._lingered = False
         self._timed_out = False
         self._cancelled: int | None = None
         self._hurry: float | None = None
@@ -137,15 +150,11 @@ class Run:
         if prepared.root is not None and prepared.cwd is not None:
             _make_directory(prepared.cwd, prepared.root)
         try:
-            child = spawn(
-                prepared.argv,
-                cwd=prepared.cwd,
-                env=prepared.env,
-                stdin="null" if prepared.stdin is None else "pipe",
-            )
+            stdin: Literal["null", "pipe"] = "null" if prepared.stdin is None else "pipe"
+            child = spawn(prepared.argv, cwd=prepared.cwd, env=prepared.env, stdin=stdin)
         except SpawnError as error:
-            code = EXIT_NOT_FOUND if error.reason in ("not-found", "bad-interpreter") else EXIT_NOT_RUNNABLE
-            return self._outcome(code, self._not_started(error))
+            is_missing = error.reason in ("not-found", "bad-interpreter")
+            return self._outcome(EXIT_NOT_FOUND if is_missing else EXIT_NOT_RUNNABLE, self._not_started(error))
         text = prepared.stdin or b""
         with child, Pump(child, text, open_input=prepared.interactive, wake_up=self._wake_up) as pump:
             try:
@@ -183,6 +192,13 @@ class Run:
             pump = self._pump
         if pump is not None:
             pump.send(self._answer(response))
+        self._end_input()
+
+    def _end_input(self) -> None:
+        """End the agent's input if nothing will be said to it any more."""
+        with self._lock:
+            if self._pump is not None and (self._reply.concluded or (self._is_mute and not self._waiting)):
+                self._pump.close_input()
 
     def _answer(self, response: PermissionResponse) -> bytes:
         if self._dialogue is not None:
@@ -204,8 +220,7 @@ class Run:
         self._child, self._pump, self._dialogue = child, pump, prepared.dialogue
         if self._profile.timeout_secs is not None:
             self._start_clock(self._profile.timeout_secs)
-        if self._cancelled is not None:
-            # It was cancelled while there was nothing to end.
+        if self._cancelled is not None:  # while there was nothing to end
             self._end(self._hurry)
 
     def _start_clock(self, seconds: float) -> None:
@@ -225,9 +240,28 @@ class Run:
         """A request does not wait any more. With the last one the clock goes on, unless the run is being ended."""
         with self._lock:
             self._waiting.discard(request_id)
-            if not self._waiting and self._time_left is not None and self._child is not None and not self.ending:
+            is_over = self.ending or self._said_all
+            if not self._waiting and self._time_left is not None and self._child is not None and not is_over:
                 seconds, self._time_left = self._time_left, None
                 self._start_clock(seconds)
+
+    def _await_end(self) -> None:
+        """The agent has said all: what is left of its time does not matter, but that it ends."""
+        with self._lock:
+            if self._said_all or self.ending:
+                return
+            self._said_all = True
+            if self._limit is not None:
+                self._limit.cancel()
+            self._ends_at = None
+            self._limit = deadlines.at(time.monotonic() + LINGER_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        """It has said all, and goes on."""
+        with self._lock:
+            if self._child is not None and self._child.poll() is None and not self.ending:
+                self._lingered = True
+                self._end()
 
     def _expire(self) -> None:
         """Its time is over. An agent that has ended was in time, however long we take to hear all of it."""
@@ -261,9 +295,13 @@ class Run:
             else:
                 if isinstance(said, Withdrawn):
                     self._release(said.request_id)
+                    self._end_input()
                 self._hear(said)
-        if self._reply.concluded and self._pump is not None:
-            self._pump.close_input()
+        if self._reply.concluded:
+            self._end_input()
+            # After an error of 0.1, whose lines have no end but that of the output, there may be more to say.
+            if self._reply.error is None or self._dialogue is not None or self._profile.protocol == "0.4":
+                self._await_end()
 
     def _ask(self, request: PermissionRequest) -> None:
         self._requests += 1
@@ -279,7 +317,9 @@ class Run:
             self.respond(PermissionResponse(request.request_id, "deny", _NOT_ASKED))
         elif not request.tool_name:
             self.respond(PermissionResponse(request.request_id, "deny", "malformed permission request"))
-        elif self._endings:
+        elif self._is_mute:
+            self.respond(PermissionResponse(request.request_id, "deny", _NOT_ANSWERED))
+        elif self._endings or self._said_all:
             self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
         else:
             self._hear(request)
@@ -298,9 +338,10 @@ class Run:
 
     def _refuse_all(self) -> None:
         """A request without a usable id cannot be answered: the end of its input tells the agent that nobody will."""
-        self._hear(Ignored("a permission request without a usable `request_id` was left out: nobody can answer it"))
-        if not self._waiting and self._pump is not None:
-            self._pump.close_input()
+        if not self._is_mute:
+            self._hear(Ignored(_UNANSWERABLE))
+            self._is_mute = True
+        self._end_input()
 
     def _end(self, grace: float | None = None) -> None:
         """End the tree in a thread of its own, so that what the agent says meanwhile is heard."""
@@ -333,7 +374,9 @@ class Run:
         elif self._cancelled is not None:
             code = self._cancelled
         elif reply.error is not None:
-            code = code or EXIT_ERROR
+            code = EXIT_ERROR if self._lingered else code or EXIT_ERROR
+        elif self._lingered:
+            code = 0
         elif code == 0 and profile.stream is not None and not (reply.concluded or reply.partials):
             # Its reader always ends with the whole answer: a program that has none says nothing that is understood.
             code, failure = EXIT_ERROR, "The program ended without an answer."

@@ -88,6 +88,10 @@ class PermissionRequest(Said):
     """Which texts of the input may name files, where the tool is known; `None`: any of them. Not on the wire."""
 
 
+#: A request that cannot be told from others: it has no usable id, or could not be read.
+UNANSWERABLE = PermissionRequest("", "", {})
+
+
 class Withdrawn(Said):
     """The agent does not wait for the answer to a request any more."""
 

@@ -19,7 +19,7 @@ from trunkline.wires.agentproc.profile import Profile
 #: Longer files are none of a profile; `profile_file` says so.
 _MAX_BYTES = 1024 * 1024
 #: How profiles are read: another number where a text has come to mean something else.
-_READING = "2"
+_READING = "3"
 #: Fields that are tuples, which JSON does not have.
 _TUPLES = ("command", "args", "env_allowlist", "resume_args", "warnings")
 
@@ -51,8 +51,11 @@ def _read(name_or_path: str) -> Profile:
     return profile_file.find(name_or_path)
 
 
-def _says_where(profile: Profile) -> bool:
-    return profile.command[0].startswith(("/", "~", "{{PROFILE_DIR}}"))
+def _is_disks_matter(profile: Profile) -> bool:
+    """Whether it depends on the disk, which may have changed next time, what the command means."""
+    from trunkline.wires.agentproc.profile_file import may_be_one_path
+
+    return profile.protocol == "auto" and may_be_one_path(" ".join(profile.command))
 
 
 def _kept(entry: str, key: list[str]) -> Profile | None:
@@ -71,8 +74,7 @@ def _kept(entry: str, key: list[str]) -> Profile | None:
 
 
 def _keep(entry: str, key: list[str], profile: Profile) -> Profile:
-    if profile.protocol == "auto" and any(map(str.isspace, " ".join(profile.command))) and _says_where(profile):
-        # What it means is a matter of the disk, which may have changed next time.
+    if _is_disks_matter(profile):
         return profile
     fields = {name: getattr(profile, name) for name in profile.__fields__}
     fields["env"], fields["plain_env"] = dict(profile.env), dict(profile.plain_env)

@@ -35,7 +35,8 @@ def contradictions(profile: Profile, given: Collection[str]) -> Iterator[tuple[s
         yield "permission", "has no effect with `stdin: message`, which ends the agent's input."
     if not leads_down(profile.cwd or "", _FIRST_TURN):
         yield "cwd", "lets no session begin: `{{SESSION_ID}}` is empty in its first turn. Use `{{SESSION_NAME}}`."
-    if profile.cwd is not None and profile.cwd.startswith("{{") and (what := from_the_chat(profile.cwd)):
+    # Where the profile lies, no message decides.
+    if profile.cwd is not None and profile.cwd.startswith("{{") and (what := from_the_chat(profile.cwd.split("/")[0])):
         yield "cwd", f"begins with `{what}`: whoever writes decides in which directory the agent works."
 
 

@@ -205,7 +205,7 @@ class _Reading:
             whole = fields["command"].text(empty=False, list_hint=_COMMAND_LIST)
             is_unknown = protocol == "auto" and not _is_old_style(fields)
             is_new = is_unknown and any(key in fields for key in NEW_STYLE)
-            if protocol == "0.4" or is_new or (is_unknown and _is_program(whole.strip(), self._directory)):
+            if protocol == "0.4" or is_new or (is_unknown and self._is_program(whole.strip(), fields)):
                 return (whole.strip(),)
             words = tuple(whole.split())
             if any(word.startswith(("'", '"')) for word in words):
@@ -217,6 +217,16 @@ class _Reading:
         # A key that nobody knows may be the one that was meant.
         hint = " ".join(self._warnings) or "Write `command: PROGRAM`."
         raise ConfigError(f"{self._source}: `command` is missing.", hint=hint)
+
+    def _is_program(self, command: str, fields: dict[str, Field]) -> bool:
+        """Whether the whole of a command, spaces and all, is the path of a file."""
+        if not may_be_one_path(command):
+            return False
+        here = self._directory or os.getcwd()
+        path = os.path.expanduser(command.replace("{{PROFILE_DIR}}", here))
+        # A relative one is found from where the agent runs.
+        cwd = fields["cwd"].as_text.replace("{{PROFILE_DIR}}", here) if "cwd" in fields else os.curdir
+        return os.path.isfile(os.path.join(here if "cwd" in fields else "", os.path.expanduser(cwd), path))
 
     def _stdin(self, field: Field) -> str:
         return field.choice(("none", "message"))
@@ -351,19 +361,22 @@ class _Reading:
                 self._warnings.append(field.place("is not a key of a profile." + (f" {hint}" if hint else "")))
 
 
+def may_be_one_path(command: str) -> bool:
+    """Whether a command with spaces may be one path.
+
+    It must say where: what a name means, the `PATH` says, and no file that lies somewhere. A relative one with nothing
+    but options behind it is none.
+    """
+    first, *rest = command.split()
+    if first.startswith(("/", "~", "{{PROFILE_DIR}}")):
+        return bool(rest)
+    return first.startswith(".") and any(not word.startswith("-") for word in rest)
+
+
 def _is_old_style(fields: dict[str, Field]) -> bool:
     """Whether it has what only protocol 0.1 knows."""
     has_message = any("MESSAGE" in used(field.as_text) for field in _texts(fields))
     return has_message or any(key in fields for key in _OLD_STYLE)
-
-
-def _is_program(command: str, directory: str | None) -> bool:
-    """Whether the whole of a command, spaces and all, is the path of a file.
-
-    It must say where: what a name means in the directory in which the agent runs is for others to choose.
-    """
-    path = os.path.expanduser(command.replace("{{PROFILE_DIR}}", directory or os.getcwd()))
-    return any(map(str.isspace, command)) and os.path.isabs(path) and os.path.isfile(path)
 
 
 def _texts(fields: dict[str, Field]) -> list[Field]:

@@ -32,12 +32,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NoReturn, cast
 
 from trunkline.base.claim import claim
+from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
 from trunkline.wires.agentproc import codec, sdk_pipes, serve_input
 from trunkline.wires.agentproc.codec import own_id, portable_id
 from trunkline.wires.agentproc.messages import Attachment
 from trunkline.wires.agentproc.sdk_bridge import Bridge
-from trunkline.wires.agentproc.sdk_pipes import EXIT_BROKEN_PIPE, Signals
+from trunkline.wires.agentproc.sdk_pipes import Signals
 from trunkline.wires.agentproc.serve_input import local_path
 
 __all__ = ["AgentError", "AgentProcess", "Attachment", "Turn", "agent", "local_path", "own_id", "portable_id"]

@@ -14,14 +14,12 @@ from collections.abc import Callable
 from types import FrameType
 
 from trunkline.base.signals import handled
-from trunkline.base.writing import written
+from trunkline.base.writing import EXIT_BROKEN_PIPE, written
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import serve_input
 
 #: How long a handler may put its things in order after a signal. Bridges wait five seconds before they kill.
 ORDER_SECONDS = 1.0
-
-EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
 class Output:

@@ -6,13 +6,13 @@ import asyncio
 import logging
 import os
 import select
-import signal
 import stat
 from contextlib import suppress
 from typing import Any
 
 from trunkline.base import stdio
 from trunkline.base.signals import handled
+from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.events import UserMessage
 from trunkline.core.session import Session
 from trunkline.wires.agentproc.serve import Server
@@ -21,7 +21,6 @@ from trunkline.wires.agentproc.serve_voices import Voice
 logger = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
-EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
 class StdioServer:

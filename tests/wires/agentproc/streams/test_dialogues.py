@@ -15,8 +15,9 @@ import pytest
 
 from tests.support.fake_dialogue import claude_request, codex_command
 from trunkline.wires.agentproc import streams
-from trunkline.wires.agentproc.codec import Dialogue
+from trunkline.wires.agentproc.codec import MAX_LINE, Dialogue
 from trunkline.wires.agentproc.messages import (
+    UNANSWERABLE,
     Error,
     Ignored,
     Partial,
@@ -230,6 +231,52 @@ def test_a_change_that_nobody_has_seen_is_malformed() -> None:
     assert request.tool_name == ""
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "paths"),
+    [
+        ("Write", {"file_path": "in.txt", "content": "/etc/x"}, ("in.txt",)),
+        ("Write", {"file_path": "in.txt", "path": "/etc/x"}, None),
+        ("Write", {"file_path": 5, "content": "x"}, None),
+        ("NotebookEdit", {"notebook_path": "in.ipynb", "file_path": "/etc/x"}, None),
+        ("Read", {"file_path": "in.txt", "offset": 3}, ("in.txt",)),
+    ],
+)
+def test_only_a_tool_that_is_given_what_it_knows_names_one_file(
+    tool: str, given: Line, paths: tuple[str, ...] | None
+) -> None:
+    _, (request,) = claude(claude_request(1, tool, given))
+    assert isinstance(request, PermissionRequest)
+    assert request.paths == paths
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [{"path": 5, "kind": {"type": "add"}, "diff": "1"}],
+        [{"path": "a", "diff": "1"}, "/etc/x"],
+        [{"path": "a", "kind": {"type": "update", "move_path": ["/etc/x"]}, "diff": "1"}],
+        [{"kind": {"type": "add"}, "diff": "1"}],
+    ],
+)
+def test_a_change_of_which_nobody_can_tell_where_it_goes_is_malformed(changes: list[Any]) -> None:
+    item = {"type": "fileChange", "id": "i", "changes": changes}
+    _, (request,) = codex(
+        {"method": "item/started", "params": {"threadId": "t", "item": item}},
+        {"method": "item/fileChange/requestApproval", "id": 0, "params": {"threadId": "t", "itemId": "i"}},
+    )
+    assert isinstance(request, PermissionRequest)
+    assert request.tool_name == ""
+
+
+@pytest.mark.parametrize("more", [{"cwd": 5}, {"command": ["rm", "x"]}])
+def test_a_command_of_which_nobody_can_tell_where_it_runs_is_malformed(more: Line) -> None:
+    line = codex_command(0, "t", "ls")
+    line["params"] |= more
+    _, (request,) = codex(line)
+    assert isinstance(request, PermissionRequest)
+    assert request.tool_name == ""
+
+
 def test_permissions_are_granted_as_they_were_asked_for_and_for_the_turn() -> None:
     wanted = {"network": {"enabled": True}, "fileSystem": None}
     line = {"method": "item/permissions/requestApproval", "id": "x y",
@@ -257,6 +304,85 @@ def test_what_codex_asks_that_no_yes_answers_is_refused_at_once(line: Line) -> N
     answer = json.loads(talk.outgoing())
     assert answer["id"] == 7
     assert answer.get("result", {}).get("action") == "decline" or answer["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("number", [None, True, 1.5, "x" * 1000, [1], {}])
+def test_what_codex_asks_under_no_usable_id_is_refused_at_once(number: Any) -> None:
+    line = codex_command(0, "t", "ls")
+    talk, said = codex({**line, "id": number})
+    assert [type(each) for each in said] == [Ignored]
+    assert json.loads(talk.outgoing()) == {"id": number, "result": {"decision": "decline"}}
+
+
+@pytest.mark.parametrize("id", [7, True, "a b", "x" * 1000, ""])
+def test_what_claude_asks_under_no_usable_id_is_refused_at_once(id: Any) -> None:
+    talk, said = claude({**claude_request(1, "Bash", {"command": "ls"}), "request_id": id})
+    assert [type(each) for each in said] == [Ignored]
+    answer = json.loads(talk.outgoing())["response"]
+    assert (answer["request_id"], answer["response"]["behavior"]) == (id, "deny")
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("claude-control", b'{"type":"control_request","request_id":"r","request":'),
+        ("codex-app-server", b'{"method":"item/commandExecution/requestApproval","id":0,"params":'),
+        ("codex-app-server", b'{"id":0,"method":"item/fileChange/requestApproval","params":'),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_one_that_nobody_can_answer(name: str, line: bytes) -> None:
+    deep = line + b'{"a":' * 5000 + b"1" + b"}" * 5001
+    long = line + b'"' + b"x" * MAX_LINE + b'"}'
+    for unreadable in (deep, long):
+        assert UNANSWERABLE in streams.converse(name).feed(unreadable + b"\n")
+    assert UNANSWERABLE not in streams.converse(name).feed(b'{"method":"item/completed","params":' + deep + b"\n")
+    assert UNANSWERABLE not in streams.converse(name).feed(b"{ type: 'control_request' }\n")
+
+
+def test_requests_whose_ids_look_alike_are_told_apart() -> None:
+    ids = ("a-b", "a b", "5", 5)
+    talk, said = codex(*[{**codex_command(0, "t", f"ls {id}"), "id": id} for id in ids])
+    assert len({each.request_id for each in said if isinstance(each, PermissionRequest)}) == len(ids)
+    for id, request in zip(ids, said, strict=True):
+        assert answered(talk, request)["id"] == id
+
+
+def test_two_requests_at_once_under_one_id_are_both_denied() -> None:
+    talk, said = codex(codex_command(0, "t", "ls"), codex_command(0, "t", "rm x"))
+    assert [type(each) for each in said] == [PermissionRequest, Withdrawn, Ignored]
+    answers = [json.loads(line) for line in talk.outgoing().splitlines()]
+    assert answers == [{"id": 0, "result": {"decision": "decline"}}] * 2
+    assert isinstance(said[0], PermissionRequest)
+    assert talk.respond(PermissionResponse(said[0].request_id, "allow")) == b""
+
+
+@pytest.mark.parametrize("method", ["item/fileChange/patchUpdated", "item/started"])
+def test_a_change_that_becomes_another_while_it_is_asked_about_is_asked_about_anew(method: str) -> None:
+    def changes(path: str) -> list[Line]:
+        return [{"path": path, "kind": {"type": "add"}, "diff": "1"}]
+
+    item = {"type": "fileChange", "id": "i", "changes": changes("a")}
+    began = {"method": "item/started", "params": {"threadId": "t", "item": item}}
+    other = {
+        "threadId": "t",
+        "itemId": "i",
+        "changes": changes("/etc/x"),
+        "item": {**item, "changes": changes("/etc/x")},
+    }
+    talk, said = codex(
+        began,
+        {"method": "item/fileChange/requestApproval", "id": 0, "params": {"threadId": "t", "itemId": "i"}},
+        began,
+        {"method": method, "params": other},
+    )
+    first, withdrawn, second = said
+    assert isinstance(first, PermissionRequest)
+    assert withdrawn == Withdrawn(first.request_id)
+    assert isinstance(second, PermissionRequest)
+    assert (second.input, second.paths) == ({"add /etc/x": "1"}, ("/etc/x",))
+    assert second.request_id != first.request_id
+    assert talk.respond(PermissionResponse(first.request_id, "allow")) == b""
+    assert answered(talk, second) == {"id": 0, "result": {"decision": "accept"}}
 
 
 def test_a_program_that_asks_for_the_impossible_without_end_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:

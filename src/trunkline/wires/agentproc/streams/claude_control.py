@@ -7,31 +7,36 @@ input ends it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.agentproc.messages import UNANSWERABLE, PermissionRequest, PermissionResponse, Turn
 from trunkline.wires.agentproc.streams import claude
 from trunkline.wires.agentproc.streams.dialogue import Dialogue, Event, is_id, line, shown
 from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
 
-#: Its tools that name a file, and the argument that does. What else they are given is text.
-_FILE_ARGUMENT = {
-    "Read": "file_path",
-    "Write": "file_path",
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
+#: Its tools that name a file: the argument that does, and what else they take, which is text. With any other argument
+#: it is not the tool that we know.
+_FILE_TOOLS = {
+    "Read": ("file_path", "offset", "limit", "pages"),
+    "Write": ("file_path", "content"),
+    "Edit": ("file_path", "old_string", "new_string", "replace_all"),
+    "MultiEdit": ("file_path", "edits"),
+    "NotebookEdit": ("notebook_path", "cell_id", "new_source", "cell_type", "edit_mode"),
 }
 
 _COMMAND = "Bash"
 #: It asks so for an answer that no yes is. A model that is told this asks in words.
 _QUESTION = "AskUserQuestion"
+_NO_ID = "This `request_id` cannot be used."
 _ASK_IN_WORDS = "Nobody sees this question. Ask it in your answer, and end your turn: the user replies with a message."
 
 
 class Stream(Dialogue, claude.Stream):
     """Talks to one run."""
+
+    asks = re.compile(rb'\s*\{[^{[]*"type"\s*:\s*"control_request"')
 
     def begin(self, turn: Turn) -> bytes:
         """The message. The session is an argument."""
@@ -72,9 +77,13 @@ class Stream(Dialogue, claude.Stream):
 
     def _take_request(self, event: Event) -> None:
         request_id, request = event.get("request_id"), event.get("request")
-        if not isinstance(request_id, str) or not is_id(request_id):
+        if request_id is None:
             # Without an id there is nothing to answer.
-            self.note("a `control_request` without a usable `request_id` was left out")
+            self._said.append(UNANSWERABLE)
+            return
+        if not isinstance(request_id, str) or not is_id(request_id):
+            # Of what nobody could be asked about, it gets a no all the same: it would wait for ever.
+            self.refuse("a `control_request` without a usable `request_id`", _denial(request_id, _NO_ID))
             return
         kind, tool = member(request, "subtype"), text_of(member(request, "tool_name"))
         if kind != "can_use_tool":
@@ -104,17 +113,18 @@ def _permission(request_id: str, tool: str, request: Any) -> PermissionRequest:
 
 def _paths(tool: str, given: Mapping[str, Any], blocked: str) -> tuple[str, ...] | None:
     """The file that a tool is about, with the one that made the program ask."""
-    path = given.get(_FILE_ARGUMENT.get(tool, ""))
-    if isinstance(path, str):
+    known = _FILE_TOOLS.get(tool, ("",))
+    path = given.get(known[0])
+    if isinstance(path, str) and given.keys() <= set(known):
         return (path, blocked) if blocked else (path,)
     texts = tuple(value for value in given.values() if isinstance(value, str))
     return (*texts, blocked) if blocked and tool == _COMMAND else None
 
 
-def _denial(request_id: str, message: str) -> Mapping[str, Any]:
+def _denial(request_id: Any, message: str) -> Mapping[str, Any]:
     return _success(request_id, {"behavior": "deny", "message": message or "denied by the user"})
 
 
-def _success(request_id: str, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+def _success(request_id: Any, answer: Mapping[str, Any]) -> Mapping[str, Any]:
     response = {"subtype": "success", "request_id": request_id, "response": answer}
     return {"type": "control_response", "response": response}

@@ -11,12 +11,14 @@ login that the user has is neither used then nor touched.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from trunkline.wires.agentproc.codec import portable_id
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn
 from trunkline.wires.agentproc.streams.codex_requests import permission, reply_to
-from trunkline.wires.agentproc.streams.dialogue import Dialogue, Event, line, shown
+from trunkline.wires.agentproc.streams.dialogue import MAX_ID, Dialogue, Event, line, shown
 from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
 
 #: The ids of our requests.
@@ -41,8 +43,12 @@ _COUNTS = {
 class Stream(Dialogue):
     """Talks to one run."""
 
+    #: Not in what it is about: that may hold anything.
+    asks = re.compile(rb'\s*\{[^{[]*?(?:"id"\s*:[^{[]*"method"\s*:|"method"\s*:\s*"[^"]*/request)')
+
     def __init__(self) -> None:
         super().__init__()
+        self._asked_anew = 0
         self._turn = Turn("")
         self._key = ""
         self._thread = self._turn_id = ""
@@ -121,7 +127,7 @@ class Stream(Dialogue):
         elif method == "item/fileChange/patchUpdated":
             item_id = text_of(member(params, "itemId"))
             if item_id in self._items:
-                self._items[item_id] = {**self._items[item_id], "changes": member(params, "changes")}
+                self._know(item_id, {**self._items[item_id], "changes": member(params, "changes")})
         elif member(params, "threadId") == self._thread:
             # What a sub-agent says in a thread of its own is not the answer.
             self._take_own(method, params)
@@ -153,9 +159,23 @@ class Stream(Dialogue):
             self._items.pop(item_id, None)
             self.used(item_id, member(item, "status") == "completed", _output(item))
         elif item_id:
-            self._items[item_id] = item
+            self._know(item_id, item)
             while len(self._items) > _MAX_ITEMS:
                 del self._items[next(iter(self._items))]
+
+    def _know(self, item_id: str, item: Event) -> None:
+        """Note what an item is about. Who was asked about it when it was something else is asked anew: a yes is for
+        what was seen."""
+        is_other = self._items.get(item_id) != item
+        self._items[item_id] = item
+        if not is_other:
+            return
+        for name, (key, request) in tuple(self._asked.items()):
+            if request.tool_use_id == item_id and self.withdraw(name):
+                self._asked_anew += 1
+                request_id, method, params = key
+                changed = permission(f"{_name_of(request_id)}:{self._asked_anew}", method, params, self._items)
+                self.ask(key, changed or request)
 
     def _count(self, usage: Any) -> None:
         """It counts the whole thread, whose last count comes again when it is resumed. What was spent before this turn
@@ -177,33 +197,50 @@ class Stream(Dialogue):
     # What it asks
 
     def _take_request(self, request_id: Any, method: str, params: Mapping[str, Any]) -> None:
-        if not isinstance(request_id, str | int) or isinstance(request_id, bool):
-            self.note(f"a request without a usable `id` was left out: `{shown(method)}`")
-            return
-        request = permission(_name_of(request_id), method, params, self._items)
+        is_usable = _is_usable(request_id)
+        request = permission(_name_of(request_id) if is_usable else "", method, params, self._items)
         if request is not None:
-            self.ask((request_id, method, params), request)
-            return
-        if method == "mcpServer/elicitation/request":
+            no = {"id": request_id, "result": reply_to(method, params, False)}
+            if not is_usable:
+                self.refuse(f"{shown(method)}, without a usable `id`", no)
+            elif first := self._open_as(request_id):
+                # Nobody could tell which of the two an answer is for.
+                self.withdraw(first)
+                self.tell(no)
+                self.refuse(f"{shown(method)}, as another request that waits", no)
+            else:
+                self.ask((request_id, method, params), request)
+        elif method == "mcpServer/elicitation/request":
             self.refuse(method, {"id": request_id, "result": reply_to(method, params, False)})
         else:
             error = {"code": _NO_METHOD, "message": "There is nobody here who could answer this."}
             self.refuse(shown(method), {"id": request_id, "error": error})
 
     def _resolve(self, request_id: Any) -> None:
-        if isinstance(request_id, str | int):
-            self.withdraw(_name_of(request_id))
+        if name := self._open_as(request_id):
+            self.withdraw(name)
+
+    def _open_as(self, request_id: Any) -> str | None:
+        """What we call the request of that id that waits, if one does."""
+        for name, (key, _) in tuple(self._asked.items()):
+            if key[0] == request_id and type(key[0]) is type(request_id):
+                return name
+        return None
+
+
+def _is_usable(request_id: Any) -> bool:
+    return type(request_id) is int or (isinstance(request_id, str) and len(request_id) <= MAX_ID)
+
+
+def _name_of(request_id: str | int) -> str:
+    """A request by its id: the same in every run, as ids of 0.4 are, and no other's."""
+    return f"codex-{request_id}" if isinstance(request_id, int) else f"codex-s-{portable_id(request_id)}"
 
 
 def _output(item: Any) -> str:
     """What a command printed, or the tool of an MCP server said."""
     error, result = text_of(member(item, "error", "message")), objects(member(item, "result", "content"))
     return text_of(member(item, "aggregatedOutput")) or error or "\n".join(text_of(part.get("text")) for part in result)
-
-
-def _name_of(request_id: str | int) -> str:
-    """A request by its number: the same in every run, as ids of 0.4 are."""
-    return f"codex-{shown(request_id).replace(' ', '-')}"
 
 
 def _counts(value: Any) -> dict[str, int]:

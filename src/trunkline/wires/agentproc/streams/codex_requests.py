@@ -44,7 +44,7 @@ def permission(
             return _files(request_id, params, item)
         case "item/permissions/requestApproval":
             wanted = params.get("permissions")
-            if not isinstance(wanted, dict):
+            if not isinstance(wanted, dict) or not _are_texts(params.get("cwd")):
                 return PermissionRequest(request_id, "", {})
             given = {"permissions": wanted, "cwd": text_of(params.get("cwd"))}
             return PermissionRequest(request_id, "request_permissions", given, _reason(params), _use(params))
@@ -76,7 +76,8 @@ def _command(request_id: str, params: Mapping[str, Any]) -> PermissionRequest:
     given |= {name: value for name, value in params.items() if name not in _ABOUT_THE_REQUEST and value is not None}
     if given.get("kind") == "command":
         del given["kind"]
-    if not command and "networkApprovalContext" not in given:
+    is_told = _are_texts(params.get("command"), params.get("cwd"))
+    if not is_told or (not command and "networkApprovalContext" not in given):
         return PermissionRequest(request_id, "", {})
     return PermissionRequest(request_id, "Bash", given, _reason(params), _use(params), (words, cwd))
 
@@ -96,8 +97,9 @@ def _unwrapped(command: str) -> tuple[str, str]:
 
 def _files(request_id: str, params: Mapping[str, Any], item: Event) -> PermissionRequest:
     """The changes come with the item that began before. Without them nobody knows what is asked."""
-    changes = objects(item.get("changes"))
-    if not changes:
+    listed = item.get("changes")
+    changes = objects(listed)
+    if not changes or listed != changes or not all(map(_is_told, changes)) or not _are_texts(params.get("grantRoot")):
         return PermissionRequest(request_id, "", {})
     given: dict[str, Any] = {}
     for change in changes:
@@ -110,6 +112,16 @@ def _files(request_id: str, params: Mapping[str, Any], item: Event) -> Permissio
     paths = [text_of(change.get("path")) for change in changes]
     named = tuple(filter(None, (*paths, *moved, root)))
     return PermissionRequest(request_id, "apply_patch", given, _reason(params), _use(params), named)
+
+
+def _is_told(change: Event) -> bool:
+    """Whether it is told which file is changed, and where it goes."""
+    return bool(text_of(change.get("path"))) and _are_texts(member(change, "kind", "move_path"))
+
+
+def _are_texts(*values: Any) -> bool:
+    """Whether each of them is a text, or left out."""
+    return all(isinstance(value, str | None) for value in values)
 
 
 def _name_of(change: Event) -> str:

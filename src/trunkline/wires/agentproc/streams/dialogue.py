@@ -7,13 +7,21 @@ told: a request that nobody answers would be a turn without end.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.cutting import cut_between_words
 from trunkline.wires.agentproc.codec import SHOWN_CHARS, whole
-from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn, Used, Withdrawn
+from trunkline.wires.agentproc.messages import (
+    UNANSWERABLE,
+    PermissionRequest,
+    PermissionResponse,
+    Turn,
+    Used,
+    Withdrawn,
+)
 from trunkline.wires.agentproc.streams.jsonlines import Event, JsonLines
 
 #: The longest id of a request: they are a few dozen characters.
@@ -26,6 +34,9 @@ MAX_REFUSALS = 1000
 
 class Dialogue(JsonLines):
     """Talks to one run of a program."""
+
+    #: How a line looks in which the program asks something, for those that cannot be read.
+    asks = re.compile(rb"(?!)")
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,6 +72,11 @@ class Dialogue(JsonLines):
             self._allowed[request.tool_use_id] = request.request_id
         return line(self.answer_of(key, request, response))
 
+    def take_lost(self, head: bytes) -> None:
+        """A line that cannot be read: if it is a question, nobody can answer it."""
+        if self.asks.match(head):
+            self._said.append(UNANSWERABLE)
+
     # The verbs
 
     def tell(self, event: Mapping[str, Any]) -> None:
@@ -88,10 +104,12 @@ class Dialogue(JsonLines):
         if (request_id := self._allowed.pop(tool_use_id, None)) is not None:
             self._said.append(Used(request_id, worked, cut_between_words(output, MAX_OUTPUT)))
 
-    def withdraw(self, request_id: str) -> None:
-        """The program does not wait for an answer any more."""
-        if self._asked.pop(request_id, None) is not None:
-            self._said.append(Withdrawn(request_id))
+    def withdraw(self, request_id: str) -> bool:
+        """The program does not wait for an answer any more. Whether it did."""
+        if self._asked.pop(request_id, None) is None:
+            return False
+        self._said.append(Withdrawn(request_id))
+        return True
 
 
 def line(event: Mapping[str, Any]) -> bytes:
@@ -109,4 +127,4 @@ def is_id(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_ID and value.isprintable() and " " not in value
 
 
-__all__ = ["Dialogue", "Event", "is_id", "line", "shown"]
+__all__ = ["MAX_ID", "Dialogue", "Event", "is_id", "line", "shown"]

@@ -14,7 +14,15 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.base.cutting import cut_between_words
 from trunkline.base.lines import LineSplitter, TooLong
-from trunkline.wires.agentproc.codec import MAX_LINE, SHOWN_CHARS, is_session_id, refused_session_id, too_long, whole
+from trunkline.wires.agentproc.codec import (
+    LOOKED_AT_BYTES,
+    MAX_LINE,
+    SHOWN_CHARS,
+    is_session_id,
+    refused_session_id,
+    too_long,
+    whole,
+)
 from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said, Session
 
 #: The most members and items of one line: far beyond any event, and parsed in a few milliseconds.
@@ -35,7 +43,7 @@ class JsonLines:
     """Reads one run of a program. Subclasses are named `Stream`."""
 
     def __init__(self, max_line: int = MAX_LINE) -> None:
-        self._lines = LineSplitter(max_line)
+        self._lines = LineSplitter(max_line, LOOKED_AT_BYTES)
         self._said: list[Said] = []
         self._answer: list[str] = []
         self._answer_chars = 0
@@ -70,6 +78,7 @@ class JsonLines:
     def _read(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
             self._said.append(too_long(line))
+            self.take_lost(line.head)
             return
         if not line.strip():
             return
@@ -80,6 +89,7 @@ class JsonLines:
         if isinstance(event, dict):
             self.take(event)
         else:
+            self.take_lost(line[:LOOKED_AT_BYTES])
             self.take_noise(line.decode("utf-8", "replace").rstrip("\r"))
 
     def _take_said(self) -> list[Said]:
@@ -95,6 +105,9 @@ class JsonLines:
     def take_noise(self, line: str) -> None:
         """A line that is no object: something that the program, or what it runs, let slip."""
         self.note(f"a line that is no JSON object was left out: `{cut_between_words(line, SHOWN_CHARS)}`")
+
+    def take_lost(self, head: bytes) -> None:
+        """A line that cannot be read, and how it begins. It may have been a question."""
 
     def close(self) -> None:
         """The output has ended; say what was held back."""
