@@ -41,10 +41,13 @@ async def chat(stub: TryllStub, *arguments: str, typed: str | None = None) -> Re
     return await asyncio.to_thread(CliRunner().invoke, command, [address, *arguments], input=typed)
 
 
-async def test_one_question_is_answered_on_standard_output_alone(stub: TryllStub) -> None:
+async def test_one_question_is_answered_on_standard_output_alone(
+    stub: TryllStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(talking, "MOMENT_SECONDS", 0.0)
     result = await chat(stub, "-p", "hello there")
     assert (result.stdout, result.exit_code) == ("hello there \n", 0)
-    assert "small: 50 %" in result.stderr
+    assert "fetching small: 50 %" in result.stderr
     made = stub.asked(m.CreateAgentRequest)[0]
     assert made.default_model_name == "small"
     # A small model is told what it is.
@@ -195,3 +198,26 @@ async def test_a_server_that_is_not_there_is_named_once(stub: TryllStub) -> None
     result = await chat(stub, "-p", "x")
     assert f"127.0.0.1:{stub.port} cannot be reached: Connection refused." in result.stderr
     await stub.start()
+
+
+def test_progress_is_told_of_what_takes_longer_than_a_moment(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    lines = talking.ProgressLines(["village"], lambda: now)
+    lines.show("village", 100)
+    assert capsys.readouterr().err == ""
+    now = talking.MOMENT_SECONDS
+    lines.show("village", 40)
+    assert capsys.readouterr().err == "reading the knowledge `village`: 40 %\n"
+
+
+def test_ctrl_c_at_the_prompt_ends_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(talking.messages("npc"))
+    assert capsys.readouterr().out == "\n"

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from trunkline.cli import up
+from trunkline.cli import table, up
 from trunkline.cli.app import COMMANDS
 from trunkline.core.faults import AgentFailed
 from trunkline.exchange.alone import alone
@@ -281,7 +281,7 @@ def test_json_is_for_the_tour_alone() -> None:
 # `again` is a second Ctrl-C, after the first was noticed.
 DEAF = """
 import asyncio, os, signal, sys
-from trunkline.cli import up
+from trunkline.cli import table, up
 from trunkline.exchange.supervisor import Pace
 
 class Deaf:
@@ -317,3 +317,20 @@ def test_a_service_that_never_stops_does_not_keep_the_process(arguments: list[st
     )
     assert done.returncode == 130, done.stderr
     assert done.stdout.splitlines()[-1] == last
+
+
+async def test_what_begins_after_ctrl_c_is_not_told_any_more(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = asyncio.Event()
+
+    class Slow(SelfEnding):
+        async def run(self, stop: asyncio.Event, reachable: Callable[[], None]) -> None:
+            stop.set()
+            reachable()
+
+    assert await up._supervise((Slow(),), stop) == 0
+    assert capsys.readouterr().out.splitlines() == ["Press Ctrl-C to stop all.", "fake: starting", "fake: stopped"]
+
+
+def test_on_a_narrow_terminal_addresses_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "room", lambda: 30)
+    assert up._overview((SelfEnding(),)).endswith("  http://127.0.0.1:1\n    a page of a fake\n")

@@ -30,7 +30,9 @@ def main() -> None:
         told = lacking(error)
         if told is None:
             raise
-        sys.stderr.write(f"Error: {told}\n")
+        from trunkline.cli.wrapping import fitted
+
+        sys.stderr.write(fitted(f"Error: {told}", sys.stderr) + "\n")
         sys.exit(EXIT_FAILED)
 
 

@@ -157,9 +157,10 @@ def _run() -> int:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
         from trunkline.base.printable import printable
+        from trunkline.cli.wrapping import fitted
 
         # Names of files are in it, which anybody may have given.
-        vars(error)["message"] = printable(error.message)
+        vars(error)["message"] = fitted(printable(error.message), sys.stderr, len("Error: "))
         error.show()
         return error.exit_code
     return result if isinstance(result, int) else 0

@@ -36,8 +36,6 @@ _MOCK_NOTE = "It says back what it hears. `--engine local` runs real models."
 #: The codes of a model that cannot be had, and what is to be said then.
 _NO_MODEL = (6002, 6006)
 _MODELS = "`trunkline models list` shows those there are."
-#: Texts that are embedded before anybody could read how far it is. (A model has far more bytes.)
-_QUICK = 100
 #: Of one sample of sound.
 _SAMPLE_BYTES = 2
 
@@ -218,11 +216,11 @@ class _Talk:
                 allow_auto_model_downloading=True,
             )
         )
-        graph, lines = self._graph, talking.ProgressLines()
+        graph = self._graph
+        lines = talking.ProgressLines(each.name for each in graph.knowledge)
 
         def progress(name: str, done: int, total: int) -> None:
-            if total > _QUICK:
-                lines.show(name, 100 * done / total)
+            lines.show(name, 100 * done / total if total else 100)
 
         for strings in graph.storages:
             await session.create_strings(strings)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
@@ -25,6 +26,8 @@ _COMMANDS = {
 _COMMAND_WIDTH = 2 + max(map(len, _COMMANDS))
 #: Lines about a download: one for each so many hundredths.
 _STEP = 10
+#: What takes less needs no line.
+MOMENT_SECONDS = 1.0
 
 
 class Screen:
@@ -109,6 +112,10 @@ def messages(*about: str, note: str = "") -> Iterator[str]:
         except EOFError:
             click.echo()
             return
+        except KeyboardInterrupt:
+            # Else the shell's next prompt would stand behind ours.
+            click.echo()
+            raise
         word = line.strip().partition(" ")[0]
         if word in _LEAVING:
             return
@@ -126,15 +133,22 @@ def show_event(node: str, kind: str, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 class ProgressLines:
-    """Progress on standard error: a line for each tenth of the way."""
+    """Progress on standard error: a line for each tenth of the way, of what takes longer than a moment."""
 
-    def __init__(self) -> None:
+    def __init__(self, knowledge: Iterable[str] = (), clock: Callable[[], float] = time.monotonic) -> None:
+        self._knowledge = frozenset(knowledge)
+        self._clock = clock
         self._last: tuple[str, int] | None = None
+        self._began: dict[str, float] = {}
 
     def show(self, name: str, percent: float) -> None:
         """So far it is."""
+        now = self._clock()
+        if now - self._began.setdefault(name, now) < MOMENT_SECONDS:
+            return
         share = int(max(0.0, min(percent, 100.0)))
         step = (name, share // _STEP)
         if step != self._last:
             self._last = step
-            screen.aside(f"{name}: {share} %")
+            what = f"reading the knowledge `{name}`" if name in self._knowledge else f"fetching {name}"
+            screen.aside(f"{what}: {share} %")

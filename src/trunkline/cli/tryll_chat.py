@@ -137,18 +137,19 @@ def _made(
     models = {each.name: each for each in tryll.list_models()}
     chosen = model or (graph.default_model if graph is not None else "") or pick(models.values())
     knowledge = graph.knowledge if graph is not None else ()
+    lines = _Lines(each.name for each in knowledge)
     for name in dict.fromkeys([chosen, *(each.embedding_model for each in knowledge)]):
         if fetch and name in models and is_missing(models[name]):
-            tryll.ensure_model(name, _Lines(), load=False)
+            tryll.ensure_model(name, lines, load=False)
     if graph is not None:
-        tryll.bring(*graph.storages, *knowledge, progress=_Lines())
+        tryll.bring(*graph.storages, *knowledge, progress=lines)
     agent = tryll.create_agent(
         graph.graph if graph is not None else plain(system_prompt),
         default_model=chosen,
         # They have the sentence that says why a turn failed.
         diagnostics=True,
         max_steps=graph.max_steps if graph is not None else 0,
-        progress=_Lines(),
+        progress=lines,
     )
     agent.on_node_event(_show)
     return agent, chosen

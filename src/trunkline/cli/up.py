@@ -19,6 +19,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import click
 
 from trunkline.base.signals import handled
+from trunkline.cli import table
+from trunkline.cli.wrapping import fitted
 from trunkline.core.faults import Fault
 from trunkline.exchange.alone import alone
 from trunkline.exchange.service import Service, services
@@ -30,6 +32,9 @@ EXIT_FAILED = 1
 _SIGNAL_EXIT = 128
 #: Between the scenes, on a terminal: somebody reads along.
 PAUSE_SECONDS = 0.7
+
+#: What is told of services also after a signal.
+_AT_THE_END: tuple[State, ...] = ("stopped", "given up", "stuck")
 
 Main = Callable[[asyncio.Event], Awaitable[int]]
 
@@ -97,7 +102,7 @@ async def _showcase(as_json: bool, stop: asyncio.Event) -> int:
     try:
         playing.result()
     except Fault as fault:
-        click.echo(f"trunkline up: {fault}", err=True)
+        _complain(fault)
         return EXIT_FAILED
     program = _program()
     view.finish(tuple(trial.replace(command=trial.command.replace("trunkline ", f"{program} ")) for trial in TRIALS))
@@ -131,13 +136,13 @@ async def _everything(stop: asyncio.Event) -> int:
     try:
         found = services()
     except Fault as fault:
-        click.echo(f"trunkline up: {fault}", err=True)
+        _complain(fault)
         return EXIT_FAILED
     try:
         with alone():
             return await _supervise(found, stop)
     except Fault as fault:
-        click.echo(f"trunkline up: {fault}", err=True)
+        _complain(fault)
         return EXIT_FAILED
 
 
@@ -146,6 +151,9 @@ async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace |
     missing = {service.name for service in found}
 
     def report(service: Service, state: State, detail: str) -> None:
+        if stop.is_set() and state not in _AT_THE_END:
+            # Whoever has pressed Ctrl-C does not want to hear what begins.
+            return
         _report(service, state, detail)
         if state == "reachable" and missing:
             missing.discard(service.name)
@@ -158,15 +166,27 @@ async def _supervise(found: Sequence[Service], stop: asyncio.Event, pace: Pace |
 def _overview(found: Sequence[Service]) -> str:
     """What is where, once all of it is there."""
     width = max(len(service.where) for service in found)
-    lines = (f"  {service.where:<{width}}  {service.about}\n" for service in found)
+    longest = width + max(len(service.about) for service in found) + 4
+    room = table.room()
+    if room is None or longest <= room:
+        lines = [f"  {service.where:<{width}}  {service.about}\n" for service in found]
+    else:
+        lines = [f"  {service.where}\n    {service.about}\n" for service in found]
     return f"\nAll is up. Ctrl-C stops it.\n{''.join(lines)}"
 
 
 def _report(service: Service, state: State, detail: str) -> None:
     if state == "reachable":
         command, space, rest = service.trial.partition(" ")
-        detail = f"{service.where}\n    try: {_program() if command == 'trunkline' else command}{space}{rest}"
+        is_ours = command == "trunkline"
+        trial = f"    try: {_program() if is_ours else command}{space}{rest}"
+        # A command is copied, and stays in one piece.
+        detail = f"{service.where}\n{trial if is_ours else fitted(trial, sys.stdout)}"
     _write(f"{service.name}: {state}{'  ' + detail if detail else ''}\n")
+
+
+def _complain(fault: Fault) -> None:
+    click.echo(fitted(f"trunkline up: {fault}", sys.stderr), err=True)
 
 
 def _write(text: str) -> None:
