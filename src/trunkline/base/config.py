@@ -25,6 +25,7 @@ from trunkline.base import config_aionrs, paths
 from trunkline.base.config_file import ConfigFileError, TomlFile, read_toml
 from trunkline.base.config_schema import WHOLE, Keys, check, dotted, generic, kind_at, suggestion
 from trunkline.base.config_trust import is_trusted, leaves, restrict
+from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
 
 __all__ = ["PROJECT_FILE", "USER_FILE", "Config", "ConfigFileError", "Layer", "Origin", "load", "user_file"]
@@ -141,7 +142,8 @@ class Config:
             if refused
         ]
         told += [f"`{file}`: without effect here: {_listed(keys)}." for file, keys in self.unused.items() if keys]
-        return (*self.warnings, *told)
+        # One that names a key, or a directory, stays one line whatever the name is.
+        return tuple(printable_line(warning) for warning in (*self.warnings, *told))
 
     def _lay_under(self, upper: dict[str, Any], lower: Mapping[str, Any], layer: Layer, path: Keys) -> None:
         """Add what the upper files do not say."""

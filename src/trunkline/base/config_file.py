@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from trunkline.base.printable import printable_line
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.base.values import Value
 
@@ -27,7 +28,8 @@ class ConfigFileError(ValueError):
 
     def __init__(self, file: str, problem: str, *, key: str | None = None, line: int | None = None) -> None:
         place = f"`{file}`, line {line}" if line else f"`{file}`"
-        super().__init__(f"{place}: `{key}` {problem}" if key else f"{place}: {problem}")
+        # Names are in it, which anybody may have given: one that begins a new line could say there what it likes.
+        super().__init__(printable_line(f"{place}: `{key}` {problem}" if key else f"{place}: {problem}"))
         self.file = file
         self.problem = problem
         self.key = key

@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable, printable_line
 from trunkline.chat import settings as chat_settings
 from trunkline.chat.settings import PLATFORMS, BridgeSettings
 from trunkline.cli import table
@@ -90,7 +90,7 @@ def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], w
     """
     found = _settings(agent, allow, workspace)
     for warning in found.warnings:
-        click.echo(printable(warning), err=True)
+        click.echo(printable_line(warning), err=True)
     from trunkline.cli.agent_options import run as run_to_its_end
 
     sys.exit(run_to_its_end(_guarded(_run(found, _chosen(platforms, found)))))
@@ -160,7 +160,7 @@ def _list(rows: Iterable[Any], as_json: bool) -> None:
         click.echo("Everything has been delivered, or is on its way.", err=True)
         return
     shown = ("id", "platform", "chat", "state", "problem", "text")
-    lines = [tuple(printable(str(row[key])) for key in shown) for row in found]
+    lines = [tuple(printable_line(str(row[key])) for key in shown) for row in found]
     table.show([key.upper() for key in shown], lines, wide=True)
 
 
@@ -175,7 +175,7 @@ async def _run(found: BridgeSettings, platforms: tuple[str, ...]) -> int:
     for name, why in (await bridge_check.unable(found)).items():
         if name == found.agent:
             raise ConfigError(f"The agent `{name}` cannot answer. {why}")
-        click.echo(printable(f"warning: the agent `{name}` cannot answer. {why}"), err=True)
+        click.echo(printable_line(f"warning: the agent `{name}` cannot answer. {why}"), err=True)
     return await bridge_run.run(found, platforms)
 
 
@@ -183,7 +183,7 @@ async def _guarded(work: Coroutine[Any, Any, int]) -> int:
     try:
         return await work
     except Fault as fault:
-        click.echo(f"Error: {printable(chat_settings.with_file(str(fault)))}", err=True)
+        click.echo(f"Error: {printable_line(chat_settings.with_file(str(fault)))}", err=True)
         return EXIT_FAILED
 
 

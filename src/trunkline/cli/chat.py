@@ -21,7 +21,7 @@ from click.shell_completion import CompletionItem
 
 from trunkline.agents import registry
 from trunkline.base.config_schema import suggestion
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable_line
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.opening import LATEST
@@ -145,7 +145,7 @@ def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> No
         message = _message(text, options)
         sys.exit(_run(once(options, message, "json" if as_json else "jsonl" if as_jsonl else "text")))
     except Fault as fault:
-        raise click.ClickException(printable(str(fault))) from fault
+        raise click.ClickException(printable_line(str(fault))) from fault
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
 
@@ -208,7 +208,7 @@ def _message(text: str | None, options: ChatOptions) -> UserMessage:
     piped = _piped(waiting_for_text=text is None)
     files = mentioned(text, options.directory) if text else ()
     for note in unfound(text or "", options.directory) if not options.quiet else ():
-        click.echo(printable(note), err=True)
+        click.echo(printable_line(note), err=True)
     asked = "\n\n".join(part for part in (text, piped) if part and part.strip())
     if not asked:
         raise click.UsageError("There is nothing to ask. Say it with `-p TEXT`, or pipe it in.")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from trunkline.base import jsontext, shapes, stdio
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable, printable_line
 from trunkline.base.signals import handled
 from trunkline.base.writing import EXIT_BROKEN_PIPE, write_or_drop
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
@@ -44,7 +44,7 @@ async def once(options: ChatOptions, message: UserMessage, form: Form) -> int:
     teller = write_or_drop(2)
 
     def tell(text: str) -> None:
-        teller(f"{printable(text)}\n".encode(errors="backslashreplace"))
+        teller(f"{printable_line(text)}\n".encode(errors="backslashreplace"))
 
     if not options.quiet:
         for note in opened.notes:

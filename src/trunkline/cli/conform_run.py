@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from trunkline.base import jsontext
+from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
 from trunkline.cli import table
 
@@ -196,7 +197,7 @@ def _show(report: Report) -> None:
         for result in report.results
     ]
     _table(("check", "tier", "section", "result", "reason"), rows)
-    click.echo(f"{shlex.join(report.redactor.data(report.argv))}\n{report.summary()}")
+    click.echo(f"{printable_line(shlex.join(report.redactor.data(report.argv)))}\n{report.summary()}")
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

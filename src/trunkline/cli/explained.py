@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable_line
 from trunkline.core.faults import Fault
 
 R = TypeVar("R")
@@ -31,7 +31,7 @@ def explained_as(text: Callable[[Exception], str]) -> Callable[[Callable[..., R]
                 # Whoever read us has seen enough; `click` ends quietly then.
                 raise
             except (Fault, OSError) as error:
-                raise click.ClickException(printable(text(error))) from error
+                raise click.ClickException(printable_line(text(error))) from error
 
         return explained
 

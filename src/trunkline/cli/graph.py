@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable_line
 from trunkline.cli.graph_run import command as run_command
 from trunkline.cli.graph_run import complete_graph, refuse_to_replace
 from trunkline.core.faults import Fault
@@ -57,10 +57,10 @@ def check(file: str, as_json: bool) -> None:
     else:
         for label, findings in (("problem", report.problems), ("warning", report.warnings)):
             for each in findings:
-                click.echo(f"{_coloured(label)} {printable(each.told)}")
+                click.echo(f"{_coloured(label)} {printable_line(each.told)}")
         if report.graph is not None:
             count = len(report.graph.graph.nodes)
-            click.echo(f"{_coloured('fine')} {printable(file)}: {count} node{'s' if count != 1 else ''}")
+            click.echo(f"{_coloured('fine')} {printable_line(file)}: {count} node{'s' if count != 1 else ''}")
     sys.exit(EXIT_PROBLEMS if report.graph is None else 0)
 
 
@@ -106,7 +106,7 @@ def draw(file: str, output: str | None, turn: str | None) -> None:
     report = examine(file)
     if report.graph is None:
         for each in report.problems:
-            click.echo(f"Error: {printable(each.told)}", err=True)
+            click.echo(f"Error: {printable_line(each.told)}", err=True)
         sys.exit(EXIT_PROBLEMS)
     model = report.graph.default_model
     try:
@@ -122,8 +122,8 @@ def draw(file: str, output: str | None, turn: str | None) -> None:
             with open(output, "w", encoding="utf-8") as opened:
                 opened.write(picture)
     except Fault as error:
-        raise click.ClickException(printable(str(error))) from error
+        raise click.ClickException(printable_line(str(error))) from error
     except OSError as error:
         if output is None:
             raise
-        raise click.ClickException(printable(f"`{output}` cannot be written: {error.strerror}.")) from error
+        raise click.ClickException(printable_line(f"`{output}` cannot be written: {error.strerror}.")) from error

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable_line
 from trunkline.cli import talking
 from trunkline.core.faults import Fault
 
@@ -110,10 +110,10 @@ def command(
             finally:
                 runner.run(talk.close())
             if sounds is not None and sounds.empty:
-                click.echo(printable(f"`{sound}` was not written: {_why_mute(graph, engine)}"), err=True)
+                click.echo(printable_line(f"`{sound}` was not written: {_why_mute(graph, engine)}"), err=True)
     except (Fault, TryllError) as error:
         hint = f" {_MODELS}" if getattr(error, "code", 0) in _NO_MODEL else ""
-        raise click.ClickException(printable(str(error)) + hint) from error
+        raise click.ClickException(printable_line(str(error)) + hint) from error
     except KeyboardInterrupt:
         code = EXIT_STOPPED
     sys.exit(code)
@@ -156,7 +156,7 @@ def refuse_to_replace(target: str | None, *sources: str | None) -> None:
             and os.path.exists(source)
             and os.path.samefile(target, source)
         ):
-            raise click.UsageError(printable(f"`{target}` would take the place of `{source}`, which is read."))
+            raise click.UsageError(printable_line(f"`{target}` would take the place of `{source}`, which is read."))
 
 
 def _converse(runner: asyncio.Runner, talk: _Talk, about: Iterable[str], note: str) -> int:
@@ -368,11 +368,11 @@ def _show(found: dict[str, Any], sound_seconds: float, *, stopped: bool) -> None
     tokens = found["tokens_generated"]
     sound = f", {sound_seconds:.1f} s of sound" if sound_seconds else ""
     told = f"({way}; {found['wall_ms']:.0f} ms{f', {tokens} tokens' if tokens else ''}{sound})"
-    click.echo(click.style(printable(told), dim=True), err=True)
+    click.echo(click.style(printable_line(told), dim=True), err=True)
     if stopped:
         click.echo("Stopped.", err=True)
     if (error := found["error"]) is not None:
-        click.echo(f"Error: {printable(error['message'])} [{error['code']}]", err=True)
+        click.echo(f"Error: {printable_line(error['message'])} [{error['code']}]", err=True)
 
 
 def _write(path: str, text: str) -> None:

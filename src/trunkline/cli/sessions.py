@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.base import jsontext, paths, shapes
-from trunkline.base.printable import printable, printable_line
+from trunkline.base.printable import printable_line
 from trunkline.cli import shelf, table, transcript
 from trunkline.cli.explained import explained
 from trunkline.cli.transcript import when
@@ -92,16 +92,16 @@ def _print_list(found: list[SessionInfo], wide: bool) -> None:
     for info in found:
         seen = shelf.glance(info)
         name, agent, place = (
-            printable(info.id),
-            printable(info.agent or "-"),
+            printable_line(info.id),
+            printable_line(info.agent or "-"),
             printable_line(paths.homely(info.workspace)),
         )
         if not is_whole:
             # Not cut: it is there to be typed.
-            name, agent = printable(short[info.id]), table.cut(agent, LONGEST_AGENT)
+            name, agent = printable_line(short[info.id]), table.cut(agent, LONGEST_AGENT)
             place = _end_of(place, LONGEST_PLACE)
         times = (when(info.updated), when(info.created)) if wide else (_day(info.updated),)
-        rows.append((name, *times, agent, place, str(seen.turns), printable(seen.title[:LONGEST_TITLE])))
+        rows.append((name, *times, agent, place, str(seen.turns), printable_line(seen.title[:LONGEST_TITLE])))
     table.show(head, rows, wide=wide)
 
 
@@ -146,7 +146,7 @@ def show(session: str) -> None:
         ("created", when(kept.info.created)),
         ("updated", when(kept.info.updated)),
     ):
-        click.echo(f"{label:9}  {printable(value)}")
+        click.echo(f"{label:9}  {printable_line(value)}")
     state = SessionState()
     for block in transcript.blocks(_watched(kept.records, state)):
         label, text = transcript.as_text(block)
@@ -213,7 +213,7 @@ def _jsonl(kept: shelf.Kept, everything: bool) -> Iterator[bytes]:
 
 def _markdown(kept: shelf.Kept) -> Iterator[str]:
     info = kept.info
-    yield f"# Session `{printable(info.id)}`\n"
+    yield f"# Session `{printable_line(info.id)}`\n"
     yield f"Workspace `{printable_line(info.workspace)}`, created {when(info.created)}.\n"
     for block in transcript.blocks(kept.records):
         yield transcript.as_markdown(block)
@@ -229,4 +229,4 @@ def remove(sessions: tuple[str, ...]) -> None:
     """
     for session in sessions:
         shelf.remove(session)
-        click.echo(f"Removed `{printable(session)}`.", err=True)
+        click.echo(f"Removed `{printable_line(session)}`.", err=True)

@@ -16,6 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from trunkline.base import paths
+from trunkline.base.printable import printable_line
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.base.values import Value
 
@@ -102,7 +103,7 @@ class _Reader:
     def result(self) -> Instructions:
         """The whole section."""
         text = "\n\n".join([_PREAMBLE, *self._sections]) if self._sections else ""
-        return Instructions(text, tuple(self._files), tuple(self._notices))
+        return Instructions(text, tuple(self._files), tuple(map(printable_line, self._notices)))
 
     def _append(self, section: str) -> None:
         if not self._room:

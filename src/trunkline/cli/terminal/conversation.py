@@ -149,7 +149,7 @@ class Conversation:
         """End the session, and say how to come back to it."""
         talk = self._talk
         if talk.resumable and not self._options.quiet:
-            command = resume_command(self._options, talk.session.id)
+            command = printable_line(resume_command(self._options, talk.session.id))
             self.view.unbroken(Text.assemble(("Go on with: ", "dim"), command))
         self._screen.frame()
         await talk.close()
