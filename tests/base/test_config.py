@@ -322,6 +322,7 @@ def test_a_file_with_thousands_of_keys_makes_no_long_warning(files: Files, name:
     (files.workspace / name).write_text("".join(f"[prices.m{number}]\ninput = 1\n" for number in range(5000)))
     (warning,) = files.load().all_warnings()
     assert "and 4980 more. A workspace's file" in warning
+    assert warning.count("prices.m") == 20
 
 
 def kinds(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Kind]:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpcore
 import pytest
 
 from tests.support.web import SECONDS, Server, served
@@ -125,6 +126,25 @@ async def test_a_name_is_looked_up_once_so_that_it_cannot_lead_elsewhere_then(
     monkeypatch.setattr(socket, "getaddrinfo", never)
     assert await got(server.url("/", "rebound.example")) == b"data"
     assert asked == ["rebound.example"]
+
+
+async def test_a_dead_address_of_a_name_does_not_eat_the_time_of_the_next(
+    server: Server, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.answers["/"] = (200, {}, b"data")
+    names["half-dead.example"] = ["1.1.1.1", "127.0.0.1"]
+    limits: dict[str, float | None] = {}
+    genuine = httpcore.AnyIOBackend.connect_tcp
+
+    async def connect(self: httpcore.AnyIOBackend, host: str, port: int, timeout: float | None, *more: Any) -> Any:
+        limits[host] = timeout
+        if host == "1.1.1.1":
+            raise httpcore.ConnectTimeout
+        return await genuine(self, host, port, timeout, *more)
+
+    monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", connect)
+    assert await got(server.url("/", "half-dead.example")) == b"data"
+    assert limits == {"1.1.1.1": http_public.ADDRESS_SECONDS, "127.0.0.1": None}
 
 
 async def test_a_redirect_is_looked_at_like_the_first_address(server: Server, names: dict[str, list[str]]) -> None:

@@ -22,6 +22,7 @@ from trunkline.core.events import (
     Extension,
     Failed,
     Gap,
+    GrantRevoked,
     Notice,
     Progress,
     TextDelta,
@@ -34,6 +35,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import AgentBusy, ConfigError
+from trunkline.core.grants import Grant
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
@@ -231,6 +233,93 @@ def test_resuming_restores_usage_grants_mode_history_and_the_agents_journal(tmp_
     begun(store, script)
     restarted(store, check)
     assert restarted(store, mode="yolo").mode == "yolo"
+
+
+def test_a_grant_that_was_taken_back_stays_so_after_a_resume(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+
+    async def script(session: Session, puppet: Puppet) -> None:
+        for asked in (ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Edit", "edit", {})):
+            session.submit(UserMessage("hi"))
+            await settle()
+            puppet.say(asked)
+            await settle()
+            session.answer(asked.call_id, Approve("always"))
+            puppet.say(DONE)
+            await session.at_rest()
+        assert list(session.grants) == [Grant("exec"), Grant("edit")]
+        session.revoke(Grant("exec"))
+        session.revoke(Grant("mcp"))
+        assert list(session.grants) == [Grant("edit")]
+
+    begun(store, script)
+    restarted(store, lambda session, _: _equal(session.grants, (Grant("edit"),)))
+    told = [item.event for item in store.open("s1").read() if isinstance(item, Envelope)]
+    assert [event for event in told if isinstance(event, GrantRevoked)] == [GrantRevoked("exec")]
+
+
+def _equal(one: object, other: object) -> None:
+    assert one == other
+
+
+def test_what_is_always_allowed_is_told_to_the_agent_as_this_once() -> None:
+    async def main() -> None:
+        puppet = Puppet()
+        session = await Session.open(puppet, MemoryLog("s1"), Policy())
+        session.submit(UserMessage("hi"))
+        await settle()
+        puppet.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Bash", "exec", {}))
+        await settle()
+        session.answer("t1", Approve("always"))
+        await settle()
+        # The second is covered by what the first was given. The agent goes on asking, so that it can be taken back.
+        assert puppet.decisions == [("t1", Approve()), ("t2", Approve())]
+        assert session.grants == (Grant("exec"),)
+        puppet.say(DONE)
+        await session.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(("used", "keep", "kept"), [(False, False, False), (False, True, True), (True, False, True)])
+def test_a_session_in_which_nothing_was_said_is_forgotten_unless_it_is_to_be_kept(
+    tmp_path: Path, used: bool, keep: bool, kept: bool
+) -> None:
+    store = FileStore(tmp_path)
+
+    async def main() -> None:
+        puppet = Puppet()
+        session = await Session.open(puppet, store.create("s1", "/work"), Policy())
+        if used:
+            await say(session, puppet)
+        await session.close(keep_unused=keep)
+
+    asyncio.run(main())
+    assert [info.id for info in store.list()] == (["s1"] if kept else [])
+
+
+def test_whoever_waits_for_a_session_hears_of_its_end_before_the_agent_has_closed() -> None:
+    class Log(MemoryLog):
+        told = 0
+
+        def ending(self) -> None:
+            self.told += 1
+
+    async def main() -> None:
+        log = Log("s1")
+
+        class Slow(Puppet):
+            async def close(self) -> None:
+                assert log.told == 1
+                await super().close()
+
+        puppet = Slow()
+        session = await Session.open(puppet, log, Policy())
+        assert log.told == 0
+        await session.close()
+        assert (log.told, puppet.closed) == (1, True)
+
+    run(main())
 
 
 def test_the_agent_may_replace_its_journal_and_the_log_keeps_both(tmp_path: Path) -> None:

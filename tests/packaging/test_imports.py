@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,8 @@ from tests.packaging.commands import ECHO_AGENT, ECHO_TEXT, clean_environment, e
 
 pytestmark = pytest.mark.process
 
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "trunkline"
 SCRIPT = Path(sys.executable).with_name("trunkline")
 LISTED_IMPORT = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
 
@@ -45,6 +51,12 @@ def test_the_command_line_imports_no_third_party_package_and_no_database() -> No
     assert "trunkline.cli" in modules
     assert not foreign(modules)
     assert "sqlite3" not in modules
+
+
+def test_a_group_of_commands_is_imported_without_what_only_a_log_file_needs() -> None:
+    modules = imported_by("import trunkline.cli.tryll")
+    assert "trunkline.cli.log_options" in modules
+    assert "logging.handlers" not in modules
 
 
 def test_an_echo_turn_imports_nothing_beyond_what_asyncio_json_and_argparse_bring(tmp_path: Path) -> None:
@@ -89,3 +101,32 @@ def test_a_model_s_first_word_needs_no_library_but_the_one_that_knows_http_1(for
     packages = {name.partition(".")[0] for name in foreign(set(LISTED_IMPORT.findall(turn.stderr)))}
     # The standard library's `copy` looks for the other one in every Python.
     assert packages - {"org"} == {"h11"}
+
+
+def test_every_package_that_the_lowest_layers_import_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    declared = {re.split(r"[^\w.-]", name, maxsplit=1)[0].lower().replace("_", "-") for name in wanted}
+    provided = packages_distributions()
+    undeclared = {
+        (name, str(path.relative_to(SOURCES)))
+        # Above them, extras bring packages along that are theirs to name.
+        for layer in ("base", "core", "store", "wires")
+        for path in (SOURCES / layer).rglob("*.py")
+        for name in _imports(ast.parse(path.read_text(encoding="utf-8")))
+        if name not in sys.stdlib_module_names and name != "trunkline"
+        if not declared & {each.lower().replace("_", "-") for each in provided.get(name, [name])}
+    }
+    assert sorted(undeclared) == []
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    """The packages that a module imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            yield node.module.partition(".")[0]

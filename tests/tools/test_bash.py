@@ -149,6 +149,17 @@ class TestSurroundings:
         assert find_shell({"SHELL": "/gone/bash", "PATH": path}) == f"{path}/bash"
         assert find_shell({"PATH": "/nowhere"}) == "/bin/sh"
 
+    def test_a_shell_is_not_taken_from_wherever_somebody_works(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "bin").mkdir()
+        for folder in (tmp_path, tmp_path / "bin"):
+            (folder / "bash").touch(0o755)
+        monkeypatch.chdir(tmp_path)
+        for path in ("bin", ".", "", "./bin:bin"):
+            assert find_shell({"PATH": path}) == "/bin/sh"
+            assert find_shell({"SHELL": "./bash", "PATH": path}) == "/bin/sh"
+
 
 class TestFloods:
     async def test_a_flood_is_bounded_and_its_end_is_kept(self, tool: BashTool) -> None:

@@ -15,7 +15,7 @@ import pytest
 from trunkline.base.redact import Masked, Redactor
 from trunkline.core.events import Category
 from trunkline.tools.files import FileMemory
-from trunkline.tools.tool import Report, Tool, ToolOutput
+from trunkline.tools.tool import Interrupted, Report, Tool, ToolOutput
 from trunkline.tools.toolbox import NOT_AN_OBJECT, PROGRESS_CHARS, Toolbox, standard_tools
 from trunkline.tools.truncation import truncate
 from trunkline.tools.workspace import Workspace
@@ -55,6 +55,16 @@ class Fake:
 def test_a_tool_is_what_the_protocol_says(tmp_path: Path) -> None:
     tools: list[Tool] = [Fake(), *standard_tools(Workspace(tmp_path), FileMemory())]
     assert [tool.name for tool in tools] == ["Fake", "Read", "Write", "Edit", "Glob", "Grep"]
+
+
+async def test_what_a_stopped_tool_has_written_is_cleaned_and_cut_like_any_output() -> None:
+    stopped = Interrupted(ToolOutput("the key is sk-secret-of-ours" + "." * 1000, status="error"))
+    toolbox = Toolbox([Fake(stopped)], Redactor(["sk-secret-of-ours"]))
+    with pytest.raises(Interrupted) as caught:
+        await toolbox.run("Fake", {"word": "x"}, ignore)
+    text = caught.value.output.text
+    assert "sk-secret" not in text
+    assert len(text) < 200
 
 
 async def test_a_call_gets_its_arguments_and_reports() -> None:

@@ -22,6 +22,9 @@ from trunkline.base.http import TooLong, load, trusted, user_agent, whole
 if TYPE_CHECKING:
     import httpcore
 
+#: How long one address of a name may take to be connected to, if there are others: a dead one must not eat the time of
+#: the next. Somebody who is there answers within a second or two.
+ADDRESS_SECONDS = 3.0
 #: More are a circle, or a chase.
 MOST_REDIRECTS = 5
 #: The longest address, as servers have it.
@@ -106,7 +109,13 @@ async def _within(seconds: float, most: int) -> AsyncIterator[None]:
         raise NotFetched(f"it took longer than {seconds:g} s") from None
     except TooLong:
         raise NotFetched(f"it has more than {most} bytes") from None
-    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as error:
+    except (
+        httpcore.NetworkError,
+        httpcore.ProtocolError,
+        httpcore.TimeoutException,
+        httpcore.UnsupportedProtocol,
+        OSError,
+    ) as error:
         said = str(error) or type(error).__name__
         raise NotFetched(f"the server cannot be reached, or answers nonsense ({said})") from None
     except ValueError as error:
@@ -185,10 +194,13 @@ def _backend(private: bool) -> httpcore.AsyncNetworkBackend:
             socket_options: Any = None,
         ) -> httpcore.AsyncNetworkStream:
             error: Exception | None = None
-            for address in await _addresses(host, port, private):
+            addresses = await _addresses(host, port, private)
+            for address in addresses:
+                # The last one has all the time that is left, which whoever asked has limited.
+                seconds = timeout if address == addresses[-1] else ADDRESS_SECONDS
                 try:
-                    return await super().connect_tcp(address, port, timeout, local_address, socket_options)
-                except httpcore.NetworkError as failed:
+                    return await super().connect_tcp(address, port, seconds, local_address, socket_options)
+                except (httpcore.NetworkError, httpcore.ConnectTimeout) as failed:
                     error = failed
             raise error or httpcore.ConnectError("the name stands for no address")
 

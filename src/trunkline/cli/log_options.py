@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
-from io import TextIOWrapper
-from logging.handlers import WatchedFileHandler
 from typing import Any, TypeVar
 
 import click
 
 from trunkline.base.redact import RedactingFilter, Redactor
-from trunkline.cli import serving
 from trunkline.cli.agent_options import StderrHandler
 from trunkline.core.faults import ConfigError
 
@@ -46,7 +42,7 @@ def begin(level: str, file: str | None, redactor: Redactor, loggers: Sequence[st
     number = logging.getLevelNamesMapping()[level.upper()]
     handler: logging.Handler
     try:
-        handler = StderrHandler() if file is None else _File(file)
+        handler = StderrHandler() if file is None else _to(file)
     except OSError as error:
         raise ConfigError(f"The log cannot be written to `{file}`: {error.strerror}.") from None
     handler.setLevel(number)
@@ -57,19 +53,8 @@ def begin(level: str, file: str | None, redactor: Redactor, loggers: Sequence[st
         logging.getLogger(name).setLevel(number)
 
 
-class _File(WatchedFileHandler):
-    """A file that nobody else reads, and that others may move away. Without room for more, that is told once."""
+def _to(path: str) -> logging.Handler:
+    # Its base class brings sockets and queues along; most have no such file.
+    from trunkline.cli.log_file import LogFile
 
-    _told = False
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, encoding="utf-8", errors="backslashreplace")
-
-    def _open(self) -> TextIOWrapper:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        return os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding, errors=self.errors)
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # its name in `logging`
-        if not self._told:
-            self._told = True
-            serving.told(f"The log cannot be written to `{self.baseFilename}` any more.")
+    return LogFile(path)

@@ -18,6 +18,7 @@
     │   └── AgentCrashed         it raised what nobody foresaw
     ├── AgentTimeout             it did not answer in time
     ├── Unsupported              this agent cannot do that
+    │   └── Mistyped             what was typed looks like a command, and is none
     ├── UnknownCall              no such tool call is waiting for an answer
     ├── Cancelled                the user stopped it
     └── InternalError            a defect of ours
@@ -66,6 +67,7 @@ TABLE: dict[str, WireForm] = {
     "crashed": WireForm("internal_error", False, 1, 500, 4001),
     "timeout": WireForm("internal_error", True, 124, 504, 4002),
     "unsupported": WireForm("protocol_error", False, 1, 422, 5002),
+    "mistyped": WireForm("config_error", False, 1, 400, 5002),
     "unknown_call": WireForm("protocol_error", False, 1, 404, 5002),
     "cancelled": WireForm("internal_error", False, 130, 499, 4001),
     "internal": WireForm("internal_error", False, 1, 500, 4001),
@@ -207,6 +209,12 @@ class Unsupported(Fault):
     """This agent cannot do that."""
 
     kind = "unsupported"
+
+
+class Mistyped(Unsupported):
+    """What somebody typed looks like a command, and is none. Not the host's mistake, which only passed it on."""
+
+    kind = "mistyped"
 
 
 class UnknownCall(Fault):

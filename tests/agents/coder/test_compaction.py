@@ -153,3 +153,9 @@ def test_the_oldest_pictures_go_when_they_are_too_many(monkeypatch: pytest.Monke
     assert blocks[-1] == ToolResult("t1", "Image loaded", images=(picture, picture))
     room.said.clear()
     assert room.make() == []
+
+
+def test_what_a_summary_cost_that_was_never_finished_is_counted() -> None:
+    room = Room([Usage(7, 0), ProviderError("no more", retryable=False)], rounds=5, chars=8000)
+    assert "could not be summarised: no more" in room.make()[0]
+    assert room.compaction.usage == Usage(7, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tests.agents.coder.test_history import Notebook
 from tests.support.loop import until
 from tests.support.thinker import USED, Reply, Thinker, call, calls, words
 from trunkline.agents.coder.agent import Coder
+from trunkline.agents.coder.options import _check_abilities
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.agents.coder.words import COMPACTED
 from trunkline.core.agent import (
@@ -39,7 +40,7 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
-from trunkline.core.faults import ConfigError, Fault, ProviderError, Unsupported
+from trunkline.core.faults import TABLE, ConfigError, Fault, Mistyped, ProviderError, Unsupported
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.models.messages import Message, Text, Thinking, ToolResult
 from trunkline.models.model import Answer, Request, TextChunk
@@ -238,15 +239,17 @@ async def test_commands_are_answered_without_the_model(tmp_path: Path, command: 
 @pytest.mark.parametrize("text", ["/frobnicate", "/frobnicate it", "/frobnicate\nit"])
 async def test_a_command_that_does_not_exist_is_not_sent_to_the_model(text: str, tmp_path: Path) -> None:
     async with talking(tmp_path, words("What is that?")) as talk:
-        with pytest.raises(Unsupported, match=r"There is no command `/frobnicate`\."):
+        with pytest.raises(Mistyped, match=r"There is no command `/frobnicate`\.") as caught:
             await talk.say(text)
+        # The host has only passed on what a person typed: it did nothing wrong.
+        assert TABLE[caught.value.kind].jsonstream == "config_error"
         await talk.say(f" {text}")
         assert talk.model.asked == (Message("user", (Text(f" {text}"),)),)
 
 
 async def test_a_command_that_is_misspelt_is_told_with_the_one_that_is_meant(tmp_path: Path) -> None:
     async with talking(tmp_path) as talk:
-        with pytest.raises(Unsupported, match=r"Did you mean `/compact`\?"):
+        with pytest.raises(Mistyped, match=r"Did you mean `/compact`\?"):
             await talk.say("/compcat")
 
 
@@ -254,7 +257,7 @@ async def test_a_command_that_is_misspelt_is_told_with_the_one_that_is_meant(tmp
 async def test_words_behind_a_command_that_takes_none_are_not_thrown_away(text: str, tmp_path: Path) -> None:
     async with talking(tmp_path, words("Hello Ann."), words("As you say.")) as talk:
         await talk.say("I am Ann")
-        with pytest.raises(Unsupported, match=r"takes no words behind it.*put a space before it"):
+        with pytest.raises(Mistyped, match=r"takes no words behind it.*put a space before it"):
             await talk.say(text)
         await talk.say(f" {text}")
         assert Message("user", (Text("I am Ann"),)) in talk.model.asked
@@ -337,6 +340,13 @@ async def test_a_host_says_whether_the_model_can_see_and_only_of_that_model(tmp_
         assert len(wanted) == made
         await configure(SetOptions({"model": "other"}))
         assert wanted[-1].compat == {}
+
+
+def test_pictures_are_not_promised_of_a_model_that_cannot_be_shown_any() -> None:
+    for provider, refused in (("local", True), ("mock", False)):
+        model = ModelSettings(provider, "any", compat={"image_input": "supported"})
+        with pytest.raises(ConfigError, match=r"`image_input`.*no pictures") if refused else nullcontext():
+            _check_abilities({"image_input": "supported"}, model)
 
 
 async def test_thinking_is_turned_off_by_a_budget_of_nothing(tmp_path: Path) -> None:

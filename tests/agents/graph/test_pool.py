@@ -128,6 +128,9 @@ async def test_a_model_that_nothing_here_runs_is_refused_at_once_and_not_fetched
         refused += [pool.ensure(name, REAL), pool.download(name), pool.load(name)]
     refused += [pool.language("foreign", REAL)]
     assert [(await refusal(each)).code for each in refused] == [6002] * len(refused)
+    # Of an engine is spoken where one was asked for.
+    assert "on the engine asked for" in (await refusal(pool.ensure("usual", InferenceEngine.OPEN_VINO))).message
+    assert "asked for" not in (await refusal(pool.load("foreign"))).message
     await pool.close()
 
 

@@ -110,3 +110,8 @@ def test_a_long_table_is_committed_when_it_is_complete() -> None:
     answer.feed("| a much wider cell | y |\n\nText\n")
     (table,) = answer.settle(5)
     assert len({line.index("y") for line in table.lines[2:]}) == 1
+
+
+def test_a_line_that_ends_is_a_line_on_the_terminal() -> None:
+    shown = plain().lines(Markdown("roses are red\nviolets are blue"))
+    assert [line.rstrip() for line in shown] == ["roses are red", "violets are blue"]

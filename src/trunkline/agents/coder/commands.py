@@ -13,7 +13,7 @@ from trunkline.agents.coder.compaction import Compaction, Say
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.mind import Mind
 from trunkline.base.config_schema import suggestion
-from trunkline.core.faults import Unsupported
+from trunkline.core.faults import Mistyped
 
 #: How a command looks: `/usr` alone may be one, `/usr/bin` is a path.
 _COMMAND = re.compile(r"(/[a-z][a-z0-9_-]*)(?!\S)(.*)", re.IGNORECASE | re.DOTALL)
@@ -37,9 +37,9 @@ def split(text: str) -> tuple[str, str] | None:
     return found[1].lower(), found[2].strip()
 
 
-def unknown(word: str, known: Collection[str], hint: str) -> Unsupported:
+def unknown(word: str, known: Collection[str], hint: str) -> Mistyped:
     """There is no such command; `hint` says which there are."""
-    return Unsupported(f"There is no command `{word}`.{suggestion(word, known)}", hint=f"{hint} {AS_A_MESSAGE}")
+    return Mistyped(f"There is no command `{word}`.{suggestion(word, known)}", hint=f"{hint} {AS_A_MESSAGE}")
 
 
 class Commands:
@@ -60,7 +60,7 @@ class Commands:
         """What a message asks for, if it is a command: something that does it and gives what to tell people.
 
         Raises:
-            Unsupported: it looks like a command, and there is none of that name, or it takes no words behind it.
+            Mistyped: it looks like a command, and there is none of that name, or it takes no words behind it.
         """
         found = split(text)
         if found is None:
@@ -70,7 +70,7 @@ class Commands:
             return self._known[word]
         if word in self._known:
             # What follows may be all that they want: `/clear the table`.
-            raise Unsupported(f"`{word}` is a command, and takes no words behind it.", hint=AS_A_MESSAGE)
+            raise Mistyped(f"`{word}` is a command, and takes no words behind it.", hint=AS_A_MESSAGE)
         raise unknown(word, self._known, f"There are {', '.join(self._known)}.")
 
     async def _compact(self, say: Say) -> str:

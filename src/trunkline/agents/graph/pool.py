@@ -371,17 +371,16 @@ class ModelPool:
 
 
 def _see_to_engine(entry: ModelEntry, engine: int | None = None) -> None:
-    """See to it that there is something that runs a model, on the engine asked for.
+    """See to it that there is something that runs a model; on the engine asked for, if one was.
 
     Raises:
         TryllError: 6002, there is not.
     """
     usual = InferenceEngine.SHERPA_ONNX if entry.engine == SPEECH else InferenceEngine.LLAMA_CPP
     if not entry.runs_here or engine not in (None, usual):
+        asked = "" if engine is None else " on the engine asked for"
         where = "" if entry.runs_here else f": it is for `{entry.engine}`, and a {entry.kind} model"
-        raise TryllError(
-            6002, f"There is nothing here that runs the model `{entry.name}` on the engine asked for{where}."
-        )
+        raise TryllError(6002, f"There is nothing here that runs the model `{entry.name}`{asked}{where}.")
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
