@@ -33,6 +33,8 @@ _SIGNAL_EXIT = 128
 #: Between the scenes, on a terminal: somebody reads along.
 PAUSE_SECONDS = 0.7
 
+#: What sentences in the place of a command begin with.
+_SENTENCES = ("open", "watch")
 #: What is told of services also after a signal.
 _AT_THE_END: tuple[State, ...] = ("stopped", "given up", "stuck")
 
@@ -178,10 +180,9 @@ def _overview(found: Sequence[Service]) -> str:
 def _report(service: Service, state: State, detail: str) -> None:
     if state == "reachable":
         command, space, rest = service.trial.partition(" ")
-        is_ours = command == "trunkline"
-        trial = f"    try: {_program() if is_ours else command}{space}{rest}"
+        trial = f"    try: {_program() if command == 'trunkline' else command}{space}{rest}"
         # A command is copied, and stays in one piece.
-        detail = f"{service.where}\n{trial if is_ours else fitted(trial, sys.stdout)}"
+        detail = f"{service.where}\n{fitted(trial, sys.stdout) if command in _SENTENCES else trial}"
     _write(f"{service.name}: {state}{'  ' + detail if detail else ''}\n")
 
 

@@ -21,7 +21,8 @@ NAME = "Demo vault"
 HANDLE = "tester"
 _DESCRIPTION = (
     "A small bank on the embedded chain, with one mistake in it. The agent `tester` looks for it; you are its owner if"
-    " you sign in with the key that `trunkline up` printed."
+    " you sign in with the key that `trunkline up` printed. The chain lives in that process and goes by the name of"
+    " Sepolia; the repository is nobody's."
 )
 #: Nobody's: it makes the draft of an issue visible, which is a link and nothing more.
 _REPOSITORY = "https://github.com/example/demo-vault"
