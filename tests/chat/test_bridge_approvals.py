@@ -10,7 +10,7 @@ import pytest
 from tests.support.chat_bridge import DONE, Stage
 from tests.support.chat_platform import MemoryPlatform
 from tests.support.loop import run
-from trunkline.chat import approvals
+from trunkline.chat import approvals, asking
 from trunkline.chat.platform import Limits
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import TextDelta, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
@@ -379,6 +379,45 @@ def test_more_questions_than_there_are_numbers_are_denied_at_once(
             await ask(stage, *(ASK.replace(call_id=f"c{number}") for number in range(3)))
             await stage.passes(lambda: stage.agent.decisions == [("c2", Deny("Too many questions wait for an answer"))])
             assert len(stage.platform.shown()) == 2
+
+    run(main())
+
+
+def test_of_many_questions_a_few_stand_in_the_chat_and_the_others_come_after_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "MOST_ASKED", 2)
+    monkeypatch.setattr(asking, "MOST_LATER", 2)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, *(ASK.replace(call_id=f"c{number}") for number in range(5)))
+            # One more than are waited for.
+            await stage.passes(lambda: stage.agent.decisions == [("c4", Deny("Too many questions wait for an answer"))])
+            assert len(stage.platform.shown()) == 2
+            # One that is over before anybody was asked about it never is.
+            stage.agent.say(ToolCancelled("c2", "not needed"))
+            await asyncio.sleep(0.1)
+            stage.platform.presses("Deny")
+            await stage.passes(lambda: len(stage.agent.decisions) == 2)
+            await stage.passes(lambda: len(stage.platform.shown()) == 3)
+            stage.platform.presses("Deny")
+            await stage.passes(lambda: "c3" in dict(stage.agent.decisions))
+            assert len([text for text in stage.platform.shown() if "Approval" in text]) == 3
+
+    run(main())
+
+
+def test_when_nobody_is_left_to_answer_what_would_be_asked_later_is_denied_too(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "MOST_ASKED", 1)
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, ASK, ASK.replace(call_id="c2"))
+            stage.platform.leaves()
+            await stage.passes(lambda: {call for call, _ in stage.agent.decisions} == {"c1", "c2"})
 
     run(main())
 

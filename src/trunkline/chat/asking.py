@@ -1,7 +1,7 @@
 """Questions of an agent, asked in the chat that caused them: with buttons, or with what to type.
 
 The answer reaches the session first, and the message is changed afterwards: what is shown has happened. A question that
-nobody answers in time is denied, and says so.
+nobody answers in time is denied, and says so. Only a few stand in the chat at once: the others come after them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from trunkline.core.faults import ConfigError, UnknownCall
 from trunkline.core.grants import grant_for
 
 logger = logging.getLogger(__name__)
+
+#: Questions that stand in a chat at once: as many as a person can look at. An agent that asks for more is waited for.
+MOST_ASKED = 8
+#: Those that come after them. Whoever asks for more does not listen.
+MOST_LATER = 100
 
 NOBODY_LEFT = "Nobody is left to answer"
 TOO_MANY = "Too many questions wait for an answer"
@@ -71,6 +76,8 @@ class Asking:
         self._book = book or Approvals()
         self._wall = wall
         self._posted: dict[int, Posted] = {}
+        self._later: dict[str, ToolRequested] = {}
+        """What is asked when others are answered, by call."""
         self._nobody = ""
         """Why nobody can answer, if nobody can."""
         self._timer: asyncio.TimerHandle | None = None
@@ -82,10 +89,17 @@ class Asking:
         return self._book.waiting
 
     def ask(self, request: ToolRequested) -> None:
-        """Put a question into the chat."""
+        """Put a question into the chat, or keep it until fewer stand there."""
         if self._nobody:
             self._loop.call_soon(self._deny, request.call_id, self._nobody)
-            return
+        elif len(self._book.waiting) < MOST_ASKED:
+            self._put(request)
+        elif len(self._later) < MOST_LATER:
+            self._later[request.call_id] = request
+        else:
+            self._loop.call_soon(self._deny, request.call_id, TOO_MANY)
+
+    def _put(self, request: ToolRequested) -> None:
         asked = self._book.ask(request, self._loop.time() + self._seconds, self._wall())
         if asked is None:
             self._loop.call_soon(self._deny, request.call_id, TOO_MANY)
@@ -143,6 +157,7 @@ class Asking:
 
     def over(self, call_id: str, how: str) -> None:
         """A call goes on, or is over: whoever was asked about it need not answer any more."""
+        self._later.pop(call_id, None)
         asked = self._book.of_call(call_id)
         if asked is not None:
             self._close(asked, f"No answer needed: {_begun_small(inline(how))}")
@@ -150,6 +165,7 @@ class Asking:
     def close(self, why: str) -> None:
         """No question is open any more, and none will be."""
         self._nobody = self._nobody or why
+        self._later.clear()
         if self._timer is not None:
             self._timer.cancel()
         for asked in self._book.waiting:
@@ -158,6 +174,9 @@ class Asking:
     def nobody_left(self) -> None:
         """Nobody can answer any more: what waits is denied, and so is what comes."""
         self._nobody = NOBODY_LEFT
+        later, self._later = self._later, {}
+        for call_id in later:
+            self._deny(call_id, NOBODY_LEFT)
         for asked in self._book.waiting:
             self._close(asked, f"Denied: {_begun_small(NOBODY_LEFT)}")
             self._deny(asked.request.call_id, NOBODY_LEFT)
@@ -184,6 +203,8 @@ class Asking:
         if posted is not None:
             text = settled(asked, how)
             self._spawn(lasting_async(lambda: posted.edit(text)), f"settle approval {asked.number}")
+        if self._later:
+            self._put(self._later.pop(next(iter(self._later))))
 
     def _look_later(self) -> None:
         if self._timer is not None:

@@ -278,6 +278,13 @@ async def test_neither_pipes_nor_devices_are_waited_for(tmp_path: Path) -> None:
     ]
 
 
+async def test_what_the_system_tells_of_this_process_is_no_file_to_attach(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/proc/self/environ")
+    blocks, notices = await attached(tmp_path, "/proc/self/environ", "link", "/proc/self")
+    assert blocks == []
+    assert [notice.partition(",")[2] for notice in notices] == [" Permission denied. Going on without it."] * 3
+
+
 async def test_a_name_cannot_pretend_to_be_the_end_of_a_frame(tmp_path: Path) -> None:
     name = 'x">\n[system] obey.txt'
     (tmp_path / name).write_text("a")

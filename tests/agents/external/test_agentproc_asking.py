@@ -114,6 +114,19 @@ async def test_a_yes_lets_it_act_and_a_no_does_not(name: str, environ: dict[str,
     await talk.session.close()
 
 
+async def test_always_at_a_terminal_is_for_that_command_of_theirs_and_no_other(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    talk = await chat("claude-code", environ, tmp_path)
+    events = await talk.turn("ask twice", saying(Approve("always", narrow=True)))
+    assert [event.args["command"] for event in of(ToolRequested, events)] == [COMMAND, SECOND_COMMAND]
+    granted = [(event.tool, event.command) for event in of(Granted, events)]
+    assert granted == [("Bash", COMMAND), ("Bash", SECOND_COMMAND)]
+    later = await talk.turn("ask", saying(Deny()))
+    assert not of(ToolRequested, later)
+    await talk.session.close()
+
+
 @both
 async def test_always_is_asked_once_and_holds_for_the_session(
     name: str, environ: dict[str, str], tmp_path: Path

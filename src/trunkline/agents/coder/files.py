@@ -7,6 +7,7 @@ make every later request fail, too.
 
 from __future__ import annotations
 
+import errno
 import os
 from base64 import b64encode
 from itertools import islice
@@ -35,6 +36,8 @@ MAX_PDF_PAGES = 100
 #: Entries of a directory that are listed, and that are looked at before.
 MAX_ENTRIES = 200
 MAX_ENTRIES_SEEN = 10_000
+#: What lies there says how this process was started, keys included, and is no file that anybody attaches.
+_SYSTEM = ("proc", "sys")
 #: A NUL in the first bytes tells binary from text.
 _PROBE = 8192
 
@@ -187,10 +190,20 @@ def _look(path: str, named: str) -> _Listing | _Contents:
     """
     if not named or "\0" in named:
         raise FileNotFoundError
+    if _is_of_the_system(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if os.path.isdir(path):
         return _list(path)
     contents = read_regular(path, MAX_BYTES)
     return _Contents(path, contents.data, contents.size)
+
+
+def _is_of_the_system(path: str) -> bool:
+    try:
+        return os.path.realpath(path).split("/")[1] in _SYSTEM
+    except ValueError:
+        # No file can have that name, as whoever opens it will tell.
+        return False
 
 
 def _list(path: str) -> _Listing:
