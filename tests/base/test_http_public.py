@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -224,3 +225,22 @@ async def test_what_is_sent_goes_nowhere_else_and_to_no_private_address(
     assert len(server.posted) == 1
     with pytest.raises(NotFetched, match="took longer"):
         await post(server.url("/never"), {}, b"{}", seconds=0.05)
+
+
+async def test_the_bytes_of_a_server_that_speaks_no_http_are_not_repeated(names: dict[str, list[str]]) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"SSH-2.0 \x1b[2J secret\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
+        assert await refused(url) == "the server answers nonsense (illegal status line)"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://ex ample.com/", "http://a.example/\r\nx", "http://a\n.example/", "http://a<b/"]
+)
+async def test_what_no_address_has_is_refused_and_not_left_out(url: str) -> None:
+    assert "address" in await refused(url) or "no name has" in await refused(url)

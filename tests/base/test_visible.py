@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trunkline.base.visible import LONGEST_BLANK, unseen, visible
+from trunkline.base.visible import LONGEST_BLANK, drawn, unseen, visible
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,8 @@ def test_nothing_is_pushed_out_of_sight_by_blanks() -> None:
     assert visible("ls" + " \n\t\n" * 300 + "rm -rf ~") == "ls<blanks x 1200>rm -rf ~"
     indented = " " * LONGEST_BLANK + "deep"
     assert visible(indented) == indented
+
+
+def test_what_is_drawn_is_left_of_a_text() -> None:
+    assert drawn("a\u200bb\ufe0f\x00c\u00a0d\u3164e\n") == "abc d e "
+    assert drawn("plain text") == "plain text"

@@ -71,6 +71,12 @@ async def test_a_database_of_the_form_before_is_brought_to_this_one_with_all_tha
             "VALUES ('a1', 'OWNER_LOGIN', '0x', 'm', 1, 1)"
         )
 
+        tx.execute("INSERT INTO agent (id, handle, llm_model, created_at) VALUES ('a1', 'ada', 'model', 1)")
+        tx.execute(
+            "INSERT INTO comment (id, thread_id, community_id, agent_id, body, created_at) "
+            "VALUES ('m1', 't1', 'c1', 'a1', 'C', 1)"
+        )
+
     await database.write(fill)
     await database.close()
     monkeypatch.undo()
@@ -78,6 +84,8 @@ async def test_a_database_of_the_form_before_is_brought_to_this_one_with_all_tha
         database = await open_database(database_url)
         assert await database.read(lambda tx: tx.one("SELECT title FROM thread")) == {"title": "T"}
         assert await database.read(lambda tx: tx.all("SELECT * FROM webhook")) == []
+        assert await database.read(lambda tx: tx.one("SELECT llm_model FROM thread")) == {"llm_model": None}
+        assert await database.read(lambda tx: tx.one("SELECT llm_model FROM comment")) == {"llm_model": "model"}
         assert "auth_challenge" not in await tables(database)
         await database.close()
 

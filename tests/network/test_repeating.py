@@ -13,6 +13,9 @@ from trunkline.network import repeating
 from trunkline.network.database import Database
 
 HOUR_MS = repeating.SECONDS * 1000
+#: Drawn as nothing, or as a blank: selectors, joiners, fillers, controls.
+HIDDEN = ["\ufe0f", "\u034f", "\u3164", "\u115f", "\uffa0", "\u17b4", "\u2800", "\x01", "\x1f", "\x7f", "\x9f"]
+BLANK = ["\u3164", "\u115f", "\uffa0", "\u2800"]
 
 
 @pytest.fixture
@@ -115,10 +118,33 @@ async def test_what_may_be_said_again_is_forgotten(net: World) -> None:
         ("\uff21\uff22", "ab"),
         ("e\u0301t\u00e9", "\u00e9te\u0301"),
         ("a\u00a0\u2003b", "A b"),
+        *((f"ab{hidden}", "ab") for hidden in HIDDEN),
+        *((f"a{hidden}b", "ab") for hidden in HIDDEN if hidden not in BLANK),
+        *((f"a{blank}b", "a b") for blank in BLANK),
     ],
 )
 def test_texts_that_read_the_same_are_the_same(one: str, other: str) -> None:
     assert repeating.normal(one) == repeating.normal(other)
+
+
+@pytest.mark.parametrize("body", ["\u200b", *HIDDEN])
+async def test_what_looks_empty_is_empty(net: World, body: str) -> None:
+    community = await net.community()
+    alice = await net.agent(community)
+    thread = await alice.thread(community)
+    assert (await said(alice, thread["id"], f" {body} \n{body}"))[:2] == (400, {"error": "body is required"})
+    for members in ({"title": body}, {"body": body}):
+        post = {"communityId": community, "title": "t", "body": "b", "type": "DISCUSSION", **members}
+        assert (await alice.send("POST", "/api/threads", post)).status_code == 400
+
+
+async def test_a_minute_is_one_minute(net: World) -> None:
+    community = await net.community()
+    alice = await net.agent(community)
+    thread = await alice.thread(community)
+    await alice.comment(thread["id"], "Ready?")
+    net.clock.now += HOUR_MS - 5000
+    assert (await said(alice, thread["id"], "Ready?"))[1]["error"].endswith("again in 1 minute.")
 
 
 def test_texts_that_differ_in_a_sign_are_different() -> None:

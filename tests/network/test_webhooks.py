@@ -187,6 +187,75 @@ async def test_an_endpoint_that_is_down_is_tried_once_and_then_gets_all_in_order
     assert titles == ["0", "0", "1", "2"]
 
 
+async def test_what_is_new_waits_behind_what_failed_and_the_pauses_grow(told: Told) -> None:
+    endpoint = Endpoint(503)
+    for number, pause in enumerate(delivering.PAUSES[:4]):
+        await told.agent.thread(told.community, title=str(number), type="REPORT_TO_HUMAN")
+        if number:
+            await told.deliver(endpoint)
+            assert len(endpoint.came) == number
+            await told.pass_seconds(delivering.PAUSES[number - 1])
+        await told.deliver(endpoint)
+        assert len(endpoint.came) == number + 1
+        assert await Deliveries(told.net.network).seconds_until_next() == pytest.approx(
+            min(pause, delivering.POLL_SECONDS), abs=1
+        )
+    await told.pass_seconds(delivering.PAUSES[3])
+    endpoint.answers = [200]
+    await told.deliver(endpoint)
+    titles = [json.loads(body)["data"]["thread"]["title"] for _, _, body in endpoint.came]
+    assert titles == ["0"] * 4 + ["0", "1", "2", "3"]
+    # It arrived: the pauses begin anew.
+    await told.agent.thread(told.community, type="REPORT_TO_HUMAN")
+    await told.deliver(Endpoint(503))
+    assert await Deliveries(told.net.network).seconds_until_next() == pytest.approx(delivering.PAUSES[0], abs=1)
+
+
+async def test_pauses_go_on_growing_when_the_oldest_was_given_up(told: Told) -> None:
+    endpoint = Endpoint(503)
+    await told.agent.thread(told.community, type="REPORT_TO_HUMAN")
+    await told.deliver(endpoint)
+    await told.pass_seconds(delivering.GIVE_UP_SECONDS)
+    await told.agent.thread(told.community, type="REPORT_TO_HUMAN")
+    await told.deliver(endpoint)
+    assert len(endpoint.came) == 2
+    await told.pass_seconds(delivering.PAUSES[1] - 1)
+    await told.deliver(endpoint)
+    assert len(endpoint.came) == 2
+
+
+@pytest.mark.parametrize("answer", [410, 500, "it took longer than 10 s"])
+async def test_what_a_former_address_answers_says_nothing_about_the_one_that_the_owner_has_now(
+    told: Told, answer: int | str
+) -> None:
+    await told.agent.thread(told.community, type="REQUEST_TO_HUMAN")
+    await told.agent.thread(told.community, type="REPORT_TO_HUMAN")
+    came: list[str] = []
+
+    async def post(url: str, *args: Any, **more: Any) -> int:
+        came.append(url)
+        if url != URL:
+            return 200
+        await told.net.client.post(HOOK, json={"url": "https://new.example/"}, headers=told.owner)
+        if isinstance(answer, str):
+            raise NotFetched(answer)
+        return answer
+
+    await asyncio.wait_for(Deliveries(told.net.network, post).deliver_due(), 20)
+    assert came == [URL, "https://new.example/", "https://new.example/"]
+    assert {each["state"] for each in (await told.shown())["deliveries"]} == {"delivered"}
+
+
+@pytest.mark.parametrize("path", [HOOK, f"{HOOK}/test"])
+async def test_who_mends_an_endpoint_need_not_wait_for_the_next_attempt(told: Told, path: str) -> None:
+    await told.agent.thread(told.community, type="REQUEST_TO_HUMAN")
+    await told.deliver(Endpoint(500))
+    assert (await told.net.client.post(path, json={"url": URL}, headers=told.owner)).status_code == 200
+    endpoint = Endpoint()
+    await told.deliver(endpoint)
+    assert endpoint.events[0] == "request.created"
+
+
 async def test_what_is_a_day_old_is_given_up_for_everybody_to_see(told: Told) -> None:
     await told.agent.thread(told.community, type="REQUEST_TO_HUMAN")
     endpoint = Endpoint(500)
@@ -312,6 +381,9 @@ async def test_a_webhook_is_tried_changed_and_removed_by_the_owner_alone(told: T
         "", "hooks.example", "ftp://hooks.example/", "https://", "https://user:secret@hooks.example/", "http://[::1", 7,
         "http://localhost:80/", "http://127.0.0.1/", "http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/x",
         "http://[::ffff:192.168.0.1]/", "https://hooks.example/" + "x" * 2000, "https://hooks.example:99999/",
+        "http://127.1/", "http://0/", "http://0x7f.1/", "http://2130706433/", "http://017700000001/", "http://[::]/",
+        "http://foo.localhost/", "http://localhost./", "http://ex ample.com/", "https://hooks.example/\r\nx",
+        "https://hooks\n.example/", "https://hooks.example/\x7f", "http://ex<ample.com/",
     ],
 )  # fmt: skip
 async def test_what_is_no_address_or_a_private_one_is_refused(told: Told, url: Any) -> None:

@@ -110,6 +110,20 @@ async def test_a_key_that_is_not_accepted_is_named_where_it_was_written(
         await brain.close()
 
 
+@pytest.mark.parametrize("is_own", [True, False], ids=["brain", "llm"])
+async def test_where_nobody_listens_the_address_is_named_where_it_was_written(
+    state: AgentState, tmp_path: Path, is_own: bool
+) -> None:
+    async with StubProvider() as server:
+        url = f"{server.url}/v1"
+    given = {"kind": "openai", "baseUrl": url, "model": "m", "apiKey": "key-of-mine"}
+    found = config(given) if is_own else config(None, llm={"apiKey": "key-of-mine", "baseUrl": url})
+    brain = brains.make(found, {"llmProvider": "OPENAI", "llmModel": "m"}, state, str(tmp_path))
+    with pytest.raises(Fault, match=r"`brain\.baseUrl`" if is_own else r"`llm\.baseUrl`"):
+        await brain.answer(PROMPT)
+    await brain.close()
+
+
 class SmallModel:
     """Calls the last tool that it is offered, with the first thing that fits."""
 

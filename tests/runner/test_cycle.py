@@ -284,7 +284,15 @@ async def test_the_network_does_not_choose_where_the_key_goes(
 
 @pytest.mark.parametrize(
     ("key", "provider"),
-    [("sk-ant-123", "OPENAI"), ("sk-123", "ANTHROPIC"), ("sk-123", "GEMINI"), ("AIza123", "OPENAI")],
+    [
+        ("sk-ant-123", "OPENAI"),
+        ("sk-123", "ANTHROPIC"),
+        ("sk-123", "GEMINI"),
+        ("AIza123", "OPENAI"),
+        ("sk-123", "DEEPSEEK"),
+        ("sk-123", "OLLAMA"),
+        ("sk-or-123", "OPENAI"),
+    ],
 )
 async def test_a_key_does_not_go_to_another_maker_because_the_network_says_so(
     world: World, sns: SnsStub, key: str, provider: str
@@ -292,6 +300,38 @@ async def test_a_key_does_not_go_to_another_maker_because_the_network_says_so(
     sns.general |= {"llmProvider": provider, "llmModel": "m"}
     report = await world.run(llm={"apiKey": key})
     assert "`llm.apiKey` is a key of" in (report.error or "")
+
+
+@pytest.mark.parametrize("provider", ["MYSTERY", "LOCAL", "SCRIPTED", "mock", "https://evil.example"])
+async def test_a_provider_that_nobody_knows_is_refused_and_gets_no_key(
+    world: World, sns: SnsStub, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(providers, "make", lambda settings: pytest.fail("the key is on its way"))
+    sns.general |= {"llmProvider": provider, "llmModel": "m"}
+    report = await world.run(llm={"apiKey": "sk-123"})
+    assert "Set `llm.provider` to what the key is for" in (report.error or "")
+
+
+@pytest.mark.parametrize("name", [name for name, service in providers.SERVICES.items() if service.base_url])
+async def test_services_are_known_by_name_with_their_own_addresses(
+    world: World, sns: SnsStub, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[ModelSettings] = []
+
+    def noted(settings: ModelSettings) -> Model:
+        asked.append(settings)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(providers, "make", noted)
+    service = providers.SERVICES[name]
+    sns.general |= {"llmProvider": name.upper(), "llmModel": ""}
+    await world.run(llm={"apiKey": "key-of-the-service"})
+    sns.general |= {"llmProvider": "ANTHROPIC", "llmModel": ""}
+    key = {"gemini": "AIza1", "openrouter": "sk-or-1"}.get(name, "sk-1")
+    await world.run(llm={"apiKey": key, "provider": name})
+    assert [(each.provider, each.base_url, each.model) for each in asked] == [
+        (service.provider, service.base_url, service.model)
+    ] * 2
 
 
 async def test_the_configuration_says_whose_key_it_is(world: World, sns: SnsStub) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 import threading
 from collections.abc import AsyncIterator, Mapping
@@ -32,6 +33,8 @@ LONGEST_URL = 8000
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _OK = 200
+#: A name, or an address of either kind with what comes behind its `%`.
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(%[\w.-]+)?", re.IGNORECASE | re.ASCII)
 #: What may stand in a target as it is; the rest is written as bytes with `%`.
 _PLAIN = "%/:?#[]@!$&'()*+,;=~-._"
 
@@ -109,6 +112,10 @@ async def _within(seconds: float, most: int) -> AsyncIterator[None]:
         raise NotFetched(f"it took longer than {seconds:g} s") from None
     except TooLong:
         raise NotFetched(f"it has more than {most} bytes") from None
+    except httpcore.RemoteProtocolError as error:
+        # What follows the colon are the server's own bytes.
+        said = str(error).partition(":")[0] or "no HTTP"
+        raise NotFetched(f"the server answers nonsense ({said})") from None
     except (
         httpcore.NetworkError,
         httpcore.ProtocolError,
@@ -129,6 +136,9 @@ def checked(url: str) -> str:
         NotFetched: there can be nothing to fetch.
         ValueError: the same, in the words of whoever found out.
     """
+    # (The parser drops line breaks without a word.)
+    if not url.isprintable():
+        raise NotFetched("its address has control characters or line breaks in it")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise NotFetched("only `http:` and `https:` are fetched")
@@ -137,6 +147,8 @@ def checked(url: str) -> str:
     if len(url) > LONGEST_URL:
         raise NotFetched(f"its address has more than {LONGEST_URL} characters")
     host = parts.hostname if ":" in parts.hostname else parts.hostname.encode("idna").decode()
+    if not _HOST.fullmatch(host):
+        raise NotFetched("the name of its server has characters that no name has")
     shown = f"[{host}]" if ":" in host else host
     port = f":{parts.port}" if parts.port is not None else ""
     target = quote(parts.path or "/", safe=_PLAIN) + (f"?{quote(parts.query, safe=_PLAIN)}" if parts.query else "")

@@ -31,6 +31,8 @@ _NOTHING = (
 #: Marks that are drawn across the letter before them: strokes, solidi, arrows and rings.
 _OVERLAYS = "\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5\u20e6\u20ea\u20eb\U0001d167-\U0001d169"
 _UNSEEN = re.compile(f"[{_NOTHING}{_OVERLAYS}]")
+#: Those of them that are as wide as others.
+_BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0"
 #: The blank of Chinese and Japanese texts is as wide as a letter.
 _SEEN_BLANK = "\u3000"
 #: What makes an emoji of the sign before it, and nothing else of anything.
@@ -54,6 +56,23 @@ def unseen(text: str, keep: str = "\n\t") -> int:
     return sum(_is_unseen(found, keep) for found in _CANDIDATE.finditer(text))
 
 
+def drawn(text: str) -> str:
+    """What of a text is drawn: without what is not seen, and with one kind of blank, which letters may be, too."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(" " if _is_blank(char) else char for char in text if _is_blank(char) or not _is_hidden(char))
+
+
+def _is_blank(char: str) -> bool:
+    return char in _BLANK_LETTERS or char in "\t\n\v\f\r " or unicodedata.category(char) in ("Zs", "Zl", "Zp")
+
+
+def _is_hidden(char: str) -> bool:
+    return not " " <= char <= "~" and (
+        unicodedata.category(char) in _UNSEEN_CATEGORIES or _UNSEEN.match(char) is not None
+    )
+
+
 def _shown(found: re.Match[str], keep: str) -> str:
     return f"<U+{ord(found[0]):04X}>" if _is_unseen(found, keep) else found[0]
 
@@ -65,7 +84,7 @@ def _is_unseen(found: re.Match[str], keep: str) -> bool:
     if char == _EMOJI_SELECTOR:
         before = found.string[found.start() - 1 : found.start()]
         return not before or unicodedata.category(before) != "So"
-    return unicodedata.category(char) in _UNSEEN_CATEGORIES or _UNSEEN.match(char) is not None
+    return _is_hidden(char)
 
 
 def _counted(found: re.Match[str]) -> str:

@@ -65,7 +65,7 @@ def command() -> None:
     Examples:
       trunkline network serve
       trunkline network serve --db postgresql://localhost/network --listen 127.0.0.1:8080
-      trunkline network register agent --key-file owner.key --community counter --handle ada
+      trunkline network register agent --key-file owner.key --community counter-0x5fbd --handle ada
       trunkline network credential issue ada --key-file owner.key
       trunkline network owner requests --key-file owner.key
 

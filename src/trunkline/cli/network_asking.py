@@ -17,6 +17,7 @@ from trunkline.base import jsontext
 from trunkline.base.printable import printable
 from trunkline.base.regular import open_to_others, read_regular
 from trunkline.core.faults import ConfigError, Fault
+from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
 from trunkline.wires.sns.wallet import Wallet
 
@@ -33,6 +34,9 @@ _MAX_FILE = 8 * 1024 * 1024
 #: A block explorer may be asked meanwhile, for a minute.
 _READ_SECONDS = 90.0
 _CONNECT_SECONDS = 5.0
+_NOT_FOUND = 404
+#: Names of communities in one message.
+_MOST_NEAR = 3
 
 _NO_KEY = (
     "There is no key to sign in with. Say `--key-file FILE`, or put one into the keyring once: "
@@ -142,6 +146,43 @@ def items(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The objects in a list of an answer; none if it is not there."""
     found = answer.get(name)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def given(answer: Mapping[str, Any], *names: str) -> str:
+    """A text in an answer that there is no use going on without, printable as it is; or the command ends."""
+    found = member(answer, *names)
+    if not isinstance(found, str) or not found or not found.isprintable():
+        raise click.ClickException(f"The network's answer has no `{'.'.join(names)}`: is it a network of this kind?")
+    return found
+
+
+async def in_community(owner: Owner, method: str, slug: str, rest: str, body: Any = None) -> dict[str, Any]:
+    """Ask about a community. If there is none, those of the owner's are named that may have been meant.
+
+    Raises:
+        SnsError: the network said no, or could not be asked.
+    """
+    try:
+        return await owner.call(method, f"/api/communities/{segment(slug)}{rest}", body)
+    except SnsError as error:
+        if error.status != _NOT_FOUND or "Community" not in str(error):
+            raise
+        said = str(error).rstrip(".")
+        near = await _near(owner, slug)
+        more = f" Did you mean {near}?" if near else " Its name is the last part of its address."
+        raise SnsError(f"{said}.{more}", error.status) from None
+
+
+async def _near(owner: Owner, slug: str) -> str:
+    from difflib import get_close_matches
+
+    try:
+        answer = await owner.call("GET", f"/api/communities?owner={owner.wallet}")
+    except SnsError:
+        return ""
+    slugs = [line(each.get("slug")) for each in items(answer, "communities")]
+    near = [each for each in slugs if each.startswith(slug)] or get_close_matches(slug, slugs) or slugs
+    return " or ".join(f"`{each}`" for each in near[:_MOST_NEAR])
 
 
 def _address(url: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
 from trunkline.cli import table
 from trunkline.core.faults import ConfigError
@@ -45,8 +45,9 @@ def issue(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
     if as_json:
         asking.show(answer)
         return
+    token = asking.given(answer, "runnerToken")
     click.echo(f"For the agent {asking.line(answer.get('agentId'))}. It is shown this once:", err=True)
-    click.echo(printable(str(answer.get("runnerToken"))))
+    click.echo(token)
 
 
 @command.command("revoke", short_help="Make an agent's credential worthless.")
@@ -100,7 +101,13 @@ async def _path(owner: Owner, agent: str) -> str:
         each for each in pairs if each.get("handle") == agent
     ]
     if len(found) != 1:
-        there = ", ".join(f"{each.get('handle')} ({each.get('id')})" for each in found or pairs) or "none"
+        there = ", ".join(map(_named, found or pairs)) or "none"
         problem = "is the handle of several agents" if found else "is no agent of this wallet"
         raise ConfigError(f"`{agent}` {problem}.", hint=f"Say one of: {there}.")
     return f"/api/agents/{asking.segment(str(found[0]['id']))}"
+
+
+def _named(pair: Mapping[str, Any]) -> str:
+    """An agent by all that one may know it by."""
+    slug = asking.member(pair, "community", "slug")
+    return f"{pair.get('handle')} ({pair.get('id')}{f', in {slug}' if slug else ''})"

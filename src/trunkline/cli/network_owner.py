@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from textwrap import indent
 from typing import Any
 from urllib.parse import urlencode
 
@@ -149,7 +150,8 @@ def _show_thread(found: dict[str, Any]) -> None:
 
 def _show_text(author: Any, at: Any, body: Any) -> None:
     click.echo(f"\n{asking.line(author)}, {asking.line(at)}")
-    click.echo(printable(str(body)))
+    # Further in than who says it: no line of a text passes for somebody else's.
+    click.echo(indent(printable(str(body)), "  ", lambda _: True))
 
 
 def _text(message: str | None, path: str | None, key_file: str | None) -> str:

@@ -11,9 +11,13 @@ from trunkline.base import jsontext
 from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
 from trunkline.core.faults import ConfigError
+from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
 
 Pairs = tuple[tuple[str, str], ...]
+
+#: The provider of agents without a model.
+_SCRIPTED = "SCRIPTED"
 
 
 class _Pair(click.ParamType[tuple[str, str]]):
@@ -38,7 +42,7 @@ def command() -> None:
     Examples:
       trunkline network register community --key-file owner.key --name Counter
                 --contract Counter=0x5FbDB2315678afecb367f032d93F642f64180aa3 --abi Counter=Counter.json
-      trunkline network register agent --key-file owner.key --community counter --handle ada
+      trunkline network register agent --key-file owner.key --community counter-0x5fbd --handle ada
     """
 
 
@@ -88,13 +92,17 @@ def community(
         raise click.ClickException(printable(str(error))) from None
 
     async def work(owner: Owner) -> dict[str, Any]:
-        return await owner.call("POST", "/api/contracts/register", body)
+        try:
+            return await owner.call("POST", "/api/contracts/register", body)
+        except SnsError as error:
+            # The network speaks of members. Here, they are options.
+            raise SnsError(str(error).replace("as `abi`", "with `--abi NAME=FILE`"), error.status) from None
 
     answer = asking.asked(url, key_file, work)
     if as_json:
         asking.show(answer)
         return
-    slug = str(asking.member(answer, "community", "slug"))
+    slug = asking.given(answer, "community", "slug")
     click.echo(f"Registered: {asking.line(slug)}")
     click.echo(f"{url.rstrip('/')}/communities/{asking.segment(slug)}")
 
@@ -102,22 +110,27 @@ def community(
 @command.command("agent", short_help="Register an agent in a community.")
 @click.option("--community", "slug", metavar="SLUG", required=True, help="The last part of the community's address.")
 @click.option("--handle", metavar="NAME", required=True, help="What the agent is called: letters and digits.")
-@click.option("--provider", metavar="NAME", default="", help="Who provides its model, such as ANTHROPIC.")
+@click.option(
+    "--provider", metavar="NAME", default="", help="Who provides its model, such as ANTHROPIC; SCRIPTED: it has none."
+)
 @click.option("--model", metavar="NAME", default="", help="Its model.")
 @asking.asking
 def agent(slug: str, handle: str, provider: str, model: str, url: str, key_file: str | None, as_json: bool) -> None:
     """Register the wallet's agent in a community. Once more: the same agent with another handle or model.
 
     A wallet has one agent in each community. What the agent's runner needs is its id, and a credential:
-    `trunkline network credential issue`.
+    `trunkline network credential issue`. What is written keeps the name of the model that the agent had then.
 
     \b
     Examples:
-      trunkline network register agent --key-file owner.key --community counter --handle ada
+      trunkline network register agent --key-file owner.key --community counter-0x5fbd --handle ada
+      trunkline network register agent --key-file owner.key --community counter-0x5fbd --handle bob --provider SCRIPTED
     """
+    if provider.upper() == _SCRIPTED and model:
+        raise click.UsageError("`--model`: an agent of the provider SCRIPTED has no model.")
 
     async def work(owner: Owner) -> dict[str, Any]:
-        found = await owner.call("GET", f"/api/communities/{asking.segment(slug)}/threads?limit=1")
+        found = await asking.in_community(owner, "GET", slug, "/threads?limit=1")
         id = asking.member(found, "community", "id")
         body = {"handle": handle, "communityId": id, "llmProvider": provider, "llmModel": model}
         return await owner.call("POST", "/api/agents/register", body)
@@ -126,10 +139,12 @@ def agent(slug: str, handle: str, provider: str, model: str, url: str, key_file:
     if as_json:
         asking.show(answer)
         return
+    id = asking.given(answer, "agent", "id")
     known = "Changed" if answer.get("isExistingKey") else "Registered"
     model_name = asking.line(asking.member(answer, "agent", "llmModel"))
-    click.echo(f"{known}: {asking.line(asking.member(answer, 'agent', 'handle'))}, with the model {model_name}")
-    click.echo(asking.line(asking.member(answer, "agent", "id")))
+    with_model = f"with the model {model_name}" if model_name else "without a model"
+    click.echo(f"{known}: {asking.line(asking.member(answer, 'agent', 'handle'))}, {with_model}")
+    click.echo(id)
 
 
 def _contracts(contracts: Pairs, abis: Pairs, sources: Pairs) -> list[dict[str, Any]]:

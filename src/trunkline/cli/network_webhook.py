@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
 from trunkline.cli import table
 from trunkline.wires.sns.owner import Owner
@@ -19,9 +18,9 @@ def command() -> None:
 
     \b
     Examples:
-      trunkline network webhook set counter https://hooks.example/trunkline --key-file owner.key
-      trunkline network webhook test counter --key-file owner.key
-      trunkline network webhook show counter --key-file owner.key
+      trunkline network webhook set counter-0x5fbd https://hooks.example/trunkline --key-file owner.key
+      trunkline network webhook test counter-0x5fbd --key-file owner.key
+      trunkline network webhook show counter-0x5fbd --key-file owner.key
     """
 
 
@@ -35,8 +34,9 @@ def set_hook(slug: str, address: str, url: str, key_file: str | None, as_json: b
     if as_json:
         asking.show(answer)
         return
+    secret = asking.given(answer, "secret")
     click.echo("It is shown this once. What is sent is signed with it:", err=True)
-    click.echo(printable(str(answer.get("secret"))))
+    click.echo(secret)
 
 
 @command.command("show", short_help="Show a community's webhook, and what became of the newest deliveries.")
@@ -81,6 +81,6 @@ def remove(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
 
 def _asking(method: str, slug: str, rest: str = "", body: Any = None) -> Callable[[Owner], Awaitable[dict[str, Any]]]:
     async def work(owner: Owner) -> dict[str, Any]:
-        return await owner.call(method, f"/api/communities/{asking.segment(slug)}/webhook{rest}", body)
+        return await asking.in_community(owner, method, slug, f"/webhook{rest}", body)
 
     return work

@@ -22,7 +22,7 @@ from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models.endpoint import without_secrets
-from trunkline.models.http_errors import NobodyListens, clipped, connection_fault, status_fault
+from trunkline.models.http_errors import BASE_URL, NobodyListens, clipped, connection_fault, status_fault
 from trunkline.models.model import Answer as Whole
 from trunkline.models.model import Chunk, Retrying
 from trunkline.models.patience import MAX_ASKED_SECONDS, Patience
@@ -82,10 +82,19 @@ class HttpService:
         secure: whether the address begins with `https`.
         hints: what to do next after an answer with a certain status.
         secrets: what must not show up in an error, though the provider may repeat it.
+        address: where people say the address.
     """
 
-    def __init__(self, *, secure: bool, hints: Mapping[int, str] | None = None, secrets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        secure: bool,
+        hints: Mapping[int, str] | None = None,
+        secrets: Sequence[str] = (),
+        address: str = BASE_URL,
+    ) -> None:
         self._secure = secure
+        self._address = address
         self._hints = hints or {}
         self._redactor = Redactor(secrets)
         self._poster: Poster | None = None
@@ -142,7 +151,7 @@ class HttpService:
                 await arriving.drain()
                 return
             except ConnectionFailed as error:
-                fault = self._redacted(connection_fault(error))
+                fault = self._redacted(connection_fault(error, self._address))
             except ProviderError as error:
                 fault = self._redacted(error)
             finally:

@@ -30,6 +30,9 @@ _LASTING = frozenset(
     }
 )  # fmt: skip
 
+#: Where people say the address of a provider, unless they are told otherwise.
+BASE_URL = "--base-url"
+
 
 class ServiceError(ProviderError):
     """A provider's refusal. `after`: seconds that it asks us to wait."""
@@ -80,8 +83,12 @@ def broken_off(reason: str) -> ProviderError:
     return ProviderError(f"Connection error: {reason}", retryable=True)
 
 
-def connection_fault(error: ConnectionFailed) -> ProviderError:
-    """The fault of a connection that was not made, or was lost."""
+def connection_fault(error: ConnectionFailed, address: str = BASE_URL) -> ProviderError:
+    """The fault of a connection that was not made, or was lost.
+
+    Args:
+        address: where people say where the provider is.
+    """
     place = error.place
     reason = " ".join(str(error).split())
     if "CERTIFICATE_VERIFY_FAILED" in reason:
@@ -97,7 +104,7 @@ def connection_fault(error: ConnectionFailed) -> ProviderError:
         case "proxy":
             reason = f"the proxy refused: {reason}"
         case "refused" if is_own_machine(f"http://{place}"):
-            hint = "Start the server there, or say where it is with `--base-url`."
+            hint = f"Start the server there, or say where it is with `{address}`."
             return NobodyListens(f"Connection error: nothing listens at `{place}`.", retryable=True, hint=hint)
         case "insecure":
             hint = "If the server there speaks no TLS, its address begins with `http:`."

@@ -9,6 +9,7 @@ from trunkline.models.answers import AnswerReader, Decoder
 from trunkline.models.encoding import Compat
 from trunkline.models.endpoint import host_of
 from trunkline.models.http import Call, HttpService, Reader
+from trunkline.models.http_errors import BASE_URL
 from trunkline.models.model import Chunk, Request
 from trunkline.models.providers import ModelSettings
 
@@ -120,6 +121,7 @@ class KeyedModel(HttpModel):
                 404: f"Check the model `{name}` and the base URL: `{url.partition('?')[0]}` was asked.",
             },
             secrets=[settings.api_key] if settings.api_key else [],
+            address=settings.base_url_name or BASE_URL,
         )
         super().__init__(settings, service, name=name, kind=name, profile=Compat(settings.compat))
         self._url = url

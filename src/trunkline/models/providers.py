@@ -108,6 +108,8 @@ class ModelSettings(Value):
     """A file of them."""
     key_name: str | None = None
     """Where people find the key if it is not in the provider's variable."""
+    base_url_name: str | None = None
+    """Where people say the address if not with the option for it."""
 
     def __repr__(self) -> str:
         return f"ModelSettings(provider={self.provider!r}, model={self.model!r}, base_url={self.base_url!r})"

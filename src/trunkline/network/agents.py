@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,10 +11,35 @@ from trunkline.network import audit, policies
 from trunkline.network.credentials import Agent, agent_of
 from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
-from trunkline.network.registrations import SCRIPTED
+from trunkline.network.registrations import SCRIPTED, check_provider
 from trunkline.network.texts import iso, limited, text
 
 _HANDLE = re.compile(r"[^\W_]+")
+#: What the network's own entries are signed with, and who people are there.
+_RESERVED = frozenset(("system", "owner", "network", "admin", "administrator", "moderator"))
+#: Letters and digits that are drawn as the small letters of those names, or nearly: Cyrillic, Greek, Armenian, small
+#: capitals. A handful, and not all that there are.
+_LOOKALIKES = str.maketrans(
+    {
+        char: letter
+        for letter, chars in {
+            "a": "\u0430\u03b1\u1d004",
+            "d": "\u0501\u1d05",
+            "e": "\u0435\u03b5\u1d073",
+            "i": "\u0456\u03b9\u026a1",
+            "k": "\u043a\u03ba\u1d0b",
+            "m": "\u043c\u03bc\u1d0d",
+            "n": "\u0578\u0274",
+            "o": "\u043e\u03bf\u1d0f0",
+            "r": "\u0433\u0280",
+            "s": "\u0455\ua7315",
+            "t": "\u0442\u03c4\u1d1b",
+            "w": "\u051d\u03c9\u1d21",
+            "y": "\u0443\u03c5\u028f",
+        }.items()
+        for char in chars
+    }
+)
 
 
 def general(tx: Transaction, agent: Agent) -> dict[str, Any]:
@@ -75,13 +101,21 @@ def change_general(tx: Transaction, now: int, agent_id: str, wallet: str, body: 
 
 
 def check_handle(handle: str) -> None:
-    """See that a handle is made of letters and digits.
+    """See that a handle is made of letters and digits, and is nobody's who is no agent.
 
     Raises:
         Refused: 400, it is not.
     """
     if not _HANDLE.fullmatch(handle):
         raise Refused(400, "Handle must contain only letters and numbers (no spaces or special characters).")
+    if _looks(handle) in _RESERVED:
+        raise Refused(400, f"The handle {handle} is reserved: it would pass for the network itself. Choose another.")
+
+
+def _looks(handle: str) -> str:
+    """What a handle looks like, in small Latin letters."""
+    plain = unicodedata.normalize("NFKD", handle).casefold().translate(_LOOKALIKES)
+    return "".join(char for char in plain if not unicodedata.combining(char))
 
 
 def profile(tx: Transaction, agent_id: str) -> dict[str, Any]:
@@ -143,6 +177,7 @@ def _wanted(tx: Transaction, body: Mapping[str, Any]) -> tuple[str, str, str, st
     limits = policies.limits(tx)["agent"]
     for field, value in (("handle", handle), ("llmProvider", provider), ("llmModel", model), ("llmBaseUrl", base_url)):
         limited(field, value, limits[field])
+    check_provider(provider)
     if provider != "LITELLM":
         return handle, provider, model, None
     if not base_url:

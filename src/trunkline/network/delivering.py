@@ -4,7 +4,8 @@ Signed as the Standard Webhooks say: `webhook-id`, `webhook-timestamp`, and in `
 `id.timestamp.body`. What was taken for delivery when a process ended is taken again: it may arrive twice, with the
 same id.
 
-Several servers may deliver from one database: each delivery is claimed before it is sent.
+To each address things go in order: while the oldest cannot be delivered, all others wait behind it. Several servers may
+deliver from one database: each delivery is claimed before it is sent.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PAUSES = (10, 60, 5 * 60, 30 * 60, 60 * 60)
 GIVE_UP_SECONDS = 24 * 60 * 60
 #: Addresses that are delivered to at the same time, each one delivery at a time: slow ones do not keep the others.
 MOST_AT_ONCE = 8
-#: How often to look although nothing was told: for what waits for its next attempt, and what other servers wrote.
+#: How often to look although nothing was told and nothing is due: for what other servers wrote.
 POLL_SECONDS = 15.0
 #: A crowd of events is looked at once.
 GATHER_SECONDS = 0.3
@@ -81,14 +82,16 @@ class Deliveries:
     async def _run(self) -> None:
         told = self._network.live.told
         while True:
+            seconds = POLL_SECONDS
             try:
                 await self._begin()
+                seconds = await self.seconds_until_next()
             except DatabaseGone as error:
                 logger.warning("webhooks cannot be delivered now: %s", error)
             except Exception:  # whatever it is, the next round may be better
                 logger.exception("webhooks cannot be delivered now; it will be tried again")
             try:
-                await asyncio.wait_for(told.wait(), POLL_SECONDS)
+                await asyncio.wait_for(told.wait(), seconds)
                 await asyncio.sleep(GATHER_SECONDS)
             except TimeoutError:
                 continue
@@ -106,6 +109,15 @@ class Deliveries:
         for id in begun:
             self._busy[id] = asyncio.create_task(self._community(id), name=f"webhook of {id}")
         return bool(begun)
+
+    async def seconds_until_next(self) -> float:
+        """Seconds until something is due that is not yet."""
+        now = self._network.now()
+        row = await self._network.database.read(
+            lambda tx: tx.one(f"SELECT MIN(since) AS since FROM {_HEADS} WHERE since > ?", (now,))  # noqa: S608 - fixed text
+        )
+        since = row["since"] if row else None
+        return POLL_SECONDS if since is None else min(POLL_SECONDS, (since - now) / 1000)
 
     async def _community(self, id: str) -> None:
         """Deliver what is due to one community, until nothing is, or an attempt failed."""
@@ -129,7 +141,7 @@ class Deliveries:
         problem, gone = await self._sent(row)
         now = self._network.now()
         if problem is None:
-            await self._network.database.write(lambda tx: _settle(tx, now, row["id"], "delivered", None))
+            await self._network.database.write(lambda tx: _arrived(tx, now, row))
             return True
         logger.info("a webhook was not delivered (attempt %d): %s", row["attempts"] + 1, problem)
         await self._network.database.write(lambda tx: _failed(tx, now, row, problem[:_MAX_ERROR], gone))
@@ -166,26 +178,31 @@ def signed(secret: str, id: str, now: int, body: bytes) -> dict[str, str]:
     return {"webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signature}
 
 
+#: For each webhook, since when (or from when on) the oldest delivery that waits for it is due.
+_HEADS = (
+    "(SELECT webhook.community_id, (SELECT next_at FROM delivery WHERE delivery.community_id = webhook.community_id "
+    "AND state = 'waiting' ORDER BY created_at, id LIMIT 1) AS since FROM webhook) AS head"
+)
+
+
 def _due(tx: Transaction, now: int) -> list[str]:
     """Communities for which something is due, who waits longest first."""
     rows = tx.all(
-        "SELECT webhook.community_id, MIN(next_at) AS since FROM webhook "
-        "JOIN delivery ON delivery.community_id = webhook.community_id AND state = 'waiting' AND next_at <= ? "
-        "GROUP BY webhook.community_id ORDER BY since LIMIT ?",
+        f"SELECT community_id FROM {_HEADS} WHERE since <= ? ORDER BY since LIMIT ?",  # noqa: S608 - fixed text
         (now, 2 * MOST_AT_ONCE),
     )
     return [row["community_id"] for row in rows]
 
 
 def _claim(tx: Transaction, now: int, community_id: str) -> Row | None:
-    """The next delivery to a community, which nobody else takes for a while."""
+    """The oldest delivery to a community, if it is due, which nobody else takes for a while."""
     row = tx.one(
-        "SELECT delivery.*, webhook.url, webhook.secret FROM delivery "
+        "SELECT delivery.*, webhook.url, webhook.secret, webhook.failures FROM delivery "
         "JOIN webhook ON webhook.community_id = delivery.community_id "
-        "WHERE delivery.community_id = ? AND state = 'waiting' AND next_at <= ? ORDER BY next_at, delivery.id LIMIT 1",
-        (community_id, now),
+        "WHERE delivery.community_id = ? AND state = 'waiting' ORDER BY delivery.created_at, delivery.id LIMIT 1",
+        (community_id,),
     )
-    if row is None:
+    if row is None or row["next_at"] > now:
         return None
     claimed = tx.execute(
         "UPDATE delivery SET attempts = attempts + 1, next_at = ? WHERE id = ? AND attempts = ? AND state = 'waiting'",
@@ -194,14 +211,24 @@ def _claim(tx: Transaction, now: int, community_id: str) -> Row | None:
     return row if claimed == 1 else None
 
 
-def _settle(tx: Transaction, now: int, id: str, state: str, error: str | None) -> None:
-    tx.execute("UPDATE delivery SET state = ?, ended_at = ?, error = ? WHERE id = ?", (state, now, error, id))
+def _arrived(tx: Transaction, now: int, row: Row) -> None:
+    tx.execute("UPDATE delivery SET state = 'delivered', ended_at = ?, error = NULL WHERE id = ?", (now, row["id"]))
+    tx.execute("UPDATE webhook SET failures = 0 WHERE community_id = ? AND failures > 0", (row["community_id"],))
 
 
 def _failed(tx: Transaction, now: int, row: Row, error: str, gone: bool) -> None:
-    """Try it again later, and all others of the same community not before that; or give up what is too old."""
+    """Try it again later, and all others after it; or give up what is too old.
+
+    What an address says that the owner has replaced meanwhile says nothing about the one that they have now.
+    """
     community_id = row["community_id"]
-    pause = PAUSES[min(row["attempts"], len(PAUSES) - 1)]
+    counted = tx.execute(
+        "UPDATE webhook SET failures = failures + 1 WHERE community_id = ? AND secret = ?",
+        (community_id, row["secret"]),
+    )
+    if not counted:
+        tx.execute("UPDATE delivery SET next_at = ? WHERE id = ? AND state = 'waiting'", (now, row["id"]))
+        return
     tx.execute("UPDATE delivery SET error = ? WHERE id = ?", (error, row["id"]))
     oldest = now if gone else now - GIVE_UP_SECONDS * 1000
     given_up = tx.execute(
@@ -209,7 +236,8 @@ def _failed(tx: Transaction, now: int, row: Row, error: str, gone: bool) -> None
         "WHERE community_id = ? AND state = 'waiting' AND created_at <= ?",
         (now, error, community_id, oldest),
     )
-    later = now + pause * 1000
+    later = now + PAUSES[min(row["failures"], len(PAUSES) - 1)] * 1000
+    # Of all: the owner is shown when each will be tried, and whichever is the oldest then comes no sooner.
     tx.execute(
         "UPDATE delivery SET next_at = ? WHERE community_id = ? AND state = 'waiting' AND (next_at < ? OR id = ?)",
         (later, community_id, later, row["id"]),

@@ -28,7 +28,7 @@ MAX_COMMENTS = 500
 MAX_COMMUNITIES = 200
 
 _SELECT = (
-    "SELECT thread.*, agent.handle, agent.llm_model, community.slug, community.name AS community_name, "
+    "SELECT thread.*, agent.handle, community.slug, community.name AS community_name, "
     "community.owner_wallet, community.github_repository_url, community.status FROM thread "
     "JOIN community ON community.id = thread.community_id "
     "LEFT JOIN agent ON agent.id = thread.agent_id WHERE "
@@ -145,7 +145,7 @@ def thread(tx: Transaction, thread_id: str, *, after: str = "", limit: int = DEF
     where, parameters = _joined(conditions)
     limit = max(1, min(limit, MAX_COMMENTS))
     rows = tx.all(
-        "SELECT comment.*, agent.handle, agent.llm_model FROM comment "  # noqa: S608 - fixed texts
+        "SELECT comment.*, agent.handle FROM comment "  # noqa: S608 - fixed texts
         f"LEFT JOIN agent ON agent.id = comment.agent_id WHERE {where} "
         "ORDER BY comment.created_at, comment.id LIMIT ?",
         [*parameters, limit + 1],
@@ -267,7 +267,7 @@ def _newest(tx: Transaction, kind: Literal["thread", "comment"], limit: int, age
     if kind == "thread":
         return tx.all(f"{_SELECT} {where} ORDER BY thread.id DESC LIMIT ?", [*whose, limit])
     return tx.all(
-        "SELECT comment.*, agent.handle, agent.llm_model, thread.title, community.slug, "  # noqa: S608 - fixed texts
+        "SELECT comment.*, agent.handle, thread.title, community.slug, "  # noqa: S608 - fixed texts
         "community.name AS community_name FROM comment "
         "JOIN thread ON thread.id = comment.thread_id JOIN community ON community.id = comment.community_id "
         f"LEFT JOIN agent ON agent.id = comment.agent_id WHERE {where} ORDER BY comment.id DESC LIMIT ?",
@@ -324,7 +324,7 @@ def last_comments(tx: Transaction, thread_ids: Sequence[str]) -> dict[str, dict[
     found = {}
     for id in thread_ids:
         row = tx.one(
-            "SELECT comment.*, agent.handle, agent.llm_model FROM comment "
+            "SELECT comment.*, agent.handle FROM comment "
             "LEFT JOIN agent ON agent.id = comment.agent_id WHERE comment.thread_id = ? "
             "ORDER BY comment.created_at DESC, comment.id DESC LIMIT 1",
             (id,),

@@ -20,6 +20,7 @@ DEFAULT_PROVIDER = "GEMINI"
 SCRIPTED = "SCRIPTED"
 #: A proxy has what its owner put behind it; most have this maker's.
 _BEHIND_A_PROXY = {"LITELLM": "OPENAI"}
+_FOR_TESTS = ("mock",)
 
 #: Agents in one answer. A wallet has one in each community that it takes part in.
 MAX_LISTED = 500
@@ -33,18 +34,39 @@ class Wish(Value):
     llm_model: str | None = None
 
 
+def check_provider(provider: str) -> None:
+    """See that a provider is one that runners know.
+
+    Raises:
+        Refused: 400, nobody knows it.
+    """
+    from trunkline.models.providers import NAMES
+
+    known = (SCRIPTED, *_BEHIND_A_PROXY, *(name.upper() for name in NAMES if name not in _FOR_TESTS))
+    if provider not in known:
+        raise Refused(400, f"llmProvider must be one of {', '.join(sorted(known))}")
+
+
 def model_for(provider: str) -> str:
-    """A model that is sold now: the provider's own, or the default provider's where nobody knows this one."""
+    """A model of the provider's that is sold now.
+
+    Raises:
+        Refused: 400, it has no usual one.
+    """
     from trunkline.models.discover import usual_model
 
-    return usual_model(_BEHIND_A_PROXY.get(provider, provider)) or usual_model(DEFAULT_PROVIDER) or ""
+    model = usual_model(_BEHIND_A_PROXY.get(provider, provider))
+    if model is None:
+        raise Refused(400, f"llmModel is required: {provider} has no usual model")
+    return model
 
 
 def register(tx: Transaction, now: int, wallet: str, community_id: str, wish: Wish) -> tuple[Row, Row, bool]:
     """Register a wallet's agent, or change what is registered: the agent, its community, and whether it was before.
 
     Raises:
-        Refused: 404 if there is no such community, 403 if it is closed or the wallet is banned there.
+        Refused: 404 if there is no such community, 403 if it is closed or the wallet is banned there, 400 for a
+            provider that nobody knows.
     """
     one_at_a_time(tx, community_id)
     community = open_community(tx, community_id)
@@ -52,6 +74,8 @@ def register(tx: Transaction, now: int, wallet: str, community_id: str, wish: Wi
         raise Refused(403, "Agent is banned in this community")
     known = agent_in(tx, wallet, community_id)
     provider = (wish.llm_provider or (known["llm_provider"] if known else DEFAULT_PROVIDER)).upper()
+    if wish.llm_provider:
+        check_provider(provider)
     kept = known["llm_model"] if known and known["llm_provider"] == provider else None
     model = "" if provider == SCRIPTED else wish.llm_model or kept or model_for(provider)
     if known is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 
+from trunkline.base.visible import drawn
 from trunkline.network.database import Transaction
 from trunkline.network.refusal import Refused
 
@@ -22,8 +23,6 @@ REMOVED_AT_ONCE = 1000
 
 #: Bytes of a hash that tell two texts apart.
 _DIGEST_BYTES = 16
-#: The category of characters that format others and are not seen.
-_FORMAT = "Cf"
 
 
 def check(tx: Transaction, now: int, agent_id: str, thread_id: str, text: str) -> None:
@@ -46,7 +45,7 @@ def check(tx: Transaction, now: int, agent_id: str, thread_id: str, text: str) -
     raise Refused(
         409,
         "This agent wrote the same comment in this thread within the last hour. Write something new, "
-        f"or the same again in {minutes} minutes.",
+        f"or the same again in {minutes} minute{'' if minutes == 1 else 's'}.",
         {"Retry-After": str(seconds)},
     )
 
@@ -54,8 +53,8 @@ def check(tx: Transaction, now: int, agent_id: str, thread_id: str, text: str) -
 def normal(text: str) -> str:
     """What two texts have in common that read the same."""
     if not text.isascii():
-        text = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != _FORMAT)
-    return " ".join(text.casefold().split())
+        text = unicodedata.normalize("NFKC", text)
+    return " ".join(drawn(text).casefold().split())
 
 
 def purge(tx: Transaction, now: int) -> int:

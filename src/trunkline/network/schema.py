@@ -402,7 +402,24 @@ _TOLD: Step = (
     "CREATE INDEX delivery_age ON delivery (created_at)",
 )
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER, _TOLD)
+# What was written keeps the name of the model that wrote it, whatever the agent's is later; of what is older, it is the
+# present one. Deliveries to one address go in order: the oldest that waits is the next. `failures` of a webhook is how
+# often in a row nothing arrived there.
+_LABELLED: Step = (
+    *(
+        sql.replace("$", table)
+        for table in ("thread", "comment")
+        for sql in (
+            "ALTER TABLE $ ADD COLUMN llm_model TEXT",
+            "UPDATE $ SET llm_model = (SELECT llm_model FROM agent WHERE id = agent_id) WHERE agent_id IS NOT NULL",
+        )
+    ),
+    "ALTER TABLE webhook ADD COLUMN failures INTEGER NOT NULL DEFAULT 0",
+    "DROP INDEX delivery_due",
+    "CREATE INDEX delivery_waiting ON delivery (community_id, created_at, id) WHERE state = 'waiting'",
+)
+
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _PLACES, _CONTEXT, _COUNTED, _FOLD, _IN_ORDER, _TOLD, _LABELLED)
 
 #: A key that counts up by itself, in each database's words. It stands in the statements as `SERIAL_KEY`.
 _SERIAL_KEY: dict[Dialect, str] = {

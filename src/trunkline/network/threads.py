@@ -1,6 +1,7 @@
 """Threads and comments: how they are written, and the one form in which they are shown.
 
-Whoever inserts a row here need not think of the search index and the counts.
+Whoever inserts a row here need not think of the search index and the counts. What an agent writes keeps the name of the
+model that it had then.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def insert_thread(
     """Write a thread, and return it as the API shows it. Without an agent, nobody but the network wrote it."""
     id = new_id()
     tx.execute(
-        "INSERT INTO thread (id, community_id, agent_id, title, body, type, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (id, community_id, agent_id, title, body, type, now),
+        "INSERT INTO thread (id, community_id, agent_id, title, body, type, created_at, llm_model) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT llm_model FROM agent WHERE id = ?))",
+        (id, community_id, agent_id, title, body, type, now, agent_id),
     )
     searching.index(tx, id, f"{title}\n{body}")
     return {
@@ -65,9 +67,9 @@ def insert_comment(
     """Write a comment, and return it as the API shows it. Without an agent or an owner it is the network's own."""
     id = new_id()
     tx.execute(
-        "INSERT INTO comment (id, thread_id, community_id, agent_id, owner_wallet, body, kind, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (id, thread_id, community_id, agent_id, owner_wallet, body, kind, now),
+        "INSERT INTO comment (id, thread_id, community_id, agent_id, owner_wallet, body, kind, created_at, llm_model) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT llm_model FROM agent WHERE id = ?))",
+        (id, thread_id, community_id, agent_id, owner_wallet, body, kind, now, agent_id),
     )
     tx.execute("UPDATE thread SET comment_count = comment_count + 1 WHERE id = ?", (thread_id,))
     searching.index(tx, thread_id, body, id)
@@ -122,7 +124,7 @@ def flags(row: Row) -> dict[str, Any]:
 
 
 def shown_thread(row: Row) -> dict[str, Any]:
-    """A thread for readers, from a row that has its author's `handle` and `llm_model`."""
+    """A thread for readers, from a row that has its author's `handle`."""
     return {
         "id": row["id"],
         "title": row["title"],
@@ -138,7 +140,7 @@ def shown_thread(row: Row) -> dict[str, Any]:
 
 
 def shown_comment(row: Row) -> dict[str, Any]:
-    """A comment for readers, from a row that has its author's `handle` and `llm_model`."""
+    """A comment for readers, from a row that has its author's `handle`."""
     return {
         "id": row["id"],
         "body": row["body"],

@@ -6,8 +6,9 @@ What is to be told is written down in the same transaction as what happened (`te
 
 from __future__ import annotations
 
-import ipaddress
 import os
+import re
+import socket
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -40,6 +41,8 @@ KEPT_SECONDS = 7 * 24 * 60 * 60
 #: Rows that one cleanup removes.
 REMOVED_AT_ONCE = 1000
 
+#: What resolvers read as an address of four bytes, in one to four numbers.
+_NUMBERS = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}", re.IGNORECASE)
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets of the Standard Webhooks begin with
 _SECRET_BYTES = 32
 
@@ -54,13 +57,13 @@ def url(text: str, *, private: bool) -> str:
         raise Refused(400, "url is required")
     try:
         found = http_public.checked(text)
-        host = http_public.host(found)
+        host = http_public.host(found).rstrip(".")
     except (http_public.NotFetched, ValueError) as error:
         raise Refused(400, f"Invalid url: {error}") from None
     if len(found) > MAX_URL:
         raise Refused(400, f"url must be {MAX_URL} characters or fewer")
     # What a name stands for is looked at each time that something is sent there.
-    if not private and (host == "localhost" or _is_private(host)):
+    if not private and (host == "localhost" or host.endswith(".localhost") or _is_private(host)):
         raise Refused(400, "Invalid url: it leads to this machine or its network, which the operator does not allow")
     return found
 
@@ -70,9 +73,11 @@ def put(tx: Transaction, now: int, wallet: str, community: Row, address: str) ->
     secret = SECRET_PREFIX + b64encode(os.urandom(_SECRET_BYTES)).decode()
     tx.execute(
         "INSERT INTO webhook (community_id, url, secret, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (community_id) "
-        "DO UPDATE SET url = excluded.url, secret = excluded.secret, created_at = excluded.created_at, missed = 0",
+        "DO UPDATE SET url = excluded.url, secret = excluded.secret, created_at = excluded.created_at, "
+        "missed = 0, failures = 0",
         (community["id"], address, secret, now),
     )
+    _hurry(tx, now, community["id"])
     # Not where to: an address may hold a secret.
     audit.record(tx, now, "owner", wallet, "webhook.set", community_id=community["id"], subject=community["id"])
     return secret
@@ -91,7 +96,7 @@ def remove(tx: Transaction, now: int, wallet: str, community: Row) -> None:
 
 
 def ping(tx: Transaction, now: int, community: Row) -> str:
-    """Have something sent, to see whether it arrives. Returns its id.
+    """Have something sent, to see whether it arrives, with all that waits before it. Returns its id.
 
     Raises:
         Refused: 404, there is no webhook; 429, this was just tried; 409, too much waits.
@@ -107,6 +112,7 @@ def ping(tx: Transaction, now: int, community: Row) -> str:
     id = _written(tx, now, community["id"], "ping", {"community": _community(community)})
     if id is None:
         raise Refused(409, "Too much waits for this webhook already")
+    _hurry(tx, now, community["id"])
     return id
 
 
@@ -195,6 +201,14 @@ def _written(tx: Transaction, now: int, community_id: str, event: Event, data: M
     return id
 
 
+def _hurry(tx: Transaction, now: int, community_id: str) -> None:
+    """Let what waits wait no longer. (Something that is on its way just now may arrive twice.)"""
+    tx.execute(
+        "UPDATE delivery SET next_at = ? WHERE community_id = ? AND state = 'waiting' AND next_at > ?",
+        (now, community_id, now),
+    )
+
+
 def _community(row: Row) -> dict[str, Any]:
     return {"id": row["id"], "slug": row["slug"], "name": row["name"]}
 
@@ -215,7 +229,8 @@ def _delivery(row: Row) -> dict[str, Any]:
 
 def _is_private(host: str) -> bool:
     try:
-        ipaddress.ip_address(host)
-    except ValueError:
+        # As resolvers read it: `127.1` and `2130706433` are addresses, too.
+        address = socket.inet_ntoa(socket.inet_aton(host)) if _NUMBERS.fullmatch(host) else host
+        return not http_public.is_public(address)
+    except (ValueError, OSError):
         return False
-    return not http_public.is_public(host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trunkline.base.visible import drawn
 from trunkline.network import audit, policies, repeating, threads, webhooks
 from trunkline.network.credentials import Agent
 from trunkline.network.database import Transaction
@@ -31,7 +32,7 @@ def create_thread(tx: Transaction, now: int, agent: Agent, body: Mapping[str, An
     limits = policies.limits(tx)["thread"]
     if type == "SYSTEM":
         raise Refused(403, "SYSTEM threads cannot be created via agent API")
-    if not (community_id and title and content):
+    if not (community_id and drawn(title).strip() and drawn(content).strip()):
         raise Refused(400, "communityId, title, and body are required")
     limited("title", title, limits["title"])
     limited("body", content, limits["body"])
@@ -112,7 +113,7 @@ def owner_comment(
 
 def _comment_body(tx: Transaction, body: Mapping[str, Any]) -> str:
     content = text(body.get("body"))
-    if not content:
+    if not drawn(content).strip():
         raise Refused(400, "body is required")
     limited("body", content, policies.limits(tx)["comment"]["body"])
     return content

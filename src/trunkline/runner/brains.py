@@ -1,7 +1,7 @@
 """What decides: a model, any agent, or a list of replies.
 
     {"kind": "scripted", "replies": [...]}      in order, the last repeats; the place in the list survives restarts
-    {"kind": "openai", "baseUrl", "model", "apiKey"}      also `anthropic`, `gemini`, `litellm`, `bedrock` ...
+    {"kind": "openai", "baseUrl", "model", "apiKey"}      also `anthropic`, `gemini`, `deepseek` ...
     {"kind": "local", "model"}                            held to valid actions, unless `guided` is false
     {"kind": "agent", "name": "agentproc:claude-code"}    any agent; it may use no tools
 
@@ -23,8 +23,9 @@ from trunkline.base.values import Value
 from trunkline.core.events import Envelope, Failed, TextDelta, ToolStarted, TurnEnded, UserMessage
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, NoModel, ProviderError
 from trunkline.core.usage import Usage
+from trunkline.models.providers import NAMES, SERVICES, Service
 from trunkline.runner import config_parts
-from trunkline.runner.config import RunnerConfig
+from trunkline.runner.config import LLM_PROVIDERS, RunnerConfig
 from trunkline.runner.finishing import on_disk
 from trunkline.runner.prompting import Prompt
 from trunkline.runner.state import AgentState
@@ -40,10 +41,7 @@ MAX_REPLY = 1024 * 1024
 #: An agent's own window is not known; most take this many tokens.
 AGENT_WINDOW = 128_000
 
-#: Where a provider's OpenAI-compatible endpoint is, if it has another name on the network than with us.
-_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
-_PROVIDERS = ("openai", "anthropic", "bedrock", "vertex", "local", "mock")
-KINDS = ("scripted", "agent", "gemini", "litellm", *_PROVIDERS)
+KINDS = ("scripted", "agent", "litellm", *NAMES)
 
 
 class Reply(Value):
@@ -192,27 +190,35 @@ class GuidedBrain(ModelBrain):
 
 
 def _model(kind: str, given: Mapping[str, Any], where: str, compat: Mapping[str, Any]) -> Model:
+    from trunkline.models.discover_servers import server_url
     from trunkline.models.providers import VARIABLES, ModelSettings
     from trunkline.models.providers import make as make_model
 
-    provider = kind if kind in _PROVIDERS else "openai"
-    base_url = _text(given, "baseUrl") or (_GEMINI if kind == "gemini" else "")
+    service = SERVICES.get(kind) or Service("openai")
+    provider = kind if kind in VARIABLES else service.provider
+    base_url = _text(given, "baseUrl")
+    # A key of the environment belongs to the provider's own address.
+    variable = "" if base_url else VARIABLES[provider].get("api_key", "") if kind in VARIABLES else service.variable
+    model = _text(given, "model") or service.model
     if kind == "litellm" and not base_url:
         raise ConfigError("LiteLLM base URL missing.", hint=f"Set `{where}.baseUrl`.")
-    # A key of the environment belongs to the provider's own address.
-    variable = VARIABLES[provider].get("api_key", "") if not base_url else ""
-    own_key, found_key = _text(given, "apiKey"), os.environ.get(variable)
+    if kind in SERVICES:
+        base_url = base_url or service.base_url or f"{server_url(kind, os.environ)}/v1"
+        if model is None:
+            raise ConfigError(f"`{kind}` has no usual model.", hint=f"Set `{where}.model`.")
+    own_key, found_key = _text(given, "apiKey"), os.environ.get(variable or "")
     return make_model(
         ModelSettings(
             provider,
-            model=_text(given, "model") or None,
+            model=model,
             api_key=own_key or found_key or None,
             base_url=base_url or None,
             region=_text(given, "region") or None,
             project=_text(given, "project") or None,
             profile=_text(given, "profile") or None,
             compat={**compat, **_options(given)},
-            key_name=f"{where}.apiKey" if own_key or not found_key else None,
+            key_name=f"{where}.apiKey" if own_key or not found_key else variable,
+            base_url_name=f"{where}.baseUrl",
         )
     )
 
@@ -224,31 +230,37 @@ def _of_general(config: RunnerConfig, general: Mapping[str, Any]) -> dict[str, A
     key that shows whose it is goes to nobody else.
 
     Raises:
-        ConfigError: the address is missing, or the key is another maker's.
+        ConfigError: nobody knows the provider, the address is missing, or the key is another maker's.
     """
-    provider = str(config.llm_provider or general.get("llmProvider") or "OPENAI").lower()
-    kind = provider if provider in ("gemini", "anthropic", "litellm") else "openai"
+    kind = str(config.llm_provider or general.get("llmProvider") or "OPENAI").lower()
+    if kind not in LLM_PROVIDERS:
+        raise ConfigError(
+            f"The network says that the agent's provider is `{kind[:40]}`, and `llm.apiKey` is no key for that.",
+            hint=f"Set `llm.provider` to what the key is for ({', '.join(LLM_PROVIDERS)}), or configure a `brain`.",
+        )
     base_url = config.llm_base_url
     if kind == "litellm" and not base_url:
         raise ConfigError(
             "LiteLLM base URL missing.",
             hint="Set `llm.baseUrl`. The one that the network names is not used: your key would go there.",
         )
-    if not base_url and (whose := _maker(config.llm_api_key or "")) not in (kind, None):
+    if not base_url and (whose := _maker(config.llm_api_key or "", config.llm_provider)) not in (kind, None):
         raise ConfigError(
-            f"`llm.apiKey` is a key of `{whose}`, and the network says `{kind}`.",
+            f"`llm.apiKey` is a key of `{whose}` by its looks, and the network says `{kind}`.",
             hint="Set `llm.provider` to what the key is for, or correct the agent's provider on the network.",
         )
     return {"kind": kind, "model": general.get("llmModel"), "apiKey": config.llm_api_key, "baseUrl": base_url}
 
 
-#: How makers' keys begin, the longer ones first.
-_KEYS = (("sk-ant-", "anthropic"), ("sk-", "openai"), ("AIza", "gemini"))
+#: How makers' keys begin, the longer ones first. Others give out keys with the last one, too.
+_KEYS = (("sk-ant-", "anthropic"), ("sk-or-", "openrouter"), ("AIza", "gemini"), ("sk-", "openai"))
+_SHARED = _KEYS[-1][1]
 
 
-def _maker(key: str) -> str | None:
-    """Whose key it is, if that can be seen."""
-    return next((maker for beginning, maker in _KEYS if key.strip().startswith(beginning)), None)
+def _maker(key: str, named: str | None) -> str | None:
+    """Whose key it is, if that can be seen; of a beginning that several have, whoever the configuration names."""
+    maker = next((maker for beginning, maker in _KEYS if key.strip().startswith(beginning)), None)
+    return named if named is not None and maker == _SHARED and named in SERVICES else maker
 
 
 # Any agent

@@ -20,6 +20,7 @@ from trunkline.base.environ_secrets import url_secrets
 from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
+from trunkline.models.providers import SERVICES
 from trunkline.runner import config_parts, slips
 from trunkline.runner.chain.settings import TxSettings, tx_settings
 from trunkline.runner.config_parts import Table, at, group, table, text
@@ -142,7 +143,7 @@ class RunnerConfig(Value):
 
 
 #: Whose keys `llm.apiKey` may be.
-LLM_PROVIDERS = ("openai", "anthropic", "gemini", "litellm")
+LLM_PROVIDERS = ("openai", "anthropic", "litellm", *SERVICES)
 #: What a configuration may hold.
 _MEMBERS = (
     "snsBaseUrl", "runnerToken", "agentId", "brain", "llm", "execution", "runtime", "prompts", "integrations", "log",

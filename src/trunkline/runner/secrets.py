@@ -13,7 +13,6 @@ Known are the secrets of its configuration and those of its environment.
 from __future__ import annotations
 
 import re
-import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from urllib.parse import unquote
 
 from trunkline.base.environ_secrets import COMMON_WORDS, FEWEST_CHARS, environment_secrets, octets
 from trunkline.base.redact import MASK, Masked, Redactor
+from trunkline.base.visible import drawn
 
 #: A configured secret that is shorter is part of too many words.
 FEWEST_CHARS_OF_A_WORD = 4
@@ -130,7 +130,7 @@ def _apart(text: str) -> str:
 
 def _tight(text: str) -> str:
     """Without white space, and without what nobody sees."""
-    return "".join(char for char in text if not char.isspace() and unicodedata.category(char) not in ("Cf", "Cc"))
+    return "".join(drawn(text).split())
 
 
 def _any(words: Iterable[str]) -> str:

@@ -75,6 +75,65 @@ async def test_what_a_scripted_agent_writes_carries_no_models_name(world: World)
     assert (status, answer["agent"]["llmModel"]) == (200, "")
 
 
+async def test_what_is_written_keeps_the_model_that_wrote_it(each_world: World) -> None:
+    world = each_world
+    owner = await world.owner()
+    community = await world.community(owner)
+    body = {"handle": "Ada", "communityId": community["id"], "llmProvider": "OPENAI", "llmModel": "first"}
+    _, answer = await world.post("/api/agents/register", body, owner)
+    id = answer["agent"]["id"]
+    token = await world.runner_token(owner, id)
+    post = {"communityId": community["id"], "title": "t", "body": "b", "type": "DISCUSSION"}
+    _, written = await world.write(token, id, THREADS, post)
+    thread = f"{THREADS}/{written['thread']['id']}"
+    await world.write(token, id, f"{thread}/comments", {"body": "c"})
+    for model in ({"llmModel": "second"}, {"llmProvider": "SCRIPTED"}):
+        await world.post("/api/agents/register", {**body, **model}, owner)
+        await world.write(token, id, f"{thread}/comments", {"body": str(model)})
+    _, shown = await world.get(thread)
+    models = [each["authorModel"] for each in (shown["thread"], *shown["comments"])]
+    assert models == ["first", "first", "second", None]
+    _, feed = await world.get("/api/activity/recent")
+    told = [each["authorModel"] for each in feed["items"] if each["authorAgentId"]]
+    assert sorted(map(str, told)) == ["None", "first", "first", "second"]
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [
+        "SYSTEM",
+        "System",
+        "\u0405\u0443stem",
+        "S\u00fdstem",
+        "\uff33\uff39\uff33\uff34\uff25\uff2d",
+        "SY5T3M",
+        "Owner",
+        "admin",
+    ],
+)
+async def test_no_agent_passes_for_the_network_itself(world: World, handle: str) -> None:
+    owner = await world.owner()
+    community = await world.community(owner)
+    status, answer = await world.post("/api/agents/register", {"handle": handle, "communityId": community["id"]}, owner)
+    assert (status, "reserved" in answer["error"]) == (400, True)
+    agent = await world.agent(owner, community["id"])
+    change = {"handle": handle, "llmProvider": "OPENAI", "llmModel": "m"}
+    assert (await world.ask("PATCH", f"/api/agents/{agent['id']}/general", change, owner))[0] == 400
+
+
+@pytest.mark.parametrize("provider", ["MYSTERY", "mock", "http://127.0.0.1"])
+async def test_a_provider_that_nobody_knows_is_refused_with_those_that_there_are(world: World, provider: str) -> None:
+    owner = await world.owner()
+    community = await world.community(owner)
+    agent = await world.agent(owner, community["id"])
+    body = {"handle": "Ada", "communityId": community["id"], "llmProvider": provider, "llmModel": "m"}
+    for status, answer in (
+        await world.post("/api/agents/register", body, owner),
+        await world.ask("PATCH", f"/api/agents/{agent['id']}/general", body, owner),
+    ):
+        assert (status, "llmProvider must be one of ANTHROPIC, BEDROCK, " in answer["error"]) == (400, True)
+
+
 async def test_the_signature_of_the_fixed_message_and_the_slug_registers_too(world: World) -> None:
     owner, stranger = await world.owner(), Person()
     community = await world.community(owner)

@@ -9,6 +9,7 @@ async with http.client() as client:
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base import http, jsontext
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from httpx import AsyncClient, Response
 
 _SUCCESS = range(200, 300)
+#: The longest that a challenge may be good for, and how wrong a clock may be.
+MOST_LIFETIME = timedelta(hours=1)
 
 
 class Owner:
@@ -47,8 +50,9 @@ class Owner:
         except (KeyError, TypeError):
             raise SnsError(f"`{self._url}` gave no challenge to sign: is a network there?") from None
         # Whatever another server wants to have signed in its place, it does not get from us.
-        if f"Wallet: {self.wallet}" not in message.split("\n"):
-            raise SnsError("What the network wants to have signed is no challenge for this wallet. Nothing was signed.")
+        problem = _problem(message, self.wallet, datetime.now(UTC))
+        if problem is not None:
+            raise SnsError(f"What the network wants to have signed {problem}. Nothing was signed.")
         signed = {"challengeId": id, "signature": self._wallet.sign(message)}
         token = (await self.call("POST", "/api/auth/owner/verify", signed)).get("token")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
@@ -101,3 +105,23 @@ class Owner:
             told = said[:MAX_MESSAGE] if isinstance(said, str) and said else f"It was refused ({response.status_code})"
             raise SnsError(told, response.status_code, answer)
         return answer
+
+
+def _problem(message: str, wallet: str, now: datetime) -> str | None:
+    """Why a text is no challenge to sign in with, as the end of a sentence; None if it is one."""
+    said = [line.partition(": ")[::2] for line in message.split("\n")[1:]]
+    members = dict(said)
+    if len(members) != len(said) or members.get("Wallet") != wallet:
+        return "is no challenge for this wallet"
+    if members.get("Scope") != "OWNER_LOGIN" or "Community" in members:
+        return "is for something else than to sign in"
+    try:
+        expires_at = datetime.fromisoformat(members.get("ExpiresAt", ""))
+        left = expires_at - now
+    except (ValueError, TypeError, OverflowError):
+        return "does not say when it expires"
+    if left > MOST_LIFETIME:
+        return "would be good for more than an hour"
+    if left < -MOST_LIFETIME:
+        return "has expired (is the clock of this machine right?)"
+    return None
