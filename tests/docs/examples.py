@@ -12,7 +12,7 @@ The conventions, for whoever writes documentation:
 - ```sh: what would install something, or needs a key, a download or a terminal; not run. Its `make` verbs must exist,
   and its `trunkline` commands must be understood.
 - ```toml: a configuration file, without a single warning.
-- ```json: each line is one JSON text; those with a `type` are lines of the JSON stream.
+- ```json: all of it is one JSON text, or each line is one; those with a `type` are lines of the JSON stream.
 - All other blocks are only read by people.
 """
 

@@ -259,12 +259,17 @@ async def test_above_a_threshold_a_person_is_asked_and_a_yes_sends_it(world: Wor
     assert waiting["function"] == "inc(uint256)"
     # All that counts, as the contract will read it.
     shown = waiting["shown"].split("\n")
+    assert int(waiting["fee"]) > 0
+    costs = (f'max_fee: "{waiting["fee"]}"', f'max_cost: "{waiting["fee"]}"')
     assert shown[0] == "inc(uint256)"
-    for line in (f"chain: {waiting['chainId']}", f'contract: "{waiting["to"]}"', 'wei: "0"', 'args: "7"'):
+    for line in (f"chain: {waiting['chainId']}", f'contract: "{waiting["to"]}"', 'wei: "0"', 'args: "7"', *costs):
         assert f"  {line}" in shown
     assert waiting["data"].endswith("7")
     assert waiting["data"] in waiting["shown"]
     assert world.performer(agent="a2").pending() == []
+    without = world.performer(approval_above=0, agent="a3")
+    await without.perform(tx("inc()"), world.community)
+    assert "  args: null" in without.pending()[0]["shown"].split("\n")
     assert await asking.settle() == []
     asking.decide(asked.result["approvalId"], True)
     assert asking.pending() == []

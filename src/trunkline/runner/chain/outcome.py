@@ -78,18 +78,31 @@ def waits(plan: Plan, id: str, text: str) -> TxResult:
     return TxResult(False, {**told, "error": text}, text)
 
 
-def asked(plan: Plan) -> dict[str, Any]:
-    """What a person decides about: where it goes, what is called with which arguments, what it pays. All of it."""
+def asked(plan: Plan, fee: int) -> dict[str, Any]:
+    """What a person decides about: where it goes, what is called with which arguments, what it pays. All of it.
+
+    Args:
+        fee: the most that the network may take for it, in wei, when it was tried.
+    """
     what = {
         "chainId": plan.chain_id,
         "to": plan.to,
         "function": plan.function.signature,
         "value": str(plan.value),
+        "fee": str(fee),
         "data": f"0x{plan.data.hex()}",
     }
     shown = preview(
         plan.function.signature,
-        {"chain": plan.chain_id, "contract": plan.to, "wei": what["value"], "args": _args(plan), "data": what["data"]},
+        {
+            "chain": plan.chain_id,
+            "contract": plan.to,
+            "wei": what["value"],
+            "max_fee": what["fee"],
+            "max_cost": str(plan.value + fee),
+            "args": _args(plan) or None,
+            "data": what["data"],
+        },
     )
     return {**what, "shown": plain(shown)}
 

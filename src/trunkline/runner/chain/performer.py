@@ -146,8 +146,8 @@ class TxPerformer:
             noting.add_done_callback(self._noting.discard)
 
     def pending(self) -> list[dict[str, Any]]:
-        """What waits for a person, oldest first: `id`, `action`, `chainId`, `to`, `function`, `value`, `data` (what the
-        contract gets), `createdAt` (ms), and `shown`, which is all of that for people.
+        """What waits for a person, oldest first: `id`, `action`, `chainId`, `to`, `function`, `value`, `fee`, `data`
+        (what the contract gets), `createdAt` (ms), and `shown`, which is all of that for people.
 
         May wait for other processes: use a thread. Nothing, once the performer is closed.
         """
@@ -155,8 +155,9 @@ class TxPerformer:
         with self._shelf:
             for chain_id, ledger in self._kept_ledgers():
                 for row in ledger.rows(self._agent, "awaiting"):
-                    entry = {"id": f"{chain_id}-{row.id}", "action": row.plan.action, **outcome.asked(row.plan)}
-                    found.append(self._clean({**entry, "createdAt": row.created}))
+                    entry = {"id": f"{chain_id}-{row.id}", "action": row.plan.action}
+                    what = outcome.asked(row.plan, ledger.fee(row.id))
+                    found.append(self._clean({**entry, **what, "createdAt": row.created}))
         return found
 
     def decide(self, id: str, approve: bool) -> None:
