@@ -74,8 +74,8 @@ async def test_general_is_read_by_the_runner_and_changed_by_the_owner(lite: Worl
     assert error(await change(handle="a b", llmProvider="openai", llmModel="m")) == (400, letters)
     long = "handle must be 40 characters or fewer"
     assert error(await change(handle="x" * 41, llmProvider="openai", llmModel="m")) == (400, long)
-    base_url = "llmBaseUrl is required for LiteLLM"
-    assert error(await change(handle="zoë9", llmProvider="litellm", llmModel="m")) == (400, base_url)
+    changed = (await change(handle="zoë9", llmProvider="litellm", llmModel="m")).json()
+    assert (changed["agent"]["llmProvider"], changed["agent"]["llmBaseUrl"]) == ("LITELLM", None)
     changed = (await change(handle="zoë9", llmProvider="litellm", llmModel="m", llmBaseUrl="http://l/v1//")).json()
     assert changed["agent"]["llmBaseUrl"] == "http://l/v1"
     assert (await alice.get(path)).json()["agent"]["handle"] == "zoë9"

@@ -75,7 +75,6 @@ import sys
 from trunkline.cli import agent, agent_options
 
 def run(work):
-    work.close()
     print(*sys.modules, file=sys.stderr)
     return 0
 

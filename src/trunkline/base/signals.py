@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,29 @@ ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def handled(numbers: Iterable[signal.Signals] = ENDING) -> tuple[signal.Signals, ...]:
     """Those of the signals that are not ignored: only for them a handler may be installed."""
     return tuple(number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN)
+
+
+_swallowed: list[int] = []
+
+
+def exit_on_signals() -> None:
+    """End this process with 128 + the number of a signal, from anywhere in its start. For the main thread."""
+
+    def end(number: int, _: object) -> None:
+        _swallowed.append(number)
+        sys.exit(128 + number)
+
+    for number in handled():
+        signal.signal(number, end)
+
+
+def missed() -> int | None:
+    """The signal that should have ended this process and did not.
+
+    Handlers run between any two steps, also within a callback whose exceptions nobody hears of, as imports have them.
+    Whoever takes the signals over from `exit_on_signals` looks here once.
+    """
+    return _swallowed[0] if _swallowed else None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from trunkline.base.signals import handled
+from trunkline.base.signals import exit_on_signals, handled
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
@@ -38,19 +38,20 @@ def main() -> None:
 
 def _main() -> None:
     if sys.argv[1:2] == ["agent"]:
-        _end_on_signals()
+        # Before the imports, which take longer than the rest of the start: a host may change its mind at any moment.
+        exit_on_signals()
         # Nothing that the imports make is garbage, and looking for it takes a sixth of the start.
         gc.disable()
         from trunkline.cli.agent import main as agent_main
 
         agent_main(sys.argv[2:])
     elif sys.argv[1:3] == ["agentproc", "run"]:
-        _end_on_signals()
+        exit_on_signals()
         from trunkline.cli.agentproc_run import main as run_main
 
         run_main(sys.argv[3:])
     elif sys.argv[1:3] == ["agentproc", "serve"]:
-        _end_on_signals()
+        exit_on_signals()
         from trunkline.cli.agentproc_serve import main as serve_main
 
         serve_main(sys.argv[3:])
@@ -60,14 +61,8 @@ def _main() -> None:
         sys.exit(_serve_people())
 
 
-def _end_on_signals() -> None:
-    """Before the imports, which take longer than the rest of the start: a host may change its mind at any moment."""
-    for number in handled():
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
-
-
 def _end_once_on_signals() -> None:
-    """The same for a program whose last line is always a JSON object."""
+    """`exit_on_signals` for a program whose last line is always a JSON object."""
 
     def end(number: int, _: object) -> None:
         line = f'{{"actions":[],"results":[],"error":"Interrupted by {signal.Signals(number).name}"}}\n'

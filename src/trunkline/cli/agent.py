@@ -129,7 +129,7 @@ class _Start:
         self.options = options
         self.greeted = False
         """Whether the host knows that we are ready."""
-        self._opened = False
+        self._session: Session | None = None
         self.workspace = opening.directory(options.workspace)
         opening.check_session(self.workspace, session_id=options.session_id, resume=options.resume)
         self.model_options = agent_options.model_options(options)
@@ -173,7 +173,7 @@ class _Start:
         """Let the agent begin."""
         from trunkline.core.session import Session
 
-        session = await Session.open(
+        self._session = await Session.open(
             self.agent,
             self.kept.log,
             self.policy,
@@ -184,17 +184,16 @@ class _Start:
             options=agent_options.with_variables(self.model_options),
             redact=Redaction(opening.redactor(self.agent)),
         )
-        self._opened = True
-        await opening.tell_before(session, self.kept.before)
-        return session
+        await opening.tell_before(self._session, self.kept.before)
+        return self._session
 
     def give_up(self) -> None:
-        """A start that failed leaves nothing behind: the host may try the same id again. Unless it knows the session.
+        """A start that failed leaves nothing behind: the host may try the same id again, also after `ready`.
 
-        What was opened is the session's own.
+        A session in which something was said is kept.
         """
-        if not self._opened:
-            self.kept.log.close() if self.greeted else self.kept.give_up()
+        if self._session is None or not self._session.state.was_used:
+            self.kept.give_up()
 
 
 def _serve(start: _Start, reading: int, writing: int) -> int:
@@ -204,7 +203,7 @@ def _serve(start: _Start, reading: int, writing: int) -> int:
         except BrokenPipeError:
             start.give_up()
             return EXIT_BROKEN_PIPE
-        return agent_options.run(_talk(start, reading, writing))
+        return agent_options.run(lambda: _talk(start, reading, writing))
     except BaseException:
         start.give_up()
         raise

@@ -9,7 +9,7 @@ import argparse
 import logging
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from trunkline.base.redact import RedactingFilter, Redactor
@@ -145,12 +145,15 @@ def log_to_stderr(redactor: Redactor) -> None:
     logging.getLogger().addHandler(handler)
 
 
-def run(work: Coroutine[Any, Any, int]) -> int:
-    """Run the command to its exit code, which nothing changes any more."""
+def run(work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Run the command to its exit code, which nothing changes any more.
+
+    `work` is called when there is a loop to run it: a signal that comes before leaves no coroutine that nobody awaited.
+    """
     import asyncio
 
     loop = asyncio.new_event_loop()
-    code = loop.run_until_complete(work)
+    code = loop.run_until_complete(work())
     # The exit code is decided: a signal that comes now must not change it.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
     if any(not task.done() for task in asyncio.all_tasks(loop)):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 from contextlib import suppress
 from functools import partial
@@ -19,7 +18,7 @@ from trunkline.agents import registry
 from trunkline.agents.with_model import made
 from trunkline.base.claim import claim
 from trunkline.base.redact import Redactor
-from trunkline.base.signals import handled
+from trunkline.base.signals import exit_on_signals
 from trunkline.base.values import Value
 from trunkline.base.writing import write_or_drop
 from trunkline.cli import agent_options, opening
@@ -96,8 +95,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
 
 def main(arguments: list[str]) -> NoReturn:
     """Answer one message. Exits 0 if that worked, 143 after SIGTERM, 130 after SIGINT, 141 if nobody reads us."""
-    for number in handled():
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    exit_on_signals()
     # The agent's own children have no business with the turn.
     told = {name: value for name in codec.VARIABLES if (value := os.environ.pop(name, None)) is not None}
     redactor = opening.redactor()
@@ -111,7 +109,7 @@ def main(arguments: list[str]) -> NoReturn:
             logging.getLogger("trunkline").setLevel(logging.INFO)
         reading, failing.writing = _claim()
         heard = _listen(failing.dialect, told, reading, explicit=options.protocol != "auto")
-        sys.exit(agent_options.run(_serve(options, heard, (reading, failing.writing))))
+        sys.exit(agent_options.run(lambda: _serve(options, heard, (reading, failing.writing))))
     except Usage as error:
         failing.fail(f"{error}.", EXIT_USAGE)
     except Fault as fault:

@@ -178,11 +178,8 @@ def _wanted(tx: Transaction, body: Mapping[str, Any]) -> tuple[str, str, str, st
     for field, value in (("handle", handle), ("llmProvider", provider), ("llmModel", model), ("llmBaseUrl", base_url)):
         limited(field, value, limits[field])
     check_provider(provider)
-    if provider != "LITELLM":
-        return handle, provider, model, None
-    if not base_url:
-        raise Refused(400, "llmBaseUrl is required for LiteLLM")
-    return handle, provider, model, base_url
+    # Only this provider has one, and its runner may know another: it is told, and nobody depends on it.
+    return handle, provider, model, base_url or None if provider == "LITELLM" else None
 
 
 def _general(agent: Agent) -> dict[str, Any]:

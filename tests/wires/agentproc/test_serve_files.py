@@ -119,6 +119,17 @@ async def test_no_more_files_are_fetched_than_anybody_attaches(asked: list[tuple
     assert len(asked) == MOST_FILES
 
 
+async def test_a_name_is_as_long_as_file_systems_allow_whatever_its_letters(
+    asked: list[tuple[str, dict[str, Any]]],
+) -> None:
+    turn = Turn("look", attachments=(Attachment("file", "https://example.org/x", "𠜎" * 200 + ".txt"),))
+    async with brought(turn, images=True) as message:
+        (path,) = message.files
+        assert contents(path) == b"https://example.org/x"
+        assert path.endswith("𠜎.txt")
+        assert len(os.path.basename(path).encode()) <= 255
+
+
 async def test_a_message_that_says_and_brings_nothing_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="empty"):
         async with serve_files.brought(Turn(" "), images=True):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.agent_process import AgentProcess
+from tests.support.agent_process import PATIENCE_SECONDS, AgentProcess
 from tests.wires.jsonstream.test_agent_process import fatal
 
 pytestmark = pytest.mark.process
@@ -46,16 +48,45 @@ def test_an_id_is_free_again_when_a_signal_ends_a_process_that_was_never_used(tm
     flags = ("--script", script, "--workspace", str(tmp_path), "--session-id", "s1")
     with AgentProcess(*flags) as last:
         last.until("ready")
-        # Only a loop that runs ends it in good order.
-        last.send(type="ping")
-        last.until("pong")
         last.process.send_signal(signal.SIGTERM)
+        assert last.wait() == 143
+        assert last.process.stderr is not None
+        assert b"never awaited" not in last.process.stderr.read()
         with AgentProcess(*flags) as following:
             assert following.until("ready")[-1]["session_id"] == "s1"
             following.message("hello")
             following.until("stream_end")
             assert following.kill(signal.SIGTERM) == 143
     assert "already exists" in fatal(*flags)["error"]["message"]
+
+
+def test_a_signal_that_comes_within_an_import_is_not_lost(tmp_path: Path) -> None:
+    # Modules are forgotten by callbacks whose exceptions go nowhere: a signal that comes in one ends nothing by itself.
+    program = """
+import os, signal, weakref
+from trunkline.cli import agent
+from trunkline.base.signals import exit_on_signals
+
+class Gone: pass
+
+exit_on_signals()
+gone = Gone()
+watching = weakref.ref(gone, lambda _: signal.raise_signal(signal.SIGTERM))
+del gone
+agent.main(["--json-stream", "--agent", "echo", "--session-id", "s1"])
+"""
+    done = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with done:
+        try:
+            assert done.wait(PATIENCE_SECONDS) == 143
+        finally:
+            done.kill()
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ PROGRAMS: Mapping[str, Program] = {
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     ),
     "codebuddy": Program("codebuddy", "see https://www.codebuddy.ai", "`codebuddy`", ("CODEBUDDY_API_KEY",)),
-    "codex": Program("codex", "npm install -g @openai/codex", "`codex login`", ("CODEX_API_KEY",)),
+    "codex": Program("codex", "npm install -g @openai/codex", "`codex login`", ("CODEX_API_KEY", "OPENAI_API_KEY")),
     "cursor": Program("cursor-agent", "see https://cursor.com/cli", "`cursor-agent login`", ("CURSOR_API_KEY",)),
     "deepseek": Program("deepseek", "see https://deepseek.com/downloads", "`deepseek login`", ("DEEPSEEK_API_KEY",)),
     "echo-agent": Program(OWN_PROGRAM, "it is here", ""),

@@ -27,8 +27,8 @@ MOST_FILES = 10
 MOST_BYTES = 10 * 1024 * 1024
 #: A person waits for the answer. All are fetched at once.
 SECONDS = 30.0
-#: As long as file systems allow, with room for a number.
-_LONGEST_NAME = 80
+#: What is kept of a name: less than the 255 that file systems allow, with room for a number. Its end says its kind.
+_MOST_NAME_BYTES = 200
 _UNSAFE = re.compile(r"[^\w.-]+")
 #: What agents can look at. Nothing hears or watches what is only attached.
 _TYPES = ("image", "file")
@@ -96,4 +96,6 @@ def _write(path: str, data: bytes) -> None:
 def _name(attachment: Attachment) -> str:
     """What is harmless of its name, or of the end of its address."""
     given = attachment.name or attachment.url.partition("?")[0].partition("#")[0].rpartition("/")[2]
-    return _UNSAFE.sub("-", given).strip(".-")[-_LONGEST_NAME:] or attachment.type
+    # File systems count bytes, of which a letter may need four.
+    kept = _UNSAFE.sub("-", given).encode(errors="ignore")[-_MOST_NAME_BYTES:].decode(errors="ignore")
+    return kept.strip(".-") or attachment.type

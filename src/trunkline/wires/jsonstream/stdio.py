@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from trunkline.base import stdio
-from trunkline.base.signals import handled
+from trunkline.base.signals import handled, missed
 from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream import codec
@@ -50,6 +50,8 @@ class StdioServer:
         loop = asyncio.get_running_loop()
         for number in handled():
             loop.add_signal_handler(number, self._finish, 128 + number)
+        if (number_before := missed()) is not None:
+            self._finish(128 + number_before)
         if not greeted:
             self._server.greet()
         self._reader.start()

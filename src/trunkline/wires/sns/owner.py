@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base import http, jsontext
+from trunkline.base.cutting import cut_between_words
 from trunkline.wires.sns.drive import MAX_ANSWER, MAX_MESSAGE, SnsError
 from trunkline.wires.sns.wallet import Wallet
 
@@ -102,8 +103,8 @@ class Owner:
             raise SnsError(f"`{self._url}` did not answer as a network does: is one there?", response.status_code)
         if response.status_code not in _SUCCESS:
             said = answer.get("error")
-            told = said[:MAX_MESSAGE] if isinstance(said, str) and said else f"It was refused ({response.status_code})"
-            raise SnsError(told, response.status_code, answer)
+            told = said if isinstance(said, str) and said else f"It was refused ({response.status_code})"
+            raise SnsError(cut_between_words(told, MAX_MESSAGE), response.status_code, answer)
         return answer
 
 

@@ -30,6 +30,7 @@ from trunkline.wires.agentproc.messages import (
     Used,
     Withdrawn,
 )
+from trunkline.wires.agentproc.streams import codex_app_server
 from trunkline.wires.agentproc.streams import dialogue as base
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -209,7 +210,8 @@ def test_no_change_of_a_patch_hides_another() -> None:
     move = {"type": "update", "move_path": "/etc/b"}
     changes = [
         {"path": "a", "kind": {"type": "add"}, "diff": "1"},
-        {"path": "a", "kind": {"type": "add"}, "diff": "2"},
+        {"path": "a (2)", "kind": {"type": "add"}, "diff": "2"},
+        {"path": "a", "kind": {"type": "add"}, "diff": "2 as well"},
         {"path": "b", "kind": move, "diff": "3"},
         {"path": "c"},
     ]
@@ -219,9 +221,10 @@ def test_no_change_of_a_patch_hides_another() -> None:
     _, (request,) = codex(began, {"method": "item/fileChange/requestApproval", "id": 0, "params": params})
     assert isinstance(request, PermissionRequest)
     assert request.input == {
-        "add a": "1", "add a (1)": "2", "update b, move to /etc/b": "3", "change c": {"path": "c"}, "grantRoot": "/r"
+        "add a": "1", "add a (2)": "2", "add a (3)": "2 as well", "update b, move to /etc/b": "3",
+        "change c": {"path": "c"}, "grantRoot": "/r",
     }  # fmt: skip
-    assert request.paths == ("a", "a", "b", "c", "/etc/b", "/r")
+    assert request.paths == ("a", "a (2)", "a", "b", "c", "/etc/b", "/r")
 
 
 def test_a_change_that_nobody_has_seen_is_malformed() -> None:
@@ -413,6 +416,63 @@ def test_a_key_logs_codex_in_for_this_run_alone_and_is_no_argument() -> None:
     assert login == {"id": 2, "method": "account/login/start", "params": {"type": "apiKey", "apiKey": "sk-own"}}
     talk.feed(data({"id": 2, "result": {"type": "apiKey"}}))
     assert json.loads(talk.outgoing())["method"] == "thread/start"
+
+
+def test_a_key_that_other_programs_use_too_logs_codex_in_only_where_nobody_is_logged_in(tmp_path: Path) -> None:
+    talk = streams.converse("codex-app-server")
+    environ = {"HOME": str(tmp_path), "OPENAI_API_KEY": "sk-common"}
+    assert talk.arguments(environ) == ("-c", 'cli_auth_credentials_store="ephemeral"')
+    talk.begin(Turn("hi"))
+    talk.feed(data({"id": 1, "result": {}}))
+    assert json.loads(talk.outgoing().splitlines()[-1])["params"] == {"type": "apiKey", "apiKey": "sk-common"}
+
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "auth.json").write_text("{}")
+    assert talk.arguments(environ) == ()
+    assert talk.arguments({**environ, "CODEX_API_KEY": "sk-own"})
+    assert talk.arguments({**environ, "CODEX_HOME": str(tmp_path / "elsewhere")})
+
+
+def test_codex_counts_what_a_resumed_thread_spends_in_this_turn_alone() -> None:
+    def report(turn: str, total: int, last: int) -> Line:
+        usage = {"total": {"totalTokens": total}, "last": {"totalTokens": last}}
+        return {"method": "thread/tokenUsage/updated", "params": {"threadId": "t", "turnId": turn, "tokenUsage": usage}}
+
+    talk = streams.converse("codex-app-server")
+    talk.begin(Turn("hi", session_id="t"))
+    talk.feed(data({"id": 1, "result": {}}, {"id": 3, "result": {"thread": {"id": "t"}}}))
+    # What was spent before comes again, as of the turn that spent it.
+    talk.feed(data(report("before", 100, 30), {"id": 4, "result": {"turn": {"id": "now"}}}))
+    talk.feed(data(report("now", 110, 10), report("now", 125, 15)))
+    said = talk.feed(data({"method": "turn/completed", "params": {"threadId": "t", "turn": {"status": "completed"}}}))
+    assert [each.usage for each in said if isinstance(each, Result)] == [{"total_tokens": 25}]
+
+
+def test_codex_may_begin_any_number_of_items_and_the_last_of_them_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex_app_server, "_MAX_ITEMS", 2)
+
+    def begun(name: str) -> Line:
+        item = {"type": "fileChange", "id": name, "changes": [{"path": name, "diff": "+"}]}
+        return {"method": "item/started", "params": {"threadId": "t", "item": item}}
+
+    def asked(name: str) -> Line:
+        params = {"threadId": "t", "itemId": name}
+        return {"method": "item/fileChange/requestApproval", "id": name, "params": params}
+
+    _, said = codex(*map(begun, "abc"), *map(asked, "abc"))
+    assert [each.tool_name for each in said if isinstance(each, PermissionRequest)] == [
+        "", "apply_patch", "apply_patch"
+    ]  # fmt: skip
+
+
+def test_what_claude_code_says_behind_its_result_is_no_part_of_the_turn() -> None:
+    talk, said = claude({"type": "result", "subtype": "success", "is_error": False, "result": "done"})
+    assert said
+    late = claude_request(9, "Bash", {"command": "ls"})
+    assert (
+        talk.feed(data(late, {"type": "control_request", "request_id": "r10", "request": {"subtype": "other"}})) == []
+    )
+    assert talk.outgoing() == b""
 
 
 def test_an_interrupted_turn_is_an_error() -> None:

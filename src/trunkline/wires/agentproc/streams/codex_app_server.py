@@ -6,11 +6,13 @@ the end of its input ends it. What it is allowed without asking is its own confi
 and `sandbox_mode`, which a profile gives as arguments.
 
 `codex exec` takes the key in `CODEX_API_KEY`, and this does not: so it is logged in with it, for this run only. The
-login that the user has is neither used then nor touched.
+login that the user has is neither used then nor touched. The key in `OPENAI_API_KEY`, which may be there for other
+programs, is taken only where there is no login: nobody pays for by the token what a subscription covers.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +25,7 @@ from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
 
 #: The ids of our requests.
 _INITIALIZE, _LOGIN, _OPEN, _TURN = 1, 2, 3, 4
-_KEY_VARIABLE = "CODEX_API_KEY"
+_KEY_VARIABLE, _COMMON_KEY_VARIABLE = "CODEX_API_KEY", "OPENAI_API_KEY"
 _LOGIN_IN_MEMORY = ("-c", 'cli_auth_credentials_store="ephemeral"')
 #: As JSON-RPC has it: there is no such method.
 _NO_METHOD = -32601
@@ -57,7 +59,7 @@ class Stream(Dialogue):
 
     def arguments(self, env: Mapping[str, str]) -> tuple[str, ...]:
         """Where it is to log in with a key, that stays in its memory."""
-        self._key = env.get(_KEY_VARIABLE, "")
+        self._key = env.get(_KEY_VARIABLE, "") or ("" if _has_login(env) else env.get(_COMMON_KEY_VARIABLE, ""))
         return _LOGIN_IN_MEMORY if self._key else ()
 
     def begin(self, turn: Turn) -> bytes:
@@ -235,6 +237,12 @@ def _is_usable(request_id: Any) -> bool:
 def _name_of(request_id: str | int) -> str:
     """A request by its id: the same in every run, as ids of 0.4 are, and no other's."""
     return f"codex-{request_id}" if isinstance(request_id, int) else f"codex-s-{portable_id(request_id)}"
+
+
+def _has_login(env: Mapping[str, str]) -> bool:
+    """Whether Codex keeps a login where it does by default."""
+    home = env.get("CODEX_HOME") or os.path.join(env.get("HOME", ""), ".codex")
+    return os.path.exists(os.path.join(home, "auth.json"))
 
 
 def _output(item: Any) -> str:

@@ -12,13 +12,12 @@ there is what will be done.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from trunkline.wires.agentproc.messages import PermissionRequest
 from trunkline.wires.agentproc.streams.jsonlines import Event, member, objects, text_of
 
-_COMMAND = "item/commandExecution/requestApproval"
-_FILES = "item/fileChange/requestApproval"
 _PERMISSIONS = "item/permissions/requestApproval"
 _ELICITATION = "mcpServer/elicitation/request"
 
@@ -103,9 +102,9 @@ def _files(request_id: str, params: Mapping[str, Any], item: Event) -> Permissio
         return PermissionRequest(request_id, "", {})
     given: dict[str, Any] = {}
     for change in changes:
-        diff, name = change.get("diff"), _name_of(change)
         # Each by its own name, so that its lines are lines to whoever reads them.
-        given[name if name not in given else f"{name} ({len(given)})"] = diff if isinstance(diff, str) else dict(change)
+        diff, name = change.get("diff"), _free(_name_of(change), given)
+        given[name] = diff if isinstance(diff, str) else dict(change)
     if root := text_of(params.get("grantRoot")):
         given["grantRoot"] = root
     moved = [text_of(member(change, "kind", "move_path")) for change in changes]
@@ -128,6 +127,12 @@ def _name_of(change: Event) -> str:
     """What is done to which file."""
     kind, moved = text_of(member(change, "kind", "type")) or "change", text_of(member(change, "kind", "move_path"))
     return f"{kind} {text_of(change.get('path'))}" + (f", move to {moved}" if moved else "")
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    """The name with a number behind it if there is one of it already: no change hides another."""
+    numbered = (f"{name} ({number})" for number in count(2))
+    return name if name not in taken else next(each for each in numbered if each not in taken)
 
 
 def _mcp(request_id: str, params: Mapping[str, Any], items: Mapping[str, Event]) -> PermissionRequest:
