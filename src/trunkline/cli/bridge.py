@@ -93,7 +93,8 @@ def run(platforms: tuple[str, ...], agent: str | None, allow: tuple[str, ...], w
         click.echo(printable_line(warning), err=True)
     from trunkline.cli.agent_options import run as run_to_its_end
 
-    sys.exit(run_to_its_end(_guarded(_run(found, _chosen(platforms, found)))))
+    chosen = _chosen(platforms, found)
+    sys.exit(run_to_its_end(lambda: _guarded(_run(found, chosen))))
 
 
 @command.command("check", short_help="Tell what `run` would do, and what is missing.")

@@ -50,7 +50,7 @@ def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:
     from trunkline.cli.agent_options import run as run_to_its_end
 
     last: list[Deadline] = []
-    code = run_to_its_end(_until_signal(work, last))
+    code = run_to_its_end(lambda: _until_signal(work, last))
     for each in last:
         each.cancel()
     raise SystemExit(code)
