@@ -72,7 +72,7 @@ def errors_say_something(record: Record) -> Judgement:
     return Judgement(len(found), "an error line says nothing" if empty else None)
 
 
-@OLD.judge("ap.line.session", "MUST", "Session")
+@OLD.judge("ap.line.session", "SHOULD", "Session")
 def ids_are_tokens(record: Record) -> Judgement:
     """What follows `AGENT_SESSION:` is an id without white space, colon or control characters."""
     for payload in _after(record, SESSION):
