@@ -80,6 +80,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--reproduce", type=Path, metavar="FILE", help="feed one input that was found earlier")
     add("--plant", metavar="DEFECT", help="break the codec first, to see the fuzzer find it: see planted.py")
     add("--input-seconds", type=int, default=INPUT_SECONDS, metavar="S", help="how long one input may take")
+    add("--own-share", type=float, default=OWN_SHARE_OF_RUNS, metavar="F", help="our own mutator's part of the runs")
     # Given by `_supervise` to the process that atheris runs in.
     add("--scratch", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -181,7 +182,7 @@ def _run_atheris(options: argparse.Namespace) -> NoReturn:
             os._exit(EXIT_FOUND)
 
     timed = partial(one, lambda data: _timed(target, data, options.input_seconds))
-    runs = NO_END_OF_RUNS if options.runs is None else max(1, round(options.runs * OWN_SHARE_OF_RUNS))
+    runs = NO_END_OF_RUNS if options.runs is None else max(1, round(options.runs * options.own_share))
     seconds = FOR_EVER_SECONDS if options.seconds is None else options.seconds * OWN_SHARE_OF_TIME
     progress = _Progress("Own {}")
     done = fuzz(timed, Mutator(SEEDS, TOKENS, options.seed), SEEDS, runs, seconds, progress.tell)
@@ -275,7 +276,7 @@ def _supervise(options: argparse.Namespace) -> int:
 
 def _passed_on(options: argparse.Namespace) -> list[str]:
     found = []
-    for name in ("runs", "seconds", "seed", "plant", "findings", "input_seconds"):
+    for name in ("runs", "seconds", "seed", "plant", "findings", "input_seconds", "own_share"):
         value: Any = getattr(options, name)
         if value is not None:
             found += [f"--{name.replace('_', '-')}", str(value)]
