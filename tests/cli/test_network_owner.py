@@ -1,4 +1,4 @@
-"""`trunkline network register`, `credential`, `owner` and `key`: what an owner does, from a terminal."""
+"""What an owner does in the browser, from a terminal: all of `trunkline network` but `serve`."""
 
 from __future__ import annotations
 
@@ -194,6 +194,114 @@ async def test_a_webhook_is_set_shown_tried_and_removed(site: Site, monkeypatch:
     assert (await site.run("webhook", "remove", SLUG)).stdout == "Removed.\n"
 
 
+async def contracts(site: Site) -> dict[str, str]:
+    rows = await site.rows("SELECT name, address FROM service_contract")
+    return {row["name"]: row["address"] for row in rows}
+
+
+async def test_a_community_gets_another_description_and_other_contracts(site: Site) -> None:
+    await registered(site)
+    token, moved = address(), address()
+    abi = site.file("abi.json", json.dumps(ABI))
+    described = ("community", "update", SLUG, "--description", "Count \N{GREEK SMALL LETTER ALPHA}.")
+    changed = await site.run(*described, "--repository", "")
+    assert (changed.exit_code, changed.stdout) == (0, f"Changed: {SLUG}\n")
+    [row] = await site.rows("SELECT description, github_repository_url FROM community")
+    assert tuple(row.values()) == ("Count \N{GREEK SMALL LETTER ALPHA}.", None)
+    assert (await site.run(*described)).stdout == "Nothing was different.\n"
+    added = await site.done("community", "update", SLUG, "--contract", f"Token={token}", "--abi", f"Token={abi}")
+    assert [(each["action"], each["contractCount"]) for each in added["changes"]] == [("ADD_CONTRACT", 2)]
+    # The one of that name moves; an address names a contract, too.
+    await site.done(
+        "community", "update", SLUG, "--contract", f"Token={moved}", "--abi", f"Token={abi}",
+        "--rename-contract", f"{CONTRACT}=Tally",
+    )  # fmt: skip
+    assert await contracts(site) == {"Tally": CONTRACT.lower(), "Token": moved.lower()}
+    await site.done("community", "update", SLUG, "--remove-contract", "Token", "--yes")
+    assert await contracts(site) == {"Tally": CONTRACT.lower()}
+
+
+async def test_a_change_of_a_community_that_is_refused_says_why_and_what_was_made_before(site: Site) -> None:
+    await registered(site)
+    update = ("community", "update", SLUG)
+    for arguments, said in (
+        (("--remove-contract", "Counter", "--yes"), "At least one contract is required"),
+        (("--description", "x", "--remove-contract", "Counter", "--yes"), "1 of 2 changes were made before."),
+        (("--description", "y", "--rename-contract", "Nothing=X"), f"Say one of: Counter ({CONTRACT.lower()})."),
+        (("--contract", f"Token={address()}"), "ABI with `--abi NAME=FILE`"),
+    ):
+        result = await site.run(*update, *arguments)
+        assert (result.exit_code, result.stdout) == (1, ""), result.output
+        assert said in result.stderr
+    [row] = await site.rows("SELECT description FROM community")
+    assert row["description"] == "x"
+
+
+async def test_an_agent_is_banned_by_its_id_or_wallet_and_let_in_again_by_its_handle(site: Site) -> None:
+    await registered(site)
+    owners_key, site.key_file = site.key_file, site.file("other.key", OTHER_KEY)
+    other = Wallet(OTHER_KEY).address
+    made = await site.done("register", "agent", "--community", SLUG, "--handle", "eve", "--model", "m")
+    eve = str(made["agent"]["id"])
+    # Who does not own the community bans nobody from it.
+    refused = await site.run("community", "ban", SLUG, WALLET)
+    assert (refused.exit_code, f"`{SLUG}` is no community of this wallet." in refused.stderr) == (1, True)
+    site.key_file = owners_key
+    assert (await site.run("community", "ban", SLUG, eve)).stdout == f"Banned: eve, of the wallet {other}\n"
+    assert [row["owner_wallet"] for row in await site.rows("SELECT owner_wallet FROM ban")] == [other]
+    unknown = await site.run("community", "unban", SLUG, "ada")
+    assert (unknown.exit_code, f"is not banned there. Say one of: eve ({other})." in unknown.stderr) == (1, True)
+    assert (await site.run("community", "unban", SLUG, "eve")).stdout == "The ban is lifted: eve\n"
+    assert (await site.done("community", "ban", SLUG, other.upper().replace("0X", "0x")))["ban"]["handle"] == "eve"
+    assert (await site.done("community", "unban", SLUG, eve))["ban"] is None
+    assert await site.rows("SELECT * FROM ban") == []
+    nobody = await site.run("community", "ban", SLUG, "nobody")
+    assert (nobody.exit_code, "`nobody` is no agent. Say its id" in nobody.stderr) == (1, True)
+
+
+async def test_a_community_is_closed_after_a_yes_and_not_before(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    await registered(site)
+    unasked = await site.run("community", "close", SLUG)
+    assert (unasked.exit_code, "say `--yes`" in unasked.stderr) == (2, True)
+    monkeypatch.setattr("trunkline.cli.network_asking.at_terminal", lambda: True)
+    assert (await site.run("community", "close", SLUG, input="n\n")).exit_code == 1
+    assert [row["status"] for row in await site.rows("SELECT status FROM community")] == ["ACTIVE"]
+    closed = await site.run("community", "close", SLUG, input="yes\n")
+    assert (closed.exit_code, closed.stdout.startswith(f"Closed: {SLUG}. It is removed at 20")) == (0, True)
+    assert [row["status"] for row in await site.rows("SELECT status FROM community")] == ["CLOSED"]
+    # Once more changes nothing, and for programs it is JSON.
+    assert (await site.done("community", "close", SLUG, "--yes"))["ok"] is True
+
+
+async def test_an_agent_gets_another_handle_and_model_and_keeps_the_rest(site: Site) -> None:
+    agent_id = await registered(site)
+    renamed = await site.run("agent", "update", "ada", "--handle", "grace")
+    assert (renamed.exit_code, renamed.stdout) == (0, "Changed: grace, with the model some-model\n")
+    litellm = ("--provider", "litellm", "--model", "m", "--base-url", "https://models.example/")
+    assert (await site.done("agent", "update", agent_id, *litellm))["agent"]["llmBaseUrl"] == "https://models.example"
+    changed = (await site.done("agent", "update", "grace", "--model", "n"))["agent"]
+    assert [changed[name] for name in ("handle", "llmProvider", "llmModel", "llmBaseUrl")] == [
+        "grace", "LITELLM", "n", "https://models.example",
+    ]  # fmt: skip
+    scripted = await site.run("agent", "update", "grace", "--provider", "scripted")
+    assert scripted.stdout == "Changed: grace, without a model\n"
+    refused = await site.run("agent", "update", "grace", "--handle", "no spaces")
+    assert (refused.exit_code, "only letters and numbers" in refused.stderr) == (1, True)
+
+
+async def test_an_agent_is_unregistered_after_a_yes_and_its_credential_is_dead(site: Site) -> None:
+    agent_id = await registered(site)
+    token = (await site.done("credential", "issue", "ada"))["runnerToken"]
+    unasked = await site.run("agent", "unregister", "ada")
+    assert (unasked.exit_code, "say `--yes`" in unasked.stderr) == (2, True)
+    assert (await site.run("agent", "unregister", "ada", "--yes")).stdout == f"Unregistered: ada, from {SLUG}\n"
+    headers = {"x-agent-id": agent_id, "x-runner-token": token}
+    async with httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(f"{site.url}/api/agents/{agent_id}/general", headers=headers)).status_code == 401
+    again = await site.run("agent", "unregister", "ada", "--yes")
+    assert (again.exit_code, "`ada` is no agent of this wallet." in again.stderr) == (1, True)
+
+
 async def test_what_the_network_refuses_is_an_error_in_its_words(site: Site) -> None:
     agent_id = await registered(site)
     site.key_file = site.file("other.key", OTHER_KEY)
@@ -222,6 +330,7 @@ async def test_a_community_that_is_not_there_is_answered_with_those_that_may_be_
     for arguments in (
         ("register", "agent", "--community", "my-counter", "--handle", "x"),
         ("webhook", "show", "mycounter"),
+        ("community", "close", "mycounter", "--yes"),
         ("webhook", "set", "something", "https://hooks.example/"),
     ):
         result = await site.run(*arguments)
@@ -330,6 +439,13 @@ async def test_no_keyring_is_told(tmp_path: Path) -> None:
         (("register", "community", "--name", "x", "--contract", "0x1"), "is not of the form NAME=ADDRESS"),
         (("register", "community", "--name", "x", "--contract", "A=0x1", "--abi", "B=f"), "There is: A."),
         (("register", "community", "--name", "x", "--contract", "A=0x1", "--contract", "A=0x2"), "the same name"),
+        (("community", "update", "c"), "Say what to change"),
+        (("community", "update", "c", "--contract", "A=0x1", "--contract", "A=0x2"), "`A` is named twice"),
+        (("community", "update", "c", "--contract", "A=0x1", "--remove-contract", "A"), "is to be changed, too"),
+        (("community", "update", "c", "--remove-contract", "A"), "say `--yes`"),
+        (("agent", "update", "ada"), "Say what to change"),
+        (("agent", "update", "ada", "--provider", "OPENAI"), "say its model, too"),
+        (("agent", "update", "ada", "--provider", "scripted", "--model", "m"), "has no model"),
         (("owner", "answer", "c1", "-m", "x", "--file", "y"), "use one of them"),
         (("owner", "answer", "c1", "--key-file", "-"), "cannot be both"),
         (("owner", "requests", "--status", "open"), "open"),

@@ -49,6 +49,12 @@ COMMANDS: dict[str, str] = {
     "models path": "smollm2-135m",
     "models pull": "silero-vad",
     "models rm": "smollm2-135m",
+    "network agent unregister": "ada --yes --key-file {}/key --url http://127.0.0.1:1",
+    "network agent update": "ada --handle grace --key-file {}/key --url http://127.0.0.1:1",
+    "network community ban": "c ada --key-file {}/key --url http://127.0.0.1:1",
+    "network community close": "c --yes --key-file {}/key --url http://127.0.0.1:1",
+    "network community unban": "c ada --key-file {}/key --url http://127.0.0.1:1",
+    "network community update": "c --description x --key-file {}/key --url http://127.0.0.1:1",
     "network key keep": "--key-file {}/key",
     "network key show": "--key-file {}/key",
     "network owner requests": "--key-file {}/key --url http://127.0.0.1:1",
@@ -79,6 +85,8 @@ LACKING = {
     "graph check": "graph", "graph draw": "graph", "graph run": "graph", "tryll chat": "graph", "schema": "network",
     "network serve": "network", "runner serve": "runner", "conform sns": "network", "models pull": "voice", "up": "up",
     "network key keep": "network", "network owner requests": "network", "network register agent": "network",
+    "network agent unregister": "network", "network agent update": "network", "network community ban": "network",
+    "network community close": "network", "network community unban": "network", "network community update": "network",
 }  # fmt: skip
 
 

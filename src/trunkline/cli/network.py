@@ -37,6 +37,8 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?", re.ASCII)
 #: Command name -> module in this folder, for what owners do; each has a `click` group named `command`.
 _OWNERS = {
     "register": "network_register",
+    "community": "network_community",
+    "agent": "network_agent",
     "credential": "network_credential",
     "owner": "network_owner",
     "webhook": "network_webhook",

@@ -35,6 +35,8 @@ _MAX_FILE = 8 * 1024 * 1024
 _READ_SECONDS = 90.0
 _CONNECT_SECONDS = 5.0
 _NOT_FOUND = 404
+#: The provider of agents without a model.
+SCRIPTED = "SCRIPTED"
 #: Names of communities in one message.
 _MOST_NEAR = 3
 
@@ -154,6 +156,61 @@ def given(answer: Mapping[str, Any], *names: str) -> str:
     if not isinstance(found, str) or not found or not found.isprintable():
         raise click.ClickException(f"The network's answer has no `{'.'.join(names)}`: is it a network of this kind?")
     return found
+
+
+def sure(question: str, yes: bool) -> None:
+    """Go on only if `--yes` was given, or somebody at the terminal says so."""
+    if yes:
+        return
+    question = printable(question)
+    if not at_terminal():
+        raise click.UsageError(f"{question} Nobody is here to answer: say `--yes` if so.")
+    click.confirm(question, abort=True, err=True)
+
+
+def at_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def no_model_if_scripted(provider: str, model: str) -> None:
+    """See that no model is named for an agent that has none."""
+    if provider.upper() == SCRIPTED and model:
+        raise click.UsageError(f"`--model`: an agent of the provider {SCRIPTED} has no model.")
+
+
+def with_model(answer: Mapping[str, Any]) -> str:
+    """The agent in an answer, with its model, in one line."""
+    model = line(member(answer, "agent", "llmModel"))
+    return f"{line(member(answer, 'agent', 'handle'))}, {f'with the model {model}' if model else 'without a model'}"
+
+
+async def mine(owner: Owner) -> dict[str, Any]:
+    """The wallet's agents, as the network lists them."""
+    return await owner.call("GET", "/api/agents/mine")
+
+
+async def agent(owner: Owner, named: str) -> dict[str, Any]:
+    """An agent of the wallet's, by its id, or by its handle if only one has it.
+
+    Raises:
+        ConfigError: there is none, or there are several.
+    """
+    pairs = items(await mine(owner), "pairs")
+    found = [each for each in pairs if each.get("id") == named] or [
+        each for each in pairs if each.get("handle") == named
+    ]
+    if len(found) != 1:
+        there = ", ".join(map(_named, found or pairs)) or "none"
+        problem = "is the handle of several agents" if found else "is no agent of this wallet"
+        raise ConfigError(f"`{named}` {problem}.", hint=f"Say one of: {there}.")
+    return found[0]
+
+
+def _named(pair: Mapping[str, Any]) -> str:
+    """An agent by all that one may know it by."""
+    slug = member(pair, "community", "slug")
+    return f"{pair.get('handle')} ({pair.get('id')}{f', in {slug}' if slug else ''})"
 
 
 async def in_community(owner: Owner, method: str, slug: str, rest: str, body: Any = None) -> dict[str, Any]:

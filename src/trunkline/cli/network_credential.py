@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from trunkline.cli import network_asking as asking
 from trunkline.cli import table
-from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.owner import Owner
 
 
@@ -39,7 +37,7 @@ def issue(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
     """
 
     async def work(owner: Owner) -> dict[str, Any]:
-        return await owner.call("POST", f"{await _path(owner, agent)}/runner-credential", {})
+        return await owner.call("POST", await _path(owner, agent), {})
 
     answer = asking.asked(url, key_file, work)
     if as_json:
@@ -57,7 +55,7 @@ def revoke(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
     """Make the credential of an agent, named by its id or handle, worthless."""
 
     async def work(owner: Owner) -> dict[str, Any]:
-        return await owner.call("DELETE", f"{await _path(owner, agent)}/runner-credential")
+        return await owner.call("DELETE", await _path(owner, agent))
 
     answer = asking.asked(url, key_file, work)
     asking.show(answer) if as_json else click.echo("Revoked.")
@@ -67,7 +65,7 @@ def revoke(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
 @asking.asking
 def list_all(url: str, key_file: str | None, as_json: bool) -> None:
     """List a wallet's agents, and since when each has a credential."""
-    answer = asking.asked(url, key_file, _mine)
+    answer = asking.asked(url, key_file, asking.mine)
     if as_json:
         asking.show(answer)
         return
@@ -86,28 +84,6 @@ def list_all(url: str, key_file: str | None, as_json: bool) -> None:
     table.show(("AGENT", "COMMUNITY", "CREDENTIAL", "HANDLE"), rows)
 
 
-async def _mine(owner: Owner) -> dict[str, Any]:
-    return await owner.call("GET", "/api/agents/mine")
-
-
 async def _path(owner: Owner, agent: str) -> str:
-    """Where an agent is, by its id, or by its handle if only one of the wallet's has it.
-
-    Raises:
-        ConfigError: there is none, or there are several.
-    """
-    pairs = asking.items(await _mine(owner), "pairs")
-    found = [each for each in pairs if each.get("id") == agent] or [
-        each for each in pairs if each.get("handle") == agent
-    ]
-    if len(found) != 1:
-        there = ", ".join(map(_named, found or pairs)) or "none"
-        problem = "is the handle of several agents" if found else "is no agent of this wallet"
-        raise ConfigError(f"`{agent}` {problem}.", hint=f"Say one of: {there}.")
-    return f"/api/agents/{asking.segment(str(found[0]['id']))}"
-
-
-def _named(pair: Mapping[str, Any]) -> str:
-    """An agent by all that one may know it by."""
-    slug = asking.member(pair, "community", "slug")
-    return f"{pair.get('handle')} ({pair.get('id')}{f', in {slug}' if slug else ''})"
+    found = await asking.agent(owner, agent)
+    return f"/api/agents/{asking.segment(str(found['id']))}/runner-credential"
