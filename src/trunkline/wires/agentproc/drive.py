@@ -17,11 +17,9 @@ What is promised, whatever the agent does:
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Literal
 
 from trunkline.base.deadlines import Deadline, deadlines
@@ -32,7 +30,7 @@ from trunkline.base.process_pump import OutputName, Pump
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import Dialogue, LineReader, Reader
-from trunkline.wires.agentproc.launch import Launch, launch
+from trunkline.wires.agentproc.launch import Launch, launch, make_directory
 from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn, Withdrawn
 from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.reply import Reply
@@ -148,7 +146,7 @@ class Run:
         for warning in prepared.warnings:
             self._hear(Ignored(warning))
         if prepared.root is not None and prepared.cwd is not None:
-            _make_directory(prepared.cwd, prepared.root)
+            make_directory(prepared.cwd, prepared.root)
         try:
             stdin: Literal["null", "pipe"] = "null" if prepared.stdin is None else "pipe"
             child = spawn(prepared.argv, cwd=prepared.cwd, env=prepared.env, stdin=stdin)
@@ -212,9 +210,10 @@ class Run:
         text = f"The agent could not be started: {error}."
         if error.reason != "not-found":
             return text
-        from trunkline.wires.agentproc.profile_check import instead
+        from trunkline.wires.agentproc import hub, profile_check
 
-        return " ".join(filter(None, (text, instead(self._profile) or _way(self._profile.command[0]))))
+        advice = profile_check.instead(self._profile) or hub.how_to_install(self._profile.command[0])
+        return f"{text} {advice}" if advice else text
 
     def _begin(self, child: Child, pump: Pump, prepared: Launch) -> None:
         self._child, self._pump, self._dialogue = child, pump, prepared.dialogue
@@ -408,13 +407,6 @@ class Run:
         )
 
 
-def _make_directory(path: str, root: str) -> None:
-    """Make a session's own directory. Why it cannot be made, whoever wants to work there will tell."""
-    with suppress(OSError):
-        if os.path.isdir(root):
-            os.makedirs(path, exist_ok=True)
-
-
 def run(
     profile: Profile,
     turn: Turn,
@@ -448,13 +440,3 @@ def make_reader(profile: Profile, protocol: Protocol) -> Reader:
     from trunkline.wires.agentproc.codec_auto import AutoReader
 
     return AutoReader(profile.session_line_prefix)
-
-
-def _way(program: str) -> str | None:
-    """How a program that is known is installed."""
-    from trunkline.wires.agentproc.hub import install_of
-
-    way = install_of(program)
-    if way is None:
-        return None
-    return f"To install it, {way}." if way.startswith("see ") else f"Install it with: {way}"

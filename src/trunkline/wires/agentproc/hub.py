@@ -136,6 +136,14 @@ def install_of(command: str) -> str | None:
     return next((program.install for program in PROGRAMS.values() if program.command == command), None)
 
 
+def how_to_install(command: str) -> str | None:
+    """The same in a sentence."""
+    way = install_of(command)
+    if way is None:
+        return None
+    return f"To install it, {way}." if way.startswith("see ") else f"Install it with: {way}"
+
+
 def _suggestion(name: str) -> str:
     from difflib import get_close_matches
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from trunkline.base.values import Value
@@ -314,3 +315,10 @@ def _check(text: str, what: str, named: int, hint: str) -> None:
 
 def _is_too_long(text: str, named: int) -> bool:
     return len(text) > _SURELY_SHORT and len(os.fsencode(text)) + named >= MAX_STRING
+
+
+def make_directory(path: str, root: str) -> None:
+    """Make a session's own directory. Why it cannot be made, whoever wants to work there will tell."""
+    with suppress(OSError):
+        if os.path.isdir(root):
+            os.makedirs(path, exist_ok=True)
