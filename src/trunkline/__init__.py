@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         Fault,
         InternalError,
         LocalProtocolError,
+        Mistyped,
         NoModel,
         ProtocolError,
         ProviderError,
@@ -124,6 +125,7 @@ __all__ = [
     "JsonStreamAgent",
     "LocalProtocolError",
     "MemoryLog",
+    "Mistyped",
     "Mode",
     "ModeChanged",
     "NoModel",
@@ -181,7 +183,7 @@ _HOMES = {
     ),
     "trunkline.core.faults": (
         "AgentBusy AgentCrashed AgentFailed AgentTimeout Cancelled ConfigError Fault InternalError LocalProtocolError "
-        "NoModel ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
+        "Mistyped NoModel ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
         "SessionNotFound ToolError TooLong UnknownCall Unsupported"
     ),
     "trunkline.core.ids": "new_id",

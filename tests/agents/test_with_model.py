@@ -20,7 +20,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
     """The environments that were looked into."""
     seen: list[Mapping[str, str]] = []
 
-    async def discover(environ: Mapping[str, str], provider: str | None) -> Found:
+    async def discover(environ: Mapping[str, str], **_where: object) -> Found:
         seen.append(environ)
         return FOUND
 

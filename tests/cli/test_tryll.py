@@ -98,7 +98,7 @@ async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else
 def test_an_agent_that_nobody_told_of_a_model_gets_the_one_that_chat_would_take(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async def found(_: object, provider: str | None) -> Found:
+    async def found(_: object, **_where: object) -> Found:
         return Found(ModelSettings(provider="mock", model="found-here"), "it is a test")
 
     monkeypatch.setattr("trunkline.models.discover.discover", found)

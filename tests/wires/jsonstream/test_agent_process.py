@@ -312,15 +312,6 @@ def test_a_host_that_leaves_without_having_read_is_noticed() -> None:
         assert ended_in_time(agent, "eof") == 0
 
 
-def test_a_session_that_the_host_was_told_of_is_there_even_if_the_end_comes_at_once() -> None:
-    with AgentProcess("--agent", "echo", "--session-id", "brief") as agent:
-        agent.until("ready")
-        agent.process.terminate()
-        assert agent.process.wait(EXIT_SECONDS) == 128 + signal.SIGTERM
-    with AgentProcess("--agent", "echo", "--resume", "brief") as agent:
-        assert agent.until("ready")[-1]["session_id"] == "brief"
-
-
 def test_a_host_that_is_gone_before_it_could_be_told_leaves_no_session(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
