@@ -36,10 +36,9 @@ async def the_agent_may_put_things_in_order(stage: Stage) -> None:
 @SUITE.check("jh.end.deaf", "SHOULD", "3.5")
 async def an_agent_that_stays_is_ended(stage: Stage) -> None:
     """An agent that hears neither the end of its input nor SIGTERM is ended, in bounded time."""
-    steps = (["ignore", "SIGTERM"], ["wait", stage.target.lifetime])
-    seen = await stage.play(
-        *OPEN, say(start(), text(ANSWER), end()), *steps, within=min(stage.target.timeout, 4 * stage.target.patience)
-    )
+    # Deaf before it speaks: a host that ends it on its last word must meet the same agent.
+    steps = (*OPEN, ["ignore", "SIGTERM"], say(start(), text(ANSWER), end()), ["wait", stage.target.lifetime])
+    seen = await stage.play(*steps, within=min(stage.target.timeout, 4 * stage.target.patience))
     if ANSWER not in seen.stdout:
         raise NotExercised("there was no answer")
     if await stage.agent_lives():
