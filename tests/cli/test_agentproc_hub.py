@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from tests.support.fake_cli import install_fake
 from trunkline.cli import agentproc_hub, table
-from trunkline.wires.agentproc import hub, profile_file
+from trunkline.wires.agentproc import hub
+from trunkline.wires.agentproc.profile.file import find
 
 
 @pytest.fixture(autouse=True)
@@ -130,7 +131,7 @@ def test_a_profile_is_installed_as_a_file_that_runs_and_none_is_lost(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("install", "codex") == "./codex.yaml\n"
-    assert profile_file.find("./codex.yaml").replace(directory=None) == hub.load("codex")
+    assert find("./codex.yaml").replace(directory=None) == hub.load("codex")
     (tmp_path / "codex.yaml").write_text("mine")
     again = invoke("install", "codex")
     assert (again.exit_code, (tmp_path / "codex.yaml").read_text()) == (1, "mine")

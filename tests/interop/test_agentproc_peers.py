@@ -16,10 +16,10 @@ import pytest
 
 from environments import AGENTPROC_01, AGENTPROC_04, INSTALL_SECONDS
 from tests.support.mcp_environment import environment
-from trunkline.wires.agentproc import profile_file
 from trunkline.wires.agentproc.drive import Run, run
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Said, Turn
 from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile.file import load
 
 # The first run makes the environments.
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(2 * INSTALL_SECONDS)]
@@ -114,7 +114,7 @@ def test_the_profiles_of_their_hub_run_as_they_are(
     monkeypatch.setenv("PATH", f"{programs['0.4']}:/usr/bin:/bin")
     monkeypatch.setenv("HOME", str(tmp_path))
     (hub,) = programs["0.4"].parent.glob("lib/*/site-packages/agentproc/hub_data")
-    profiles = {path.parent.name: profile_file.load(str(path)) for path in hub.glob("*/profile.yaml")}
+    profiles = {path.parent.name: load(str(path)) for path in hub.glob("*/profile.yaml")}
     assert len(profiles) > 10
     assert [profile.warnings for profile in profiles.values() if profile.warnings] == []
     assert run(profiles.pop("echo-agent"), Turn("hello")).reply == "You said: hello"

@@ -139,9 +139,9 @@ def _profiled(profile: str) -> Agent:
             f"`{_PROFILE}:` needs a profile.", hint="A file, or a name from `trunkline agentproc hub list`."
         )
     from trunkline.agents.external.agentproc import AgentProcAgent
-    from trunkline.wires.agentproc import profile_file
+    from trunkline.wires.agentproc.profile.file import find
 
-    return AgentProcAgent(profile_file.find(profile))
+    return AgentProcAgent(find(profile))
 
 
 def _playing(spec: str) -> Agent:

@@ -20,7 +20,7 @@ from trunkline.wires.agentproc.streams import DIALOGUES
 
 if TYPE_CHECKING:
     from trunkline.wires.agentproc.profile import Profile
-    from trunkline.wires.agentproc.profile_check import Report
+    from trunkline.wires.agentproc.profile.check import Report
 
 EXIT_PROBLEMS = 1
 
@@ -55,12 +55,12 @@ def command(profile: str, as_json: bool) -> None:
       trunkline agentproc check claude-code --json
     """
     from trunkline.base.redact import Redactor
-    from trunkline.wires.agentproc import profile_file
-    from trunkline.wires.agentproc.profile_check import Report, examine
+    from trunkline.wires.agentproc.profile.check import Report, examine
+    from trunkline.wires.agentproc.profile.file import find
 
     found: Profile | None = None
     try:
-        found = profile_file.find(profile)
+        found = find(profile)
         report = examine(found, os.environ)
     except ConfigError as error:
         report = Report(problems=(str(error),))

@@ -24,7 +24,6 @@ from trunkline.base.printable import printable
 from trunkline.base.signals import handled, waking
 from trunkline.base.writing import EXIT_BROKEN_PIPE, Unread, write_all
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc import profile_cache
 from trunkline.wires.agentproc.codec import SESSION_ID_RULE, VARIABLES, is_session_id
 from trunkline.wires.agentproc.drive import EXIT_TIMED_OUT, Outcome, Run
 from trunkline.wires.agentproc.messages import (
@@ -38,7 +37,7 @@ from trunkline.wires.agentproc.messages import (
     Turn,
     Withdrawn,
 )
-from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile
+from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile, cache
 
 if TYPE_CHECKING:
     from trunkline.cli.agentproc_run_asking import Asker
@@ -61,7 +60,7 @@ def main(arguments: list[str]) -> NoReturn:
     """Run one turn, and exit."""
     try:
         options = _parse(arguments)
-        profile = _adjusted(profile_cache.find(options.profile), options)
+        profile = _adjusted(cache.find(options.profile), options)
         turn = Turn(
             message=_message(options.message),
             session_id=options.session,

@@ -85,9 +85,9 @@ def _problem_of_profile(agent: Agent, options: Mapping[str, Any]) -> str | None:
     profile = getattr(agent, "profile", None)
     if not isinstance(profile, Profile):
         return None
-    from trunkline.wires.agentproc import profile_check
+    from trunkline.wires.agentproc.profile.check import problem
 
-    return profile_check.problem(profile, os.environ, str(options["workspace"]))
+    return problem(profile, os.environ, str(options["workspace"]))
 
 
 def _senders(settings: BridgeSettings, names: Sequence[str], say: Say) -> bool:

@@ -12,7 +12,8 @@ import pytest
 from tests.support.fake_cli import FAKES, PROGRAMS
 from trunkline.base.own_python import module_command
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc import hub, profile_file, streams
+from trunkline.wires.agentproc import hub, streams
+from trunkline.wires.agentproc.profile.file import find, load
 
 #: What would let a program act without asking. A bundled profile shows it in a comment, and does not use it.
 UNATTENDED = ("--yolo", "--auto", "--force", "--yes-always", "--dangerously", "yolo", "--trust", "--skip-trust")
@@ -34,7 +35,7 @@ def test_a_profile_loads_without_a_warning_and_starts_its_program(name: str, mon
     assert profile.description.endswith(".")
     assert hub.PROGRAMS[name].command in profile.command
     assert profile.stream in (*streams.names(), None)
-    assert profile_file.find(name) == profile
+    assert find(name) == profile
 
 
 @pytest.mark.parametrize("name", hub.names())
@@ -76,7 +77,7 @@ def test_no_message_is_an_option_where_it_is_an_argument(name: str) -> None:
 def test_a_profile_that_is_shown_can_be_used_as_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(hub.text("codex"))
-    own = profile_file.load(str(file))
+    own = load(str(file))
     assert own.replace(directory=None) == hub.load("codex")
 
 

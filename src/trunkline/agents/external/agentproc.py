@@ -1,6 +1,6 @@
 """An AgentProc profile as an agent: every turn is one run of its program.
 
-    agent = AgentProcAgent(profile_file.load("my-agent.yaml"))
+    agent = AgentProcAgent(load("my-agent.yaml"))
 
 The session id that the program hands out is kept in the session's journal, also after a turn that failed, and given
 back to it next time. The session's name is that of the conversation, or our own id where it has none. The workspace is
@@ -93,9 +93,9 @@ class AgentProcAgent:
 
     def problem(self) -> str | None:
         """Why it cannot answer here, as far as that can be told without trying."""
-        from trunkline.wires.agentproc import profile_check
+        from trunkline.wires.agentproc.profile.check import problem
 
-        return profile_check.problem(self.profile, os.environ if self._environ is None else self._environ)
+        return problem(self.profile, os.environ if self._environ is None else self._environ)
 
     async def open(self, request: OpenRequest) -> AgentProcConversation:
         """Begin or resume a dialogue. The program is started by its first turn."""

@@ -210,9 +210,10 @@ class Run:
         text = f"The agent could not be started: {error}."
         if error.reason != "not-found":
             return text
-        from trunkline.wires.agentproc import hub, profile_check
+        from trunkline.wires.agentproc import hub
+        from trunkline.wires.agentproc.profile import check
 
-        advice = profile_check.instead(self._profile) or hub.how_to_install(self._profile.command[0])
+        advice = check.instead(self._profile) or hub.how_to_install(self._profile.command[0])
         return f"{text} {advice}" if advice else text
 
     def _begin(self, child: Child, pump: Pump, prepared: Launch) -> None:

@@ -97,7 +97,7 @@ def load(name: str) -> Profile:
     Raises:
         ConfigError: there is none of that name.
     """
-    from trunkline.wires.agentproc.profile_file import parse
+    from trunkline.wires.agentproc.profile.file import parse
 
     # It has no place of its own: whatever it names is relative to where the bridge runs.
     profile = parse(text(name), f"the bundled profile `{name}`", None)

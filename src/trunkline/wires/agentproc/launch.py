@@ -22,8 +22,8 @@ from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES, Dialogue, turn_environment, whole
 from trunkline.wires.agentproc.messages import Attachment, Turn
-from trunkline.wires.agentproc.placeholders import FROM_THE_CHAT, expand, fill, from_the_chat, used
 from trunkline.wires.agentproc.profile import Profile, Protocol
+from trunkline.wires.agentproc.profile.placeholders import FROM_THE_CHAT, expand, fill, from_the_chat, used
 
 #: The most bytes that Linux takes as one argument, or as one variable with its name; the last is a NUL.
 MAX_STRING = 32 * 4096

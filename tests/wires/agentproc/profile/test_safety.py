@@ -7,7 +7,7 @@ import yaml
 
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.profile import Profile
-from trunkline.wires.agentproc.profile_file import parse
+from trunkline.wires.agentproc.profile.file import parse
 
 
 def read(text: str) -> Profile:

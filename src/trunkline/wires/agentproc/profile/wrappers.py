@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trunkline.wires.agentproc import profile_programs as known
-from trunkline.wires.agentproc.placeholders import from_the_chat
-from trunkline.wires.agentproc.profile_programs import is_interpreter, is_run, is_short, name_of, reads
+from trunkline.wires.agentproc.profile import programs as known
+from trunkline.wires.agentproc.profile.placeholders import from_the_chat
+from trunkline.wires.agentproc.profile.programs import is_interpreter, is_run, is_short, name_of, reads
 
 
 def deciding(argv: Sequence[str], index: int, name: str) -> Iterator[int]:

@@ -1,6 +1,6 @@
 """What a bridge knows of an agent: how to start it, what it may cost, how to read it.
 
-`Profile` is the value; `profile_file` reads it from YAML, `launch` makes an argument list and an environment of it.
+`Profile` is the value; `file` reads it from YAML, `launch` makes an argument list and an environment of it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from trunkline.base import jsontext, paths
 from trunkline.base.regular import read_regular
 from trunkline.wires.agentproc.profile import Profile
 
-#: Longer files are none of a profile; `profile_file` says so.
+#: Longer files are none of a profile; `file` says so.
 _MAX_BYTES = 1024 * 1024
 #: How profiles are read: another number where a text has come to mean something else.
 _READING = "3"
@@ -25,7 +25,7 @@ _TUPLES = ("command", "args", "env_allowlist", "resume_args", "warnings")
 
 
 def find(name_or_path: str) -> Profile:
-    """What `profile_file.find` finds.
+    """What `file.find` finds.
 
     Raises:
         ConfigError: as there.
@@ -46,14 +46,14 @@ def find(name_or_path: str) -> Profile:
 
 
 def _read(name_or_path: str) -> Profile:
-    from trunkline.wires.agentproc import profile_file
+    from trunkline.wires.agentproc.profile import file
 
-    return profile_file.find(name_or_path)
+    return file.find(name_or_path)
 
 
 def _is_disks_matter(profile: Profile) -> bool:
     """Whether it depends on the disk, which may have changed next time, what the command means."""
-    from trunkline.wires.agentproc.profile_file import may_be_one_path
+    from trunkline.wires.agentproc.profile.file import may_be_one_path
 
     return profile.protocol == "auto" and may_be_one_path(" ".join(profile.command))
 

@@ -10,8 +10,7 @@ import pytest
 import trunkline
 from trunkline.base import paths
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc import profile_cache, profile_file
-from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile import Profile, cache, file
 
 TEXT = "command: ./agent.sh --x\nargs: [a]\nenv: {A: '1'}\nenv_allowlist: [B]\ntimeout_secs: 1.5\nodd: 1\n"
 
@@ -27,13 +26,13 @@ def path(tmp_path: Path) -> str:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What went through the parser."""
     seen: list[str] = []
-    find = profile_file.find
+    find = file.find
 
     def watched(name: str) -> Profile:
         seen.append(name)
         return find(name)
 
-    monkeypatch.setattr(profile_file, "find", watched)
+    monkeypatch.setattr(file, "find", watched)
     return seen
 
 
@@ -42,25 +41,25 @@ def entries() -> list[Path]:
 
 
 def test_the_second_time_it_is_the_same_without_the_parser(path: str, read: list[str]) -> None:
-    first, second = profile_cache.find(path), profile_cache.find(path)
-    assert first == second == profile_file.load(path)
+    first, second = cache.find(path), cache.find(path)
+    assert first == second == file.load(path)
     assert first.warnings
     assert read == [path]
 
 
 def test_another_text_is_read_anew(path: str, read: list[str]) -> None:
-    profile_cache.find(path)
+    cache.find(path)
     Path(path).write_text(TEXT.replace("1.5", "2.5"))
-    assert profile_cache.find(path).timeout_secs == 2.5
+    assert cache.find(path).timeout_secs == 2.5
     assert len(read) == 2
 
 
 def test_the_same_text_elsewhere_is_another_profile(path: str, tmp_path: Path, read: list[str]) -> None:
-    profile_cache.find(path)
+    cache.find(path)
     other = tmp_path / "other"
     other.mkdir()
     (other / "p.yaml").write_text(TEXT)
-    assert profile_cache.find(str(other / "p.yaml")).directory == str(other)
+    assert cache.find(str(other / "p.yaml")).directory == str(other)
     assert len(read) == 2
 
 
@@ -72,7 +71,7 @@ def test_a_relative_path_belongs_to_its_directory(
     (other / "p.yaml").write_text(TEXT)
     for directory in (tmp_path, other):
         monkeypatch.chdir(directory)
-        assert profile_cache.find("p.yaml").directory == str(directory)
+        assert cache.find("p.yaml").directory == str(directory)
 
 
 def test_a_path_at_home_belongs_to_that_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,39 +79,39 @@ def test_a_path_at_home_belongs_to_that_home(tmp_path: Path, monkeypatch: pytest
         (tmp_path / name).mkdir()
         (tmp_path / name / "p.yaml").write_text(TEXT)
         monkeypatch.setenv("HOME", str(tmp_path / name))
-        assert profile_cache.find("~/p.yaml").directory == str(tmp_path / name)
+        assert cache.find("~/p.yaml").directory == str(tmp_path / name)
 
 
 def test_another_release_reads_anew(path: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    profile_cache.find(path)
+    cache.find(path)
     monkeypatch.setattr(trunkline, "__version__", "99")
-    profile_cache.find(path)
+    cache.find(path)
     assert len(read) == 2
 
 
 def test_two_profiles_of_one_checksum_are_not_mistaken_for_each_other(
     path: str, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profile_cache, "crc32", lambda data: 1)
-    profile_cache.find(path)
+    monkeypatch.setattr(cache, "crc32", lambda data: 1)
+    cache.find(path)
     other = path.replace("p.yaml", "q.yaml")
     Path(other).write_text("command: other")
-    assert profile_cache.find(other).command == ("other",)
+    assert cache.find(other).command == ("other",)
     assert read == [path, other]
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"key":1,"fields":{}}', b"\xff"])
 def test_a_damaged_entry_is_read_anew_and_replaced(path: str, read: list[str], damage: bytes) -> None:
-    expected = profile_cache.find(path)
+    expected = cache.find(path)
     (entry,) = entries()
     entry.write_bytes(damage)
-    assert profile_cache.find(path) == expected
-    assert profile_cache.find(path) == expected
+    assert cache.find(path) == expected
+    assert cache.find(path) == expected
     assert len(read) == 2
 
 
 def test_entries_are_for_this_user_alone(path: str) -> None:
-    profile_cache.find(path)
+    cache.find(path)
     (entry,) = entries()
     assert entry.stat().st_mode & 0o777 == 0o600
     assert entry.parent.stat().st_mode & 0o777 == 0o700
@@ -120,7 +119,7 @@ def test_entries_are_for_this_user_alone(path: str) -> None:
 
 def test_a_cache_that_cannot_be_written_is_no_error(path: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRUNKLINE_CACHE", os.path.join(path, "in-a-file"))
-    assert profile_cache.find(path) == profile_file.load(path)
+    assert cache.find(path) == file.load(path)
 
 
 def test_what_is_wrong_is_said_every_time(tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ def test_what_is_wrong_is_said_every_time(tmp_path: Path) -> None:
     bad.write_text("command: [\n")
     for _ in range(2):
         with pytest.raises(ConfigError, match=r"bad\.yaml"):
-            profile_cache.find(str(bad))
+            cache.find(str(bad))
 
 
 def test_a_file_with_the_name_of_a_bundled_profile_is_only_meant_by_its_path(
@@ -137,13 +136,13 @@ def test_a_file_with_the_name_of_a_bundled_profile_is_only_meant_by_its_path(
     monkeypatch.chdir(tmp_path)
     for name in ("codex", "mine"):
         (tmp_path / name).write_text("command: evil\n")
-    for find in (profile_cache.find, profile_file.find):
+    for find in (cache.find, file.find):
         assert find("codex").command[0] == "codex"
         assert find("./codex").command == ("evil",)
         assert find("mine").command == ("evil",)
 
 
 def test_bundled_profiles_and_names_that_are_none_go_their_usual_way() -> None:
-    assert profile_cache.find("codex") == profile_file.find("codex")
+    assert cache.find("codex") == file.find("codex")
     with pytest.raises(ConfigError, match="no profile"):
-        profile_cache.find("no-such-profile")
+        cache.find("no-such-profile")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.wires.agentproc.placeholders import expand, fill, from_the_chat, used, variables
+from trunkline.wires.agentproc.profile.placeholders import expand, fill, from_the_chat, used, variables
 
 VALUES = {"MESSAGE": "hi there", "SESSION_ID": "S1", "SESSION_NAME": "work", "PROFILE_DIR": "/p"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from trunkline.wires.agentproc import hub
 from trunkline.wires.agentproc.profile import Profile
-from trunkline.wires.agentproc.profile_check import beside, problem
+from trunkline.wires.agentproc.profile.check import beside, problem
 
 NOWHERE = {"PATH": "/nowhere", "HOME": "/nowhere"}
 HERE = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere"}

@@ -18,10 +18,10 @@ from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.launch import Launch, launch
 from trunkline.wires.agentproc.messages import Turn
-from trunkline.wires.agentproc.placeholders import from_the_chat, used, variables
 from trunkline.wires.agentproc.profile import Profile
-from trunkline.wires.agentproc.profile_contradictions import NO_SHELL, shell_syntax
-from trunkline.wires.agentproc.profile_risks import script_file
+from trunkline.wires.agentproc.profile.contradictions import NO_SHELL, shell_syntax
+from trunkline.wires.agentproc.profile.placeholders import from_the_chat, used, variables
+from trunkline.wires.agentproc.profile.risks import script_file
 
 HIDDEN = "[hidden]"
 

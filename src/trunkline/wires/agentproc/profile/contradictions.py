@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from trunkline.wires.agentproc.launch import leads_down
-from trunkline.wires.agentproc.placeholders import NAMES, from_the_chat, used
 from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile.placeholders import NAMES, from_the_chat, used
 
 #: Whoever writes one of these has an agent of protocol 0.4 in mind.
 NEW_STYLE = ("executor", "permission", "budget_secs", "deadline", "run_lock")
@@ -49,7 +49,7 @@ def shell_syntax(profile: Profile) -> str | None:
     if program in _BUILTINS or (equals and name.isidentifier()):
         return program
     # Wherever a shell is named there may be one.
-    from trunkline.wires.agentproc.profile_programs import SHELLS, name_of
+    from trunkline.wires.agentproc.profile.programs import SHELLS, name_of
 
     if any(name_of(word) in SHELLS for word in words):
         return None

@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trunkline.base.values import Value
-from trunkline.wires.agentproc import profile_programs as known
-from trunkline.wires.agentproc.placeholders import from_the_chat
-from trunkline.wires.agentproc.profile_programs import is_interpreter, is_short, name_of, reads
-from trunkline.wires.agentproc.profile_wrappers import (
+from trunkline.wires.agentproc.profile import programs as known
+from trunkline.wires.agentproc.profile.placeholders import from_the_chat
+from trunkline.wires.agentproc.profile.programs import is_interpreter, is_short, name_of, reads
+from trunkline.wires.agentproc.profile.wrappers import (
     commands,
     deciding,
     has_command,

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc import profile_yaml
 from trunkline.wires.agentproc.profile import Profile
-from trunkline.wires.agentproc.profile_file import find, load, parse
+from trunkline.wires.agentproc.profile import yaml as profile_yaml
+from trunkline.wires.agentproc.profile.file import find, load, parse
 
 EVERYTHING = r"""
 name: everything

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc.profile_yaml import Listing, Node, Scalar, Table
+from trunkline.wires.agentproc.profile.yaml import Listing, Node, Scalar, Table
 
 #: How much of a wrong value is repeated.
 SHOWN_CHARS = 80
