@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from trunkline.base.visible import LONGEST_BLANK, drawn, unseen, visible
@@ -59,6 +61,15 @@ def test_nothing_is_pushed_out_of_sight_by_blanks() -> None:
     assert visible("ls" + " \n\t\n" * 300 + "rm -rf ~") == "ls<blanks x 1200>rm -rf ~"
     indented = " " * LONGEST_BLANK + "deep"
     assert visible(indented) == indented
+
+
+def test_blanks_that_are_just_not_too_many_take_no_longer_than_other_text() -> None:
+    lines = (" " * (LONGEST_BLANK - 1) + "\n") * LONGEST_BLANK + "x"
+    text = lines * 150
+    began = process_time()
+    assert visible(text) == text
+    # It took two seconds when each character was a place to begin at, and 20 ms since.
+    assert process_time() - began < 1.0
 
 
 def test_what_is_drawn_is_left_of_a_text() -> None:

@@ -16,8 +16,9 @@ LONGEST_BLANK = 60
 
 #: What needs no second look: the printable part of ASCII.
 _CANDIDATE = re.compile(r"[^ -~]")
-_BLANKS = re.compile(rf"[ \t\u3000]{{{LONGEST_BLANK + 1},}}")
-_EMPTY_LINES = re.compile(rf"(?:[ \t\u3000]*\n){{{LONGEST_BLANK + 1},}}")
+_BLANKS = re.compile(rf"(?<![ \t\u3000])[ \t\u3000]{{{LONGEST_BLANK + 1},}}+")
+#: Tried once for each stretch of blanks, and not again from each character of it.
+_EMPTY_LINES = re.compile(rf"(?<![ \t\u3000\n])(?:[ \t\u3000]*+\n){{{LONGEST_BLANK + 1},}}+")
 #: Control and format characters (those that turn the direction round, or have no width), separators that break lines,
 #: blanks other than the common one, halves of characters, and those that nobody but their author knows.
 #: Marks that enclose the letter before them hide it, too.
