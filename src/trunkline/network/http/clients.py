@@ -50,11 +50,13 @@ class Clients:
         """What all requests of one client have in common."""
         address = _address(request.client.host if request.client else "")
         forwarded = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
-        # Each proxy adds at the end whom it heard. What stands before the first stranger, the stranger wrote.
+        # Each proxy adds at the end whom it heard. What stands before the first stranger, the stranger wrote; and so,
+        # perhaps, did whoever a proxy names by anything else than an address.
         for said in forwarded[: -_MOST_FORWARDED - 1 : -1]:
-            if address is None or not self._is_proxy(address):
+            found = _address(said.strip())
+            if found is None or address is None or not self._is_proxy(address):
                 break
-            address = _address(said.strip()) or address
+            address = found
         if isinstance(address, ipaddress.IPv6Address):
             return str(ipaddress.ip_network((int(address), _HOME_BITS), strict=False))
         return str(address)
