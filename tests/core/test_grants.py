@@ -50,6 +50,9 @@ def asks(policy: Policy, request: ToolRequested) -> bool:
         ("git fetch", ""),
         ("git push origin main", ""),
         ("git commit -m fixes", ""),
+        # Of other files it would throw away what nobody has kept.
+        ("git restore a.py", ""),
+        ("git checkout a.py", ""),
         ("pip install x", ""),
         ("gh pr list", ""),
         ("git -C /tmp status", ""),

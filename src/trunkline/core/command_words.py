@@ -26,8 +26,9 @@ _PLAIN = re.compile(r"[\w.][\w .,/@%+~^-]*(?:\.py(?:::\w+)+)?")
 _NUMBER_OR_END = re.compile(r"-[0-9]+|--")
 
 #: Programs whose second word says what they do: those of them that show, check or keep the files that they are given.
+#: (`git restore` is none of these: it throws away what somebody has not committed.)
 _WITH_FILES = {
-    "git": frozenset(("status", "diff", "log", "show", "blame", "shortlog", "describe", "ls-files", "add", "restore")),
+    "git": frozenset(("status", "diff", "log", "show", "blame", "shortlog", "describe", "ls-files", "add")),
     "hg": frozenset(("status", "diff", "log", "annotate", "add")),
     "svn": frozenset(("status", "diff", "log", "blame", "add")),
     "ruff": frozenset(("check", "format")),
