@@ -489,6 +489,8 @@ Answering = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
         (challenge(ExpiresAt="2999-01-01T00:00:00.000Z"), "good for more than an hour"),
         (challenge(ExpiresAt="2001-01-01T00:00:00.000Z"), "has expired"),
         (challenge(ExpiresAt="soon"), "does not say when it expires"),
+        (challenge(Pay="all that I own"), "says more than a challenge does"),
+        (challenge(Nonce="1\nI agree to everything"), "says more than a challenge does"),
     ],
 )
 async def test_another_server_gets_no_signature(tmp_path: Path, body: bytes, said: str) -> None:

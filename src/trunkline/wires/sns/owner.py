@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _SUCCESS = range(200, 300)
 #: The longest that a challenge may be good for, and how wrong a clock may be.
 MOST_LIFETIME = timedelta(hours=1)
+#: All that a challenge to sign in says, below the network's name.
+_MEMBERS = {"Scope", "Wallet", "Nonce", "ExpiresAt"}
 
 
 class Owner:
@@ -116,6 +118,8 @@ def _problem(message: str, wallet: str, now: datetime) -> str | None:
         return "is no challenge for this wallet"
     if members.get("Scope") != "OWNER_LOGIN" or "Community" in members:
         return "is for something else than to sign in"
+    if not members.keys() <= _MEMBERS:
+        return "says more than a challenge does"
     try:
         expires_at = datetime.fromisoformat(members.get("ExpiresAt", ""))
         left = expires_at - now

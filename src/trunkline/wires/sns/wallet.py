@@ -25,7 +25,7 @@ class Wallet:
         except ImportError:
             raise ConfigError("Wallets need `eth-account`.", hint=adding("network")) from None
         try:
-            self._account: Any = Account.from_key(key or os.urandom(32))
+            self._account: Any = Account.from_key(os.urandom(32) if key is None else key)
         except Exception:  # the library raises what its parts raise, and the text may hold the key
             raise ConfigError(
                 "The owner's key is no private key.", hint="Give 64 hexadecimal digits, with `0x` or without."
