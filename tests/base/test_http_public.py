@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -244,3 +246,17 @@ async def test_the_bytes_of_a_server_that_speaks_no_http_are_not_repeated(names:
 )
 async def test_what_no_address_has_is_refused_and_not_left_out(url: str) -> None:
     assert "address" in await refused(url) or "no name has" in await refused(url)
+
+
+async def test_certificates_are_loaded_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def trusted() -> ssl.SSLContext:
+        threads.append(threading.current_thread())
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    monkeypatch.setattr(http_public, "trusted", trusted)
+    with pytest.raises(NotFetched):
+        await fetch("https://127.0.0.1:9/", most=1, seconds=5)
+    assert threads
+    assert threading.main_thread() not in threads

@@ -183,7 +183,8 @@ async def _asked(
     """The answer to a request; with a body it is a `POST`."""
     import httpcore
 
-    context = trusted() if url.startswith("https:") else None
+    # Beside the event loop, which serves others meanwhile.
+    context = await asyncio.to_thread(trusted) if url.startswith("https:") else None
     headers = [("user-agent", user_agent()), ("accept", "*/*"), ("accept-encoding", "identity"), *(more or {}).items()]
     pool = httpcore.AsyncConnectionPool(ssl_context=context, network_backend=_backend(private))
     method = "GET" if body is None else "POST"
