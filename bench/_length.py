@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bench._measure import Goal, Row, Taken, time_row
 from bench._programs import Flood
@@ -13,11 +13,10 @@ from bench._programs import Flood
 from trunkline.base.stdio import Writer
 from trunkline.core.approvals import Policy
 from trunkline.core.events import UserMessage
-from trunkline.core.log import EventLog, SessionStore
+from trunkline.core.log import EventLog
 from trunkline.core.performer import EVENTS_PER_TICK
 from trunkline.core.session import Session
 from trunkline.store.files import FileStore
-from trunkline.store.sqlite import SqliteStore
 from trunkline.wires.jsonstream.serve import Server
 
 FLAT_GOAL = Goal("<=", 1.2, "CPU")
@@ -56,20 +55,17 @@ class Talk:
         os.close(self._null)
 
 
-def stores(home: str) -> list[tuple[str, Callable[[], SessionStore]]]:
-    """Where logs are kept."""
-    return [
-        ("file", lambda: FileStore(os.path.join(home, "files"))),
-        ("SQLite", lambda: SqliteStore(os.path.join(home, "log.sqlite"))),
-    ]
+def store_in(home: str) -> FileStore:
+    """Where the logs are kept."""
+    return FileStore(os.path.join(home, "files"))
 
 
 def flat_rows(home: str, rounds: int, lengths: Sequence[int]) -> list[Row]:
     """What an event costs early and late in a session."""
-    return [row for name, make in stores(home) for row in asyncio.run(_flat(name, make(), rounds, lengths))]
+    return asyncio.run(_flat(store_in(home), rounds, lengths))
 
 
-async def _flat(name: str, store: SessionStore, rounds: int, lengths: Sequence[int]) -> list[Row]:
+async def _flat(store: FileStore, rounds: int, lengths: Sequence[int]) -> list[Row]:
     found: list[Row] = []
     for length in lengths:
         late = await Talk.open(store.create(f"late-{length}", "."))
@@ -87,19 +83,18 @@ async def _flat(name: str, store: SessionStore, rounds: int, lengths: Sequence[i
         note = f"{WINDOW} events from there on, by turns in the long session and in a new one" if not found else ""
         found.append(
             time_row(
-                f"event {length:,} in a {name} log", pairs[1:], f"event {EARLY}", unit="us", goal=FLAT_GOAL, note=note
+                f"event {length:,} in a file log", pairs[1:], f"event {EARLY}", unit="us", goal=FLAT_GOAL, note=note
             )
         )
-    _close(store)
     return found
 
 
 def resume_rows(home: str, rounds: int, short: int, long: int) -> list[Row]:
     """What it costs to go on with a session."""
-    return [asyncio.run(_resume(name, make(), rounds, short, long)) for name, make in stores(home)]
+    return [asyncio.run(_resume(store_in(home), rounds, short, long))]
 
 
-async def _resume(name: str, store: SessionStore, rounds: int, short: int, long: int) -> Row:
+async def _resume(store: FileStore, rounds: int, short: int, long: int) -> Row:
     for length in (short, long):
         talk = await Talk.open(store.create(f"resumed-{length}", "."))
         for _ in range(length // TURN):
@@ -109,23 +104,17 @@ async def _resume(name: str, store: SessionStore, rounds: int, short: int, long:
         (await _resumed(store, long), await _resumed(store, short))
         for _ in range(rounds + 1)
     ]  # fmt: skip
-    _close(store)
     return time_row(
-        f"resuming {long:,} events, {name} log",
+        f"resuming {long:,} events, file log",
         pairs[1:],
         f"{short:,} events",
         note=f"turns of {TURN} events; the time that `open` and `restore` take in a running process",
     )
 
 
-async def _resumed(store: SessionStore, length: int) -> Taken:
+async def _resumed(store: FileStore, length: int) -> Taken:
     cpu, started = time.process_time(), time.perf_counter()
     talk = await Talk.open(store.open(f"resumed-{length}"), resume=True)
     taken = Taken(time.perf_counter() - started, time.process_time() - cpu)
     await talk.close()
     return taken
-
-
-def _close(store: SessionStore) -> None:
-    if isinstance(store, SqliteStore):
-        store.close()

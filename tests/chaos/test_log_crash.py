@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.shelves import AT, KINDS, Kind, Shelf, TidyFileStore, checkpoint, fill, record
+from tests.store.shelves import AT, Shelf, TidyFileStore, checkpoint, fill, record
 from trunkline.core.events import Checkpointed, Envelope, Gap, Notice, TextDelta
 from trunkline.core.faults import SessionDamaged
 from trunkline.core.log import EventLog
@@ -29,7 +29,7 @@ from tests.chaos.test_log_crash import expected
 from tests.store.shelves import Shelf
 from trunkline.core.faults import SessionNotFound
 
-store = Shelf(sys.argv[1], Path(sys.argv[2])).store()
+store = Shelf(Path(sys.argv[1])).store()
 try:
     log = store.open("s")
 except SessionNotFound:
@@ -55,9 +55,8 @@ def expected(seq: int) -> Envelope:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_was_flushed_survives_kill_9_and_nothing_torn_is_read(kind: Kind, tmp_path: Path) -> None:
-    shelf = Shelf(kind, tmp_path)
+def test_what_was_flushed_survives_kill_9_and_nothing_torn_is_read(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
     chance = random.Random(20_251_115)
     known = 0
     for _ in range(ROUNDS):
@@ -77,7 +76,7 @@ def test_what_was_flushed_survives_kill_9_and_nothing_torn_is_read(kind: Kind, t
 
 def _write_until_killed(shelf: Shelf, reports: int) -> int:
     """Let a process write until it has reported so many times, kill it, and give the last number it reported."""
-    command = [sys.executable, "-c", WRITER, shelf.kind, str(shelf.root)]
+    command = [sys.executable, "-c", WRITER, str(shelf.root)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         seen = b""

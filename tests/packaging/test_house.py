@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,44 @@ LONGEST_TEST = 700
     [("src", LONGEST_SOURCE), ("scripts", LONGEST_SOURCE), ("bench", LONGEST_SOURCE), ("tests", LONGEST_TEST)],
 )
 def test_every_file_can_be_read_at_one_sitting(folder: str, longest: int) -> None:
-    # What a compiler made is for no reader.
-    written = (path for path in (ROOT / folder).rglob("*.py") if not path.stem.endswith("_generated"))
-    lengths = {path: path.read_bytes().count(b"\n") for path in written}
+    lengths = {path: path.read_bytes().count(b"\n") for path in (ROOT / folder).rglob("*.py")}
     assert not {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > longest}
+
+
+def module_name(path: Path) -> str:
+    """`trunkline.core.session` for a file of ours; a package for its `__init__.py`."""
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+
+
+def mentioned(path: Path) -> Iterator[str]:
+    """All that a file imports, and the strings that could name a module which it looks up."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.partition(":")[0].replace("-", "_")
+
+
+def test_no_module_is_there_for_tests_alone() -> None:
+    names = {path: module_name(path) for path in (ROOT / "src").rglob("*.py")}
+    mentions = {name: set(mentioned(path)) for path, name in names.items()}
+    # What users import into programs of their own is in the documents.
+    documents = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
+
+    def is_used(name: str) -> bool:
+        package, _, last = name.rpartition(".")
+        return name in documents or any(
+            # A command or a dialect is looked up by the last part of its name, in its own package.
+            name in found or (last in found and user.startswith(package))
+            for user, found in mentions.items()
+            if user != name
+        )
+
+    files = {name for path, name in names.items() if path.stem not in ("__init__", "__main__")}
+    assert {name for name in files if not is_used(name)} == set()
 
 
 def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Fixtures for tests that hold for either store."""
+"""Fixtures for tests of what a store promises."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.shelves import KINDS, Shelf
+from tests.store.shelves import Shelf
 from trunkline.core.log import SessionStore
 
 
-@pytest.fixture(params=KINDS)
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
-    shelf = Shelf(request.param, tmp_path)
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    shelf = Shelf(tmp_path)
     yield shelf
     shelf.close()
 

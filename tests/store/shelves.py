@@ -1,4 +1,4 @@
-"""Both stores in one form, for tests that hold for either."""
+"""A place for sessions and the stores made for it, for tests of what a store promises."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import os
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
 
 from trunkline.core.events import Checkpointed, Envelope, Event, Gap, Notice
 from trunkline.core.log import EventLog, SessionStore
 from trunkline.store.filelog import FileLog
 from trunkline.store.files import FileStore
-from trunkline.store.sqlite import SqliteStore
-
-Kind = Literal["files", "sqlite"]
-KINDS: tuple[Kind, ...] = ("files", "sqlite")
 
 #: A time that survives rounding to milliseconds.
 AT = 1763179200.125
@@ -44,27 +39,23 @@ class TidyFileStore(FileStore):
 class Shelf:
     """A place for sessions, and the stores that were made for it."""
 
-    def __init__(self, kind: Kind, root: Path) -> None:
-        self.kind: Kind = kind
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.place = root / ("sessions" if kind == "files" else "sessions.db")
-        self._open: list[SqliteStore | TidyFileStore] = []
+        self.place = root / "sessions"
+        self._open: list[TidyFileStore] = []
 
     def store(self) -> SessionStore:
         """A store, as another process would make it: it shares nothing but the disk with the others."""
-        store = TidyFileStore(self.place) if self.kind == "files" else SqliteStore(self.place)
+        store = TidyFileStore(self.place)
         self._open.append(store)
         return store
 
     def files(self) -> set[str]:
-        """All files there are, without those that SQLite makes and removes as it likes."""
-        found = {os.path.join(path, name) for path, _, names in os.walk(self.root) for name in names}
-        return {name for name in found if not name.endswith(("-wal", "-shm"))}
+        """All files there are."""
+        return {os.path.join(path, name) for path, _, names in os.walk(self.root) for name in names}
 
     def growing_file(self) -> Path:
         """The file that flushing makes longer."""
-        if self.kind == "sqlite":
-            return self.place.with_name(self.place.name + "-wal")
         (log,) = self.place.iterdir()
         return log
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.event_strategies import envelopes
-from tests.store.shelves import KINDS, Kind, Shelf, checkpoint, fill, kept, numbers, record
+from tests.store.shelves import Shelf, checkpoint, fill, kept, numbers, record
 from trunkline.core import records
 from trunkline.core.events import (
     Checkpointed,
@@ -47,13 +47,12 @@ def test_records_are_read_back_in_order_before_and_after_flush_and_reopening(sto
     assert kept(store) == added
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_every_event_survives_the_way_to_the_disk_and_back(
-    kind: Kind, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    shelf = Shelf(kind, tmp_path_factory.mktemp("round"))
+    shelf = Shelf(tmp_path_factory.mktemp("round"))
     try:
         store = shelf.store()
         log = store.create("s", "/w")

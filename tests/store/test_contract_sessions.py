@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.store.shelves import KINDS, Kind, Shelf, fill, kept, numbers, record
+from tests.store.shelves import Shelf, fill, kept, numbers, record
 from trunkline.core.events import TextDelta
 from trunkline.core.faults import ConfigError, SessionExists, SessionHeld, SessionNotFound
 from trunkline.core.log import SessionStore
@@ -57,16 +57,13 @@ def test_any_characters_make_an_id_and_no_two_ids_are_the_same(shelf: Shelf) -> 
         log.close()
         assert store.latest(f"/{session}") == session
     assert sorted(info.id for info in store.list()) == sorted(NASTY_IDS)
-    assert {Path(name).parent for name in shelf.files()} <= {shelf.root, shelf.place, Path(f"{shelf.place}-locks")}
+    assert {Path(name).parent for name in shelf.files()} <= {shelf.root, shelf.place}
 
 
 @settings(max_examples=60, deadline=None)
 @given(ids=st.sets(st.text(st.sampled_from("aA./%~\0\ud800é"), min_size=1, max_size=5), min_size=2, max_size=5))
-@pytest.mark.parametrize("kind", KINDS)
-def test_ids_that_differ_are_different_sessions(
-    kind: Kind, tmp_path_factory: pytest.TempPathFactory, ids: set[str]
-) -> None:
-    shelf = Shelf(kind, tmp_path_factory.mktemp("ids"))
+def test_ids_that_differ_are_different_sessions(tmp_path_factory: pytest.TempPathFactory, ids: set[str]) -> None:
+    shelf = Shelf(tmp_path_factory.mktemp("ids"))
     try:
         store = shelf.store()
         for session in ids:
@@ -149,7 +146,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from tests.store.shelves import Shelf
-log = Shelf(sys.argv[1], Path(sys.argv[2])).store().open("s")
+log = Shelf(Path(sys.argv[1])).store().open("s")
 print("open", flush=True)
 sys.stdin.read()
 """
@@ -161,7 +158,7 @@ def test_a_session_is_held_against_other_processes_and_let_go_of_by_their_death(
     log = store.create("s", "/w")
     added = fill(log, [1])
     log.close()
-    command = [sys.executable, "-c", HOLDER, shelf.kind, str(shelf.root)]
+    command = [sys.executable, "-c", HOLDER, str(shelf.root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"open\n"

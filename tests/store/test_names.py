@@ -53,11 +53,6 @@ def test_a_name_is_never_a_path_never_hidden_and_plain(session: str) -> None:
     assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-.%~")
 
 
-@given(texts.filter(bool))
-def test_the_bytes_of_an_id_give_it_back(session: str) -> None:
-    assert names.from_key(names.key(session)) == session
-
-
 def test_an_empty_id_has_no_name() -> None:
     with pytest.raises(ConfigError, match=r"must not be empty\. Leave it out"):
         names.file_name("")

@@ -15,7 +15,6 @@ from trunkline.network.texts import iso
 from trunkline.wires.sns.messages import RequestStatus
 
 CommentKind = Literal["DISCUSSION", "JOKE"]
-COMMENT_KINDS: tuple[CommentKind, ...] = ("DISCUSSION", "JOKE")
 
 #: Characters of a wallet that name its owner to readers: `owner 0xabcd...`.
 _WALLET_CHARS = 6

@@ -1,4 +1,4 @@
-"""What both stores ask of the records that are added, and how many they hold for a disk that takes none."""
+"""What a log asks of the records that are added, and how many it holds for a disk that takes none."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ def excess(size: int) -> int:
     return 0 if size <= UNWRITTEN_BYTES else size - int(UNWRITTEN_BYTES * KEPT_SHARE)
 
 
-def refuse_unreadable(text: bytes, around: int = 0) -> None:
-    """Look at a record before it is added; `around` counts the levels of a record that are not in the text.
+def refuse_unreadable(text: bytes) -> None:
+    """Look at a record before it is added.
 
     Raises:
         TypeError: it is nested so deep that it could not be read back.
     """
-    if len(text) < SHORTEST_TOO_DEEP - 2 * around:
+    if len(text) < SHORTEST_TOO_DEEP:
         return
-    depth = records.MAX_DEPTH - around
     # Only a text with that many brackets can be that deep: the common record is not parsed.
-    if text.count(b"[") + text.count(b"{") > depth:
+    if text.count(b"[") + text.count(b"{") > records.MAX_DEPTH:
         try:
-            jsontext.loads(text, depth)
+            jsontext.loads(text, records.MAX_DEPTH)
         except ValueError as error:
             raise TypeError(f"a record that could not be read back: {error}") from None

@@ -12,12 +12,11 @@ _HINT = "Check the permissions and the free space there."
 
 
 @contextmanager
-def explained(what: str, path: str, damaged: type[ConfigError] = ConfigError) -> Iterator[None]:
+def explained(what: str, path: str) -> Iterator[None]:
     """Raise a `ConfigError` for what goes wrong with a database within. A misuse of ours stays what it is.
 
     Args:
         what: what it is to people, such as `chat database`.
-        damaged: raised when it cannot be read.
     """
     try:
         yield
@@ -26,7 +25,7 @@ def explained(what: str, path: str, damaged: type[ConfigError] = ConfigError) ->
     except sqlite3.OperationalError as error:
         raise ConfigError(f"The {what} `{path}` cannot be used: {error}.", hint=_HINT) from error
     except sqlite3.DatabaseError as error:
-        raise damaged(
+        raise ConfigError(
             f"The {what} `{path}` cannot be read: {error}.",
             hint="Move it away to begin anew, or put a copy in its place.",
         ) from error

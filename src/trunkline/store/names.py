@@ -42,11 +42,6 @@ def key(session: str) -> bytes:
         return paired.encode("utf-8", "surrogatepass")
 
 
-def from_key(identity: bytes) -> str:
-    """The session id of its bytes."""
-    return identity.decode("utf-8", "surrogatepass")
-
-
 def file_name(session: str) -> str:
     """The name of a session's files, without an ending. Never empty, never a path, never hidden.
 

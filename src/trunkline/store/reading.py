@@ -1,4 +1,4 @@
-"""What both stores do with the records they read back."""
+"""What is made of the records that are read back."""
 
 from __future__ import annotations
 

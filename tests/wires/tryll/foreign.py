@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tests.support import flatc
 from trunkline.wires.tryll.codec_shapes import UNIONS, Field, shape_named, shape_of, tag_of
 from trunkline.wires.tryll.messages import BODIES, Message, Table
 
-# By name: neither the runtime nor what the compiler writes has annotations.
+# By name: the runtime has no annotations.
 flatbuffers: Any = importlib.import_module("flatbuffers")
-generated: Any = importlib.import_module("trunkline.wires.tryll.schema.messages_generated")
+generated = flatc.generated()
 
 
 def camel(name: str) -> str:

