@@ -34,6 +34,7 @@ from trunkline.core.events import (
     TurnStarted,
     UserMessage,
 )
+from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import AgentBusy, ConfigError
 from trunkline.core.grants import Grant
 from trunkline.core.log import MemoryLog
@@ -578,7 +579,7 @@ def test_every_fault_has_a_row_in_the_table_and_every_row_a_fault() -> None:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
     kinds = {kind.kind for kind in below(faults.Fault) - {faults.Fault, faults.ProtocolError}}
-    assert kinds == set(faults.TABLE)
+    assert kinds == set(TABLE)
 
 
 def test_an_unexpected_exception_becomes_a_fault_that_names_it() -> None:

@@ -29,7 +29,8 @@ from trunkline.conform.sns import catalogue as sns_checks
 from trunkline.conform.tryll import catalogue as tryll_checks
 from trunkline.core import events, faults
 from trunkline.core.agent import Capabilities
-from trunkline.core.faults import TABLE, Fault
+from trunkline.core.fault_table import TABLE
+from trunkline.core.faults import Fault
 from trunkline.core.turns import TRANSITIONS, State
 from trunkline.models import catalog
 from trunkline.models.providers import DEFAULT_MODELS, SERVICES, VARIABLES

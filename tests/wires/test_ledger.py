@@ -14,7 +14,7 @@ from trunkline.agents import registry
 from trunkline.core import agent as core_agent
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, Approve, Deny, SetOptions
-from trunkline.core.faults import TABLE
+from trunkline.core.fault_table import TABLE
 from trunkline.core.usage import Usage
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.serve import to_message

@@ -24,7 +24,7 @@ from trunkline.agents.graph.agent_models import AgentModels
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.cli import tryll as tryll_cli
 from trunkline.core import events as core
-from trunkline.core.faults import TABLE
+from trunkline.core.fault_table import TABLE
 from trunkline.wires.ledger import CONCEPTS, WIRES
 from trunkline.wires.tryll import messages as m
 

@@ -28,7 +28,8 @@ from trunkline.core.events import (
     TextDelta,
     ThinkingDelta,
 )
-from trunkline.core.faults import TABLE, ConfigError
+from trunkline.core.fault_table import TABLE
+from trunkline.core.faults import ConfigError
 from trunkline.core.usage import Usage
 
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts")

@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 
 from trunkline.base.printable import printable_line
 from trunkline.cli import talking
-from trunkline.core.faults import Fault
+from trunkline.core.faults import Fault, ModelError
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.agent_models import AgentModels
@@ -33,8 +33,7 @@ EXIT_STOPPED = 130
 
 _ENGINES = ("mock", "local")
 _MOCK_NOTE = "It says back what it hears. `--engine local` runs real models."
-#: The codes of a model that cannot be had, and what is to be said then.
-_NO_MODEL = (6002, 6006)
+#: What is to be said of a model that cannot be had.
 _MODELS = "`trunkline models list` shows those there are."
 #: Of one sample of sound.
 _SAMPLE_BYTES = 2
@@ -91,7 +90,6 @@ def command(
       trunkline graph run speaker.yaml --engine local -m "Good morning" --sound answer.wav
     """
     from trunkline.agents.graph import yaml_graph
-    from trunkline.wires.tryll.errors import TryllError
 
     refuse_to_replace(record, file)
     refuse_to_replace(sound, file)
@@ -111,8 +109,8 @@ def command(
                 runner.run(talk.close())
             if sounds is not None and sounds.empty:
                 click.echo(printable_line(f"`{sound}` was not written: {_why_mute(graph, engine)}"), err=True)
-    except (Fault, TryllError) as error:
-        hint = f" {_MODELS}" if getattr(error, "code", 0) in _NO_MODEL else ""
+    except Fault as error:
+        hint = f" {_MODELS}" if isinstance(error, ModelError) else ""
         raise click.ClickException(printable_line(str(error)) + hint) from error
     except KeyboardInterrupt:
         code = EXIT_STOPPED
@@ -192,7 +190,7 @@ class _Talk:
         """Get models and storages, and make the agent.
 
         Raises:
-            TryllError, ConfigError: something is not there, or does not work.
+            ConfigError: something is not there, or does not work.
         """
         from trunkline.agents.graph.hosting import LocalGraphHost
         from trunkline.agents.graph.pool import ModelPool

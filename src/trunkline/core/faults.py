@@ -9,69 +9,51 @@
     │   ├── SessionExists        the id is taken
     │   ├── SessionNotFound      there is nothing to resume
     │   ├── SessionHeld          another process has it open
-    │   └── SessionDamaged       the log cannot be read
+    │   ├── SessionDamaged       the log cannot be read
+    │   ├── GraphError           a graph that cannot work
+    │   │   ├── UnknownNode      it has no node of that name
+    │   │   ├── FixedParameter   this one cannot change once the agent is there
+    │   │   ├── BadParameter     a value that a parameter cannot have
+    │   │   └── BadExit          an exit leads to a node that is not there
+    │   ├── StorageError         what a storage is made of cannot be used
+    │   │   ├── BadStorageName, StorageExists, StorageNameInUse
+    │   │   ├── OutsideStorage   a path leads out of the storage folder
+    │   │   ├── StorageMissing   the file is not there
+    │   │   ├── WrongStorage     a storage of another kind is needed
+    │   │   └── EmbeddingError   records that cannot be embedded, or searched
+    │   │       └── BadEmbeddedName, EmbeddedExists
+    │   └── ModelError           no such model, or nothing here that runs it
+    │       ├── NoLanguageModel, NoEmbeddingModel, NoVoice, NoRecognizer
+    │       └── ModelNotFetched  it is needed, and could not be had
     ├── ProviderError            the model's service: rate limit, credentials, overload, connection
-    │   └── TooLong              the conversation does not fit into what the model or its service takes
+    │   ├── TooLong              the conversation does not fit into what the model or its service takes
+    │   └── DownloadFailed       weights could not be fetched or removed
+    │       └── NoSpace, DownloadActive
     ├── ToolError                a tool failed in a way that ends more than the tool
     ├── AgentBusy                one turn at a time, and this wire does not queue
     ├── AgentFailed              the agent vanished or broke its contract
-    │   └── AgentCrashed         it raised what nobody foresaw
+    │   ├── AgentCrashed         it raised what nobody foresaw
+    │   └── NodeFailed           a node of a graph could not do its part
+    │       └── TooManySteps     the turn went round and round
     ├── AgentTimeout             it did not answer in time
     ├── Unsupported              this agent cannot do that
-    │   └── Mistyped             what was typed looks like a command, and is none
+    │   ├── Mistyped             what was typed looks like a command, and is none
+    │   └── BadAudio             sound of a format that nobody here understands
+    │       └── NotListening, UtteranceTooLong
     ├── UnknownCall              no such tool call is waiting for an answer
     ├── Cancelled                the user stopped it
     └── InternalError            a defect of ours
 
-`TABLE` gives each kind its form on all four wires. A fault becomes an event as `Failed(kind, message, retryable)`.
+`fault_table.TABLE` gives each kind its form on all wires. A fault becomes an event as `Failed(kind, message,
+retryable)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from trunkline.base.values import Value
-
-JsonStreamCode = Literal["provider_error", "tool_error", "config_error", "protocol_error", "internal_error"]
-
-
-class WireForm(Value):
-    """How one kind of fault looks on each wire."""
-
-    jsonstream: JsonStreamCode
-    """The `error.code`."""
-    retryable: bool
-    """Unless the fault itself knows better."""
-    agentproc_exit: int
-    """The exit code; the text goes out as `AGENT_ERROR:`."""
-    http: int
-    """The status on the agent social network."""
-    tryll: int
-    """The `ErrorResponse.code`."""
-
-
-TABLE: dict[str, WireForm] = {
-    #                            jsonstream       retry  exit  http  tryll
-    "local_protocol": WireForm("internal_error", False, 1, 500, 5001),
-    "remote_protocol": WireForm("protocol_error", False, 1, 400, 5001),
-    "config": WireForm("config_error", False, 1, 400, 3003),
-    "session_exists": WireForm("config_error", False, 1, 409, 3003),
-    "session_not_found": WireForm("config_error", False, 1, 404, 3001),
-    "session_held": WireForm("config_error", True, 1, 409, 3004),
-    "session_damaged": WireForm("config_error", False, 1, 500, 3003),
-    "provider": WireForm("provider_error", False, 1, 502, 4001),
-    "tool": WireForm("tool_error", False, 1, 500, 4001),
-    "busy": WireForm("protocol_error", True, 1, 409, 3004),
-    "agent": WireForm("internal_error", False, 1, 500, 4001),
-    "crashed": WireForm("internal_error", False, 1, 500, 4001),
-    "timeout": WireForm("internal_error", True, 124, 504, 4002),
-    "unsupported": WireForm("protocol_error", False, 1, 422, 5002),
-    "mistyped": WireForm("config_error", False, 1, 400, 5002),
-    "unknown_call": WireForm("protocol_error", False, 1, 404, 5002),
-    "cancelled": WireForm("internal_error", False, 130, 499, 4001),
-    "internal": WireForm("internal_error", False, 1, 500, 4001),
-}
+from trunkline.core.fault_table import TABLE
 
 
 class Fault(Exception):
@@ -165,6 +147,132 @@ class SessionDamaged(ConfigError):
     kind = "session_damaged"
 
 
+class GraphError(ConfigError):
+    """A graph that cannot work."""
+
+    kind = "graph"
+
+
+class UnknownNode(GraphError):
+    """The graph has no node of that name."""
+
+    kind = "unknown_node"
+
+
+class FixedParameter(GraphError):
+    """A parameter that cannot change once the agent is there."""
+
+    kind = "fixed_parameter"
+
+
+class BadParameter(GraphError):
+    """A value that the parameter cannot have."""
+
+    kind = "bad_parameter"
+
+
+class BadExit(GraphError):
+    """An exit leads to a node that is not there."""
+
+    kind = "bad_exit"
+
+
+class StorageError(ConfigError):
+    """The strings of a storage cannot be used."""
+
+    kind = "storage"
+
+
+class BadStorageName(StorageError):
+    """A string storage cannot have this name, or there is none of it."""
+
+    kind = "bad_storage_name"
+
+
+class StorageExists(StorageError):
+    """There is a string storage of this name already."""
+
+    kind = "storage_exists"
+
+
+class StorageNameInUse(StorageError):
+    """A file of the storage folder has the name."""
+
+    kind = "storage_name_in_use"
+
+
+class OutsideStorage(StorageError):
+    """A path leads out of the storage folder."""
+
+    kind = "outside_storage"
+
+
+class StorageMissing(StorageError):
+    """The file of a storage is not there."""
+
+    kind = "storage_missing"
+
+
+class WrongStorage(StorageError):
+    """A storage of another kind is needed."""
+
+    kind = "wrong_storage"
+
+
+class EmbeddingError(StorageError):
+    """The records of a storage cannot be embedded or searched."""
+
+    kind = "embedding"
+
+
+class BadEmbeddedName(EmbeddingError):
+    """An embedded storage cannot have this name, or there is none of it."""
+
+    kind = "bad_embedded_name"
+
+
+class EmbeddedExists(EmbeddingError):
+    """There is an embedded storage of this name already."""
+
+    kind = "embedded_exists"
+
+
+class ModelError(ConfigError):
+    """There is no such model, or nothing here that runs it."""
+
+    kind = "model"
+
+
+class NoLanguageModel(ModelError):
+    """The model that is to answer cannot be used."""
+
+    kind = "no_language_model"
+
+
+class NoEmbeddingModel(ModelError):
+    """The model that is to embed cannot be used."""
+
+    kind = "no_embedding_model"
+
+
+class NoVoice(ModelError):
+    """The model that is to speak cannot be used."""
+
+    kind = "no_voice"
+
+
+class NoRecognizer(ModelError):
+    """The model that is to listen cannot be used."""
+
+    kind = "no_recognizer"
+
+
+class ModelNotFetched(ModelError):
+    """A model that is needed is not here, and could not be fetched."""
+
+    kind = "model_not_fetched"
+
+
 class ProviderError(Fault):
     """The model's service failed."""
 
@@ -173,6 +281,24 @@ class ProviderError(Fault):
 
 class TooLong(ProviderError):
     """The conversation is too long: for the model's window, or for what its service takes in one request."""
+
+
+class DownloadFailed(ProviderError):
+    """Weights could not be fetched, or not be removed."""
+
+    kind = "download"
+
+
+class NoSpace(DownloadFailed):
+    """There is not enough room on the disk."""
+
+    kind = "no_space"
+
+
+class DownloadActive(DownloadFailed):
+    """The model is being downloaded."""
+
+    kind = "download_active"
 
 
 class ToolError(Fault):
@@ -199,6 +325,18 @@ class AgentCrashed(AgentFailed):
     kind = "crashed"
 
 
+class NodeFailed(AgentFailed):
+    """A node of a graph could not do its part of the turn."""
+
+    kind = "node"
+
+
+class TooManySteps(NodeFailed):
+    """The turn ran too many nodes."""
+
+    kind = "too_many_steps"
+
+
 class AgentTimeout(Fault):
     """The agent did not answer in time."""
 
@@ -215,6 +353,24 @@ class Mistyped(Unsupported):
     """What somebody typed looks like a command, and is none. Not the host's mistake, which only passed it on."""
 
     kind = "mistyped"
+
+
+class BadAudio(Unsupported):
+    """Sound of this format is not understood."""
+
+    kind = "bad_audio"
+
+
+class NotListening(BadAudio):
+    """Nobody listens there any more."""
+
+    kind = "not_listening"
+
+
+class UtteranceTooLong(BadAudio):
+    """Somebody has spoken for too long."""
+
+    kind = "utterance_too_long"
 
 
 class UnknownCall(Fault):

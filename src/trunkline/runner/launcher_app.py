@@ -17,7 +17,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from trunkline.base import hosts, jsontext
-from trunkline.core.faults import Fault, UnknownCall
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault
 from trunkline.runner import watching
 from trunkline.runner.cycle import CycleReport
 from trunkline.runner.fleet import AlreadyRunning, Fleet, NotStarted, UnknownAgent
@@ -102,10 +103,8 @@ class LauncherApp:
             if not str(error):
                 return _json(400, {"error": "agentId is required"})
             return _json(404, {"error": f"No agent `{str(error)[:80]}` is running here"})
-        except UnknownCall as error:
-            return _json(404, {"error": str(error)})
         except Fault as error:
-            return _json(400, {"error": str(error)})
+            return _json(form_of(error.kind).http, {"error": str(error)})
         except OSError as error:
             logger.error("a request could not be answered: %s", error)
             return _json(503, {"error": f"The state could not be kept: {error.strerror or type(error).__name__}"})

@@ -40,7 +40,8 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
-from trunkline.core.faults import TABLE, ConfigError, Fault, Mistyped, ProviderError, Unsupported
+from trunkline.core.fault_table import TABLE
+from trunkline.core.faults import ConfigError, Fault, Mistyped, ProviderError, Unsupported
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.models.messages import Message, Text, Thinking, ToolResult
 from trunkline.models.model import Answer, Request, TextChunk

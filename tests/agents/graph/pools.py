@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from trunkline.agents.graph.pool import ModelPool
+from trunkline.core.faults import Fault
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo
 
@@ -20,6 +21,7 @@ def info(pool: ModelPool, name: str) -> ModelInfo:
 
 
 async def refusal(action: Any) -> TryllError:
-    with pytest.raises(TryllError) as caught:
+    """What a client of the Tryll wire is told of the fault."""
+    with pytest.raises(Fault) as caught:
         await action
-    return caught.value
+    return TryllError.of(caught.value)

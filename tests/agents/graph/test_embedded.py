@@ -13,7 +13,8 @@ from trunkline.agents.graph.fields import FieldError, columns, read_fields
 from trunkline.agents.graph.filters import MAX_DEPTH, MAX_NODES, FilterError, compile_filter
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import BadEmbeddedName, Fault, OutsideStorage, StorageMissing
 from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
 
 FIELDS = [
@@ -199,19 +200,19 @@ def test_fields_that_are_none_are_refused(fields: Any) -> None:
 )
 async def test_records_that_do_not_fit_are_refused(tmp_path: Path, records: Any, more: dict[str, Any]) -> None:
     write(tmp_path, records, **more)
-    with pytest.raises(TryllError) as caught:
+    with pytest.raises(Fault) as caught:
         await LocalHost(Shelf(str(tmp_path))).embedded("kb/kb.json")
-    assert caught.value.code == 8003
+    assert form_of(caught.value.kind).tryll == 8003
     assert "kb/kb.json" in caught.value.message
 
 
 async def test_a_description_cannot_point_out_of_the_folder(tmp_path: Path) -> None:
     for member in ("records_file", "index_file"):
         write(tmp_path, **{member: "../../x.json"})
-        with pytest.raises(TryllError, match="3009"):
+        with pytest.raises(OutsideStorage):
             await LocalHost(Shelf(str(tmp_path))).embedded("kb/kb.json")
     write(tmp_path, records_file="gone.json")
-    with pytest.raises(TryllError, match="3010"):
+    with pytest.raises(StorageMissing):
         await LocalHost(Shelf(str(tmp_path))).embedded("kb/kb.json")
 
 
@@ -225,7 +226,7 @@ async def test_plain_texts_are_numbered_and_progress_is_told(tmp_path: Path) -> 
     assert made.records.ids[69] == "69"
     assert await host.embedded("lore") is made
     host.shelf.destroy_embedded("lore")
-    with pytest.raises(TryllError, match="8001"):
+    with pytest.raises(BadEmbeddedName):
         host.shelf.destroy_embedded("lore")
 
 
@@ -248,6 +249,6 @@ async def test_embedded_storages_that_cannot_be_are_refused(
     host = LocalHost(Shelf(str(tmp_path)))
     taken = CreateEmbeddedStringStorageRequest(1, "taken", "", ("a",), "m")
     await host.shelf.create_embedded(taken, host.embedding)
-    with pytest.raises(TryllError) as caught:
+    with pytest.raises(Fault) as caught:
         await host.shelf.create_embedded(request_, host.embedding)
-    assert caught.value.code == code
+    assert form_of(caught.value.kind).tryll == code

@@ -13,7 +13,8 @@ from trunkline.agents.graph import diagnostics, embedded, interaction, patterns,
 from trunkline.agents.graph.embedded import Chunk
 from trunkline.agents.graph.engines import Prompt, Slot
 from trunkline.agents.graph.host import LocalHost
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault, NodeFailed
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CreateEmbeddedStringStorageRequest,
@@ -48,9 +49,9 @@ async def test_patterns_that_several_nodes_have_count_once_and_all_have_a_limit(
     monkeypatch.setattr(patterns, "MAX_BYTES", 8000)
     long = "a" * 60
     await agent(graph(a=guard(long), b=guard(long), c=guard(long, "b")))
-    with pytest.raises(TryllError, match=r"`c`: pattern 1 .* together are too much") as caught:
+    with pytest.raises(Fault, match=r"`c`: pattern 1 .* together are too much") as caught:
         await agent(graph(a=guard(long), b=guard(long), c=guard(long, "(a|b)" * 20)))
-    assert caught.value.code == 3003
+    assert form_of(caught.value.kind).tryll == 3003
 
 
 def test_patterns_that_nobody_has_any_more_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,9 +68,9 @@ def test_patterns_that_nobody_has_any_more_do_not_count(monkeypatch: pytest.Monk
 async def test_texts_of_a_request_may_have_so_many_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "MAX_INLINE_NUMBERS", 384 * 3)
     await lore(3)
-    with pytest.raises(TryllError, match="at most 3 strings") as caught:
+    with pytest.raises(Fault, match="at most 3 strings") as caught:
         await lore(4)
-    assert caught.value.code == 8003
+    assert form_of(caught.value.kind).tryll == 8003
 
 
 async def test_a_turn_that_answers_too_much_fails_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +197,6 @@ def test_what_nodes_answer_without_a_model_adds_up(monkeypatch: pytest.MonkeyPat
     one = turn.Turn("hi")
     for text in ("12345", "67890"):
         one.wrote(text, final=False)
-    with pytest.raises(TryllError, match="4001"):
+    with pytest.raises(NodeFailed):
         one.wrote("1", final=False)
     assert one.answer == "12345\n67890"

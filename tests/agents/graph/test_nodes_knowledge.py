@@ -14,7 +14,8 @@ from trunkline.agents.graph.engines import Vector
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.mock import MockEmbedding
 from trunkline.agents.graph.turn import Event
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     ClassifyIntentLLMParams,
@@ -207,14 +208,14 @@ async def test_an_embedding_engine_that_fails_fails_the_turn(host: LocalHost, pa
     events = await take(made, "x")
     assert (end(events).status, end(events).error) == (TurnStatus.ERROR, 4001)
     assert "too tired." in debug(events)["error"]["message"]
-    with pytest.raises(TryllError, match="too tired") as caught:
+    with pytest.raises(Fault, match="too tired") as caught:
         await host.shelf.create_embedded(lore.replace(name="y", strings=("x",)), host.embedding)
-    assert caught.value.code == 8003
+    assert form_of(caught.value.kind).tryll == 8003
 
 
 async def test_the_label_of_an_intent_can_come_from_another_field(host: LocalHost) -> None:
     made = await agent(graph(n=ClassifyIntentParams("kb.json", "intent")), host)
-    with pytest.raises(TryllError, match="`gone`") as caught:
+    with pytest.raises(Fault, match="`gone`") as caught:
         await made.change("n", ClassifyIntentParams("kb.json", "gone"))
-    assert caught.value.code == 3007
+    assert form_of(caught.value.kind).tryll == 3007
     await made.change("n", ClassifyIntentParams("kb.json", "intent", threshold=0.1))

@@ -23,7 +23,8 @@ from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.turn import Event
 from trunkline.agents.graph.weights import Weights
-from trunkline.core.faults import ConfigError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import ConfigError, Fault, NoRecognizer
 from trunkline.models import catalog
 from trunkline.wires.tryll.messages import (
     ClassifyIntentLLMParams,
@@ -123,7 +124,7 @@ async def test_a_model_that_nothing_here_runs_is_refused_at_once_and_not_fetched
     usual = {"name": "usual", "huggingface_repo": "o/r", "files": ["f.gguf"]}
     (tmp_path / "models.json").write_text(json.dumps({"models": [*entries, usual]}))
     pool = ModelPool(models_dir=str(tmp_path))
-    refused: list[Any] = [pool.ensure("usual", InferenceEngine.OPEN_VINO), pool.speech("ears", "stt", 4100)]
+    refused: list[Any] = [pool.ensure("usual", InferenceEngine.OPEN_VINO), pool.speech("ears", "stt", NoRecognizer)]
     for name in kinds:
         refused += [pool.ensure(name, REAL), pool.download(name), pool.load(name)]
     refused += [pool.language("foreign", REAL)]
@@ -258,7 +259,7 @@ async def test_the_last_of_load_and_unload_counts_whenever_it_comes(
         # It begins, and is not through.
         await asyncio.sleep(0)
     found = await asyncio.gather(*tasks, return_exceptions=True)
-    told = ["left" if isinstance(each, asyncio.CancelledError) else getattr(each, "code", "ok") for each in found]
+    told = [_told(each) for each in found]
     await settled()
     assert (" ".join(map(str, told)), info(pool, "mine").status) == (answers, then)
     assert then == LOADED or all(each.closed for each in engines.made)
@@ -348,3 +349,10 @@ class PoolHost(LocalHost):
 
     async def language(self, model_name: str) -> LanguageEngine:
         return await self._pool.language(model_name, REAL)
+
+
+def _told(result: Any) -> object:
+    """What became of a request: whoever asked left, the number of the fault, or that all is well."""
+    if isinstance(result, asyncio.CancelledError):
+        return "left"
+    return form_of(result.kind).tryll if isinstance(result, Fault) else "ok"

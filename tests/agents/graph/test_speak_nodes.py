@@ -20,9 +20,8 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.mock import MockLanguage
 from trunkline.agents.graph.speaking import MAX_WAITING
 from trunkline.agents.graph.turn import Delta, Sound
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import AgentTimeout, ConfigError, Fault, StorageMissing
 from trunkline.models.voice.engines import SpeechError
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
@@ -312,13 +311,13 @@ async def test_a_voice_that_is_not_there_is_the_hosts_to_refuse_after_the_storag
 
     def nobody(name: str) -> FakeVoice:
         asked.append(name)
-        raise TryllError(4002, f"There is no model `{name}`.")
+        raise AgentTimeout(f"There is no model `{name}`.")
 
     for params in (SpeakParams("gone"), GenerateAndSpeakParams("m", "gone")):
-        with pytest.raises(TryllError, match="`gone`"):
+        with pytest.raises(Fault, match="`gone`"):
             await agent(graph(say=params), LocalHost(voice=nobody))
     assert asked == ["gone", "gone"]
-    with pytest.raises(TryllError, match="3010"):
+    with pytest.raises(StorageMissing):
         await agent(graph(say=SpeakParams(), line=CannedResponseParams("gone.txt")), LocalHost(voice=nobody))
     assert len(asked) == 2
 

@@ -14,8 +14,8 @@ from tests.support.fake_voice import FakeVoice
 from trunkline.agents.graph.sentences import FIRST_CHARS, Sentence, Sentences, aloud
 from trunkline.agents.graph.speaking import Mouth, merged
 from trunkline.agents.graph.turn import Sound, Turn
+from trunkline.core.faults import Fault
 from trunkline.models.voice.speakable import MAX_CHARS
-from trunkline.wires.tryll.errors import TryllError
 
 
 def cut(pieces: Iterable[str], least: int = 1) -> list[Sentence]:
@@ -155,7 +155,7 @@ async def test_a_turn_has_one_sample_rate() -> None:
     turn = Turn("")
     await said(Mouth(FakeVoice(), turn, speaker=0, speed=1.0), Sentence("One.", "One."))
     assert turn.sample_rate == 16_000
-    with pytest.raises(TryllError, match="8000 Hz"):
+    with pytest.raises(Fault, match="8000 Hz"):
         await said(Mouth(FakeVoice(sample_rate=8000), turn, speaker=0, speed=1.0), Sentence("Two.", "Two."))
 
 

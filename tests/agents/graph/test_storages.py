@@ -20,7 +20,8 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import MAX_NAME, Shelf
 from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import BadStorageName, Fault, OutsideStorage, StorageError, StorageExists, StorageMissing
 from trunkline.wires.tryll.messages import (
     CreateEmbeddedStringStorageRequest,
     CreateStringStorageRequest,
@@ -68,9 +69,9 @@ def test_strings_that_fit_no_storage_are_refused(tmp_path: Path, request_: Creat
         "twice.json": '[{"id":"a","text":"1"},{"id":"a","text":"2"}]',
     }.items():  # fmt: skip
         (tmp_path / name).write_text(text)
-    with pytest.raises(TryllError) as caught:
+    with pytest.raises(Fault) as caught:
         Shelf(str(tmp_path)).create_strings(request_)
-    assert caught.value.code == 7003
+    assert form_of(caught.value.kind).tryll == 7003
 
 
 def test_files_are_of_the_kind_that_their_names_tell(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_a_file_is_of_the_kind_that_was_asked_for(tmp_path: Path) -> None:
         # A client that says none means a List: the texts, as they stand there.
         plain = shelf.create_strings(strings(f"plain {name}", file=name))
         assert (plain.kind, plain.keys, plain.lines) == (LIST, (), ("2", "1", "3"))
-        with pytest.raises(TryllError, match="7003"):
+        with pytest.raises(StorageError):
             shelf.create_strings(strings(f"one each {name}", file=name, kind=MAP))
 
 
@@ -103,14 +104,14 @@ def test_names_are_one_of_a_kind_and_free_again_after_their_storage(tmp_path: Pa
     shelf = Shelf(str(tmp_path))
     (tmp_path / "file.txt").write_text("x")
     for name, code in (("", 7001), ("__x", 7001), ("a\nb", 7001), ("x" * (MAX_NAME + 1), 7001), ("file.txt", 7004)):
-        with pytest.raises(TryllError) as caught:
+        with pytest.raises(Fault) as caught:
             shelf.create_strings(strings(name, "a"))
-        assert caught.value.code == code
+        assert form_of(caught.value.kind).tryll == code
     held = shelf.create_strings(strings("s", "a"))
-    with pytest.raises(TryllError, match="7002"):
+    with pytest.raises(StorageExists):
         shelf.create_strings(strings("s", "b"))
     shelf.destroy_strings("s")
-    with pytest.raises(TryllError, match="7001"):
+    with pytest.raises(BadStorageName):
         shelf.destroy_strings("s")
     assert shelf.create_strings(strings("s", "b")).lines == ("b",)
     assert held.lines == ("a",)
@@ -139,13 +140,13 @@ def test_names_are_one_of_a_kind_and_free_again_after_their_storage(tmp_path: Pa
 )
 async def test_records_that_a_client_sends_are_looked_at_and_have_limits(records: str, told: str) -> None:
     host = LocalHost()
-    with pytest.raises(TryllError, match=told) as caught:
+    with pytest.raises(Fault, match=told) as caught:
         await host.shelf.create_embedded(
             CreateEmbeddedStringStorageRequest(1, "s", embedding_model="m", records_json=records), host.embedding
         )
-    assert caught.value.code == 8003
+    assert form_of(caught.value.kind).tryll == 8003
     both = CreateEmbeddedStringStorageRequest(1, "s", "", ("a",), "m", '{"records": [{"text": "a"}]}')
-    with pytest.raises(TryllError, match="needs either"):
+    with pytest.raises(Fault, match="needs either"):
         await host.shelf.create_embedded(both, host.embedding)
 
 
@@ -161,13 +162,13 @@ async def test_no_path_leads_out_of_the_folder(tmp_path: Path, path: str) -> Non
     os.symlink(tmp_path / "secret.txt", root / "link.txt")
     os.symlink(tmp_path, root / "dir")
     host = LocalHost(Shelf(str(root)))
-    with pytest.raises(TryllError, match="3009"):
+    with pytest.raises(OutsideStorage):
         await host.strings(path)
-    with pytest.raises(TryllError, match="3009"):
+    with pytest.raises(OutsideStorage):
         await host.embedded(path)
-    with pytest.raises(TryllError, match="3009"):
+    with pytest.raises(OutsideStorage):
         host.shelf.create_strings(strings("s", file=path))
-    with pytest.raises(TryllError, match="3009"):
+    with pytest.raises(OutsideStorage):
         await host.shelf.create_embedded(CreateEmbeddedStringStorageRequest(1, "s", path), host.embedding)
 
 
@@ -176,9 +177,9 @@ async def test_what_is_inside_and_missing_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("one")
     for path in ("none.txt", "sub/none.txt", "nul\0.txt", "x" * 256, "x/" * 5000, "file.txt/none.txt"):
         for look in (host.strings, host.embedded):
-            with pytest.raises(TryllError, match="3010"):
+            with pytest.raises(StorageMissing):
                 await look(path)
-    with pytest.raises(TryllError, match="3010"):
+    with pytest.raises(StorageMissing):
         await LocalHost().strings("none.txt")
 
 
@@ -289,5 +290,5 @@ async def test_two_who_read_a_file_at_once_have_one_storage(tmp_path: Path, monk
 
 async def test_a_pipe_is_no_storage(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.txt")
-    with pytest.raises(TryllError, match="7003"):
+    with pytest.raises(StorageError):
         await Shelf(str(tmp_path)).strings("p.txt")

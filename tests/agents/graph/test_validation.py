@@ -13,7 +13,8 @@ from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.params import RULES, rules_of
 from trunkline.agents.graph.plan import MAX_NODES
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault, ModelError, StorageMissing
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     ClassifyIntentLLMParams,
@@ -104,9 +105,9 @@ def guard(pattern: str) -> GraphDescription:
 def test_a_graph_that_cannot_work_is_refused_with_the_name_of_what_is_wrong(
     described: GraphDescription, code: int, told: str
 ) -> None:
-    with pytest.raises(TryllError, match=told) as caught:
+    with pytest.raises(Fault, match=told) as caught:
         GraphAgent(described, LocalHost(), default_model="m")
-    assert caught.value.code == code
+    assert form_of(caught.value.kind).tryll == code
 
 
 @pytest.mark.parametrize(
@@ -115,14 +116,14 @@ def test_a_graph_that_cannot_work_is_refused_with_the_name_of_what_is_wrong(
 @pytest.mark.parametrize("before", [1, 50])
 async def test_a_pattern_that_is_none_is_refused(pattern: str, before: int) -> None:
     described = graph(bad=HumanMessageGuardrailParams(inline_strings=(*["fine"] * before, pattern)))
-    with pytest.raises(TryllError, match=f"`bad`: pattern {before} ") as caught:
+    with pytest.raises(Fault, match=f"`bad`: pattern {before} ") as caught:
         await agent(described)
-    assert caught.value.code == 3003
+    assert form_of(caught.value.kind).tryll == 3003
 
 
 async def test_all_patterns_together_have_a_limit_and_literal_brackets_are_fine() -> None:
     lines = tuple(f"x{number}(x|y){{1400}}" for number in range(100))
-    with pytest.raises(TryllError, match=r"pattern \d\d .* together are too much"):
+    with pytest.raises(Fault, match=r"pattern \d\d .* together are too much"):
         await agent(graph(bad=HumanMessageGuardrailParams(inline_strings=lines)))
     made = await agent(
         graph(g=HumanMessageGuardrailParams(inline_strings=(r"\(?R", "a{3}"), triggered_exit="c"), c=CANNED)
@@ -133,9 +134,9 @@ async def test_all_patterns_together_have_a_limit_and_literal_brackets_are_fine(
 
 @pytest.mark.parametrize("params", [GenerateParams(), ToolCallParams(), ClassifyIntentLLMParams(intents_ids="a")])
 def test_a_node_that_thinks_needs_a_model(params: Any) -> None:
-    with pytest.raises(TryllError, match="`bad` has no model") as caught:
+    with pytest.raises(Fault, match="`bad` has no model") as caught:
         GraphAgent(graph(bad=params), LocalHost())
-    assert caught.value.code == 3003
+    assert form_of(caught.value.kind).tryll == 3003
     assert GraphAgent(graph(bad=params.replace(model_name="m")), LocalHost()).models() == ("m",)
 
 
@@ -174,17 +175,17 @@ def host(tmp_path: Path) -> LocalHost:
     ],
 )
 async def test_a_storage_that_does_not_fit_is_refused(host: LocalHost, params: Any, code: int) -> None:
-    with pytest.raises(TryllError) as caught:
+    with pytest.raises(Fault) as caught:
         await agent(graph(bad=params), host)
-    assert caught.value.code == code
+    assert form_of(caught.value.kind).tryll == code
 
 
 async def test_a_model_that_is_not_there_is_the_hosts_to_refuse() -> None:
     class Empty(LocalHost):
         async def language(self, model_name: str) -> Any:
-            raise TryllError(6002, f"There is no model `{model_name}`.")
+            raise ModelError(f"There is no model `{model_name}`.")
 
-    with pytest.raises(TryllError, match="`gone`"):
+    with pytest.raises(Fault, match="`gone`"):
         await agent(graph(a=GenerateParams(model_name="gone")), Empty())
 
 
@@ -216,9 +217,9 @@ def structural() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("name", "field"), structural())
 async def test_what_is_structural_cannot_change(host: LocalHost, name: str, field: str) -> None:
     made = await agent(graph(**BEFORE), host)
-    with pytest.raises(TryllError, match=f"`{name}.{field}`") as caught:
+    with pytest.raises(Fault, match=f"`{name}.{field}`") as caught:
         await made.change(name, BEFORE[name].replace(**{field: OTHER.get(field, "another")}))
-    assert caught.value.code == 3006
+    assert form_of(caught.value.kind).tryll == 3006
 
 
 async def test_an_absent_text_and_an_empty_one_are_the_same(host: LocalHost) -> None:
@@ -247,9 +248,9 @@ async def test_an_absent_text_and_an_empty_one_are_the_same(host: LocalHost) -> 
 )
 async def test_a_change_that_does_not_work_changes_nothing(host: LocalHost, name: str, params: Any, code: int) -> None:
     made = await agent(graph(**BEFORE), host)
-    with pytest.raises(TryllError) as caught:
+    with pytest.raises(Fault) as caught:
         await made.change(name, params)
-    assert caught.value.code == code
+    assert form_of(caught.value.kind).tryll == code
     assert {node.name: node.params for node in made._nodes.values()} == BEFORE
     assert not made.busy
 
@@ -292,7 +293,7 @@ async def test_a_storage_that_was_destroyed_stays_with_the_nodes_that_use_it(hos
     made = await agent(graph(c=CannedResponseParams("s")), host)
     host.shelf.destroy_strings("s")
     assert said(await take(made, "x")) == "1"
-    with pytest.raises(TryllError, match="3010"):
+    with pytest.raises(StorageMissing):
         await agent(graph(c=CannedResponseParams("s")), host)
 
 

@@ -20,7 +20,7 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.mock import MockEmbedding
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.vectors import VectorStore
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import EmbeddingError
 from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
 
 
@@ -139,7 +139,7 @@ async def test_what_is_no_number_is_no_vector_neither_of_a_record_nor_of_a_quest
     engine = Broken("m")
     host = LocalHost(Shelf(None), embedding=lambda name: engine)
     request = CreateEmbeddedStringStorageRequest(1, "s", "", ("a",), "m")
-    with pytest.raises(TryllError, match="8003"):
+    with pytest.raises(EmbeddingError):
         await host.shelf.create_embedded(request, host.embedding)
     engine.broken = False
     await host.shelf.create_embedded(request, host.embedding)

@@ -11,8 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.faults import kinds
 from tests.support.launched import HANGS, FakePerformer, Runners, config, keys
 from tests.support.loop import until
+from trunkline.core.fault_table import TABLE
+from trunkline.core.faults import Fault
 from trunkline.runner import engine, fleet, launcher_app
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
 from trunkline.runner.fleet import Fleet, Place
@@ -158,6 +161,17 @@ async def test_start_answers_200_also_when_the_first_cycle_failed_and_a_second_s
     assert answer["status"]["config"]["auth"] == {"hasRunnerToken": True, "hasAgentId": True}
     again = await world.post("start", config())
     assert (again.status_code, again.json()["error"]) == (409, "Runner is already running for agent a1")
+
+
+async def test_every_fault_has_its_status(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, raised in kinds().items():
+
+        async def start(_: Any, raised: type[Fault] = raised) -> str:
+            raise raised("told")
+
+        monkeypatch.setattr(world.fleet, "start", start)
+        refused = await world.post("start", {"config": config()})
+        assert (refused.status_code, refused.json()) == (TABLE[kind].http, {"error": "told"})
 
 
 async def test_of_two_starts_at_once_one_is_409(world: World) -> None:

@@ -27,6 +27,7 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
+from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
@@ -155,6 +156,15 @@ def test_a_failed_turn_is_one_error_with_the_last_reason_and_no_body(streaming: 
             assert await turn.say(*events) == 124
             said = ['AGENT_PARTIAL:"half"'] if streaming else []
             assert turn.bridge.lines[1:] == [*said, 'AGENT_ERROR:"too slow"']
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_every_fault_has_its_exit_code(kind: str) -> None:
+    async def main() -> None:
+        async with served() as turn:
+            assert await turn.say(Failed(kind, "text"), TurnEnded("error")) == TABLE[kind].agentproc_exit
 
     run(main())
 

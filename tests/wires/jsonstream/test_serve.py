@@ -31,7 +31,8 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
-from trunkline.core.faults import TABLE, ProviderError, Unsupported
+from trunkline.core.fault_table import TABLE
+from trunkline.core.faults import ProviderError, Unsupported
 from trunkline.core.usage import Usage
 
 DONE = TurnEnded("success", Usage(10, 3))

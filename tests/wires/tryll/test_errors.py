@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trunkline.core.faults import TABLE
+from trunkline.core.fault_table import TABLE
 from trunkline.wires.tryll.codec import FrameTooLarge, Malformed, UnknownKind
 from trunkline.wires.tryll.errors import CATALOGUE, RECOVERY, TryllError
 

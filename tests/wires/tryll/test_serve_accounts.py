@@ -21,10 +21,10 @@ from trunkline.agents.graph.mock import MockLanguage
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
+from trunkline.core.faults import NoLanguageModel
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll import serve_desk
 from trunkline.wires.tryll.codec import encode
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.serve_session import Session
 
 
@@ -158,7 +158,7 @@ class Pool(ModelPool):
 
     async def language(self, name: str, engine: int, guest: object = None) -> LanguageEngine:
         if name != "good":
-            raise TryllError(3003, f"There is no model `{name}`.")
+            raise NoLanguageModel(f"There is no model `{name}`.")
         self.engine.uses += 1
         return self.engine
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
+from tests.support.faults import kinds
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine, Slot
 from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
+from trunkline.core.fault_table import TABLE
+from trunkline.core.faults import DownloadFailed, Fault, ModelError, ModelNotFetched
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll import serve_desk
 from trunkline.wires.tryll.codec import encode, frame
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Progress
 
 
@@ -43,8 +45,8 @@ class Pool:
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
         return MockEmbedding(name)
 
-    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]:
-        raise TryllError(code, f"There is no model `{name}`.")
+    async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[Any, Callable[[], None]]:
+        raise missing(f"There is no model `{name}`.")
 
     def named(self, kind: str) -> tuple[str, ...]:
         return ()
@@ -57,7 +59,7 @@ class Pool:
 
     async def download(self, name: str, progress: Progress) -> None:
         if name == "bad":
-            raise TryllError(6001, "The model `bad` could not be downloaded.")
+            raise DownloadFailed("The model `bad` could not be downloaded.")
         progress(name, 1, 4)
         await self.here.wait()
         progress(name, 4, 4)
@@ -65,12 +67,14 @@ class Pool:
     async def ensure(self, name: str, engine: int, progress: Progress) -> None:
         try:
             await self.download(name, progress)
-        except TryllError as error:
-            raise TryllError(6006, error.message) from None
+        except Fault as error:
+            raise ModelNotFetched(error.message) from None
 
     async def load(self, name: str) -> None:
         if name == "bad":
             raise ValueError("nobody foresaw this")
+        if name in TABLE:
+            raise kinds()[name]("told", hint="do this")
 
     async def unload(self, name: str) -> None:
         self.asked.append(f"unload {name}")
@@ -103,6 +107,16 @@ async def test_a_download_is_told_step_by_step_while_everything_else_goes_on(pee
     assert await peer.get(m.DownloadProgress) == m.DownloadProgress(3, "good", 4, 4, 100.0)
     assert await peer.get(m.DownloadComplete) == m.DownloadComplete(3, "good", True)
     assert await peer.refused(m.DownloadModelRequest(4, "bad")) == 6001
+
+
+@pytest.mark.parametrize("kind", TABLE)
+async def test_every_fault_of_a_host_has_its_number(peer: Peer, kind: str) -> None:
+    error = await peer.ask(m.LoadModelRequest(3, kind), m.ErrorResponse)
+    if kind in ("crashed", "internal", "local_protocol"):
+        # The words are a programmer's. The number is that of whatever nobody foresaw in such a request.
+        assert (error.code, error.message) == (6002, f"The server failed at this ({kinds()[kind].__name__}).")
+    else:
+        assert (error.request_id, error.code, error.message) == (3, TABLE[kind].tryll, "told do this")
 
 
 async def test_a_model_that_an_agent_needs_is_fetched_if_the_session_allows_it(peer: Peer, pool: Pool) -> None:

@@ -50,7 +50,7 @@ class OneVoice(ModelPool):
         super().__init__(cache)
         self._only = voice
 
-    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Any]:
+    async def speech(self, name: str, kind: str, missing: object) -> tuple[Any, Any]:
         return self._only, lambda: None
 
 

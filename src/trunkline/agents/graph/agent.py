@@ -25,7 +25,8 @@ from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.shares import of_loop
 from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import AgentBusy, BadParameter, Fault, NodeFailed, TooManySteps, UnknownNode
 from trunkline.wires.tryll.host import Ending, Listener
 from trunkline.wires.tryll.messages import GraphDescription, NodeParams, TurnStatus
 
@@ -43,7 +44,7 @@ class GraphAgent:
     `max_steps` 0 is the default. `diagnostics`: each turn ends with a `debug_info`.
 
     Raises:
-        TryllError: 3003, 3007 or 3008, the graph cannot work.
+        GraphError: the graph cannot work.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class GraphAgent:
         """Get storages, then models.
 
         Raises:
-            TryllError: 3009, 3010, 3011, 3003, 3007, or as the host says.
+            GraphError, StorageError, ModelError: it cannot work, or as the host says.
         """
         for node in sorted(self._nodes.values(), key=_needs_models):
             await node.open(self._host, self._default_model)
@@ -102,10 +103,10 @@ class GraphAgent:
         Whoever cancels the task that awaits it stops the turn without an ending.
 
         Raises:
-            TryllError: 3004, a turn is under way, or a change.
+            AgentBusy: a turn is under way, or a change.
         """
         if self.busy:
-            raise TryllError(3004)
+            raise AgentBusy("The agent is in a turn.")
         turn = self._running = Turn(text)
         self._cancelled = False
         return self._run(turn, listener)
@@ -123,16 +124,16 @@ class GraphAgent:
         task = self._task = asyncio.current_task()
         cancelling = task.cancelling() if task is not None else 0
         diary = Diary(turn) if self._diagnostics else None
-        error: TryllError | None = None
+        error: Fault | None = None
         try:
             try:
                 if not self._cancelled:
                     await self._walk(turn, diary, listener)
-            except TryllError as failure:
+            except Fault as failure:
                 error = failure
             except Exception as crash:
                 logger.exception("a turn failed")
-                error = TryllError(4001, f"The turn failed ({type(crash).__name__}).")
+                error = NodeFailed(f"The turn failed ({type(crash).__name__}).")
             if listener.full and not self._cancelled:
                 # What is said at its end can be long, too, and is not even put together before that.
                 await listener.room()
@@ -154,7 +155,7 @@ class GraphAgent:
         while name:
             if steps == self._max_steps:
                 problem = f"The turn ran {steps} nodes and was not at its end; the next one was `{name}`."
-                raise TryllError(4003, problem)
+                raise TooManySteps(problem)
             node = self._nodes[name]
             if (steps or node.heavy) and (shares := of_loop()).used_up():
                 await shares.wait()
@@ -205,18 +206,19 @@ class GraphAgent:
         """Give a node other parameters: with all of them from the next turn on, or with none.
 
         Raises:
-            TryllError: 3004, a turn is under way; 3005, no such node; 3006, something that cannot change has; 3007, a
-                value does not work; 3009 to 3011, a storage does not.
+            AgentBusy: a turn is under way.
+            UnknownNode: there is no such node.
+            FixedParameter: something that cannot change has.
+            BadParameter: a value does not work.
+            StorageError: a storage does not.
         """
         if self.busy:
-            raise TryllError(3004)
+            raise AgentBusy("The agent is in a turn.")
         node = self._nodes.get(node_name)
         if node is None:
-            raise TryllError(3005, f"The graph has no node `{node_name}`.")
+            raise UnknownNode(f"The graph has no node `{node_name}`.")
         if type(params) is not type(node.params):
-            raise TryllError(
-                3007, f"The node `{node_name}` is a {node.type} node: these are parameters of another kind."
-            )
+            raise BadParameter(f"The node `{node_name}` is a {node.type} node: these are parameters of another kind.")
         check_unchanged(node_name, node.params, params)
         check_values(node_name, params)
         self._changing = True
@@ -233,10 +235,10 @@ class GraphAgent:
         """Go on from another conversation, or as if this had been said, too.
 
         Raises:
-            TryllError: 3004, a turn is under way.
+            AgentBusy: a turn is under way.
         """
         if self.busy:
-            raise TryllError(3004)
+            raise AgentBusy("The agent is in a turn.")
         if not append:
             self.dialog.restore(exchanges)
             return
@@ -250,10 +252,10 @@ def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:
     event.tell(listener)
 
 
-def _ending(turn: Turn, diary: Diary | None, error: TryllError | None, *, cancelled: bool) -> Ending:
+def _ending(turn: Turn, diary: Diary | None, error: Fault | None, *, cancelled: bool) -> Ending:
     status = TurnStatus.CANCELLED if cancelled else TurnStatus.SUCCESS if error is None else TurnStatus.ERROR
     debug = "" if diary is None else diary.finished(status, turn.tokens, None if cancelled else error)
-    code = 0 if error is None or cancelled else error.code
+    code = 0 if error is None or cancelled else form_of(error.kind).tryll
     return Ending(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, code)
 
 

@@ -23,12 +23,11 @@ from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
-from trunkline.core.faults import AgentBusy, ConfigError
+from trunkline.core.faults import AgentBusy, ConfigError, GraphError, ModelError, NoEmbeddingModel, NoLanguageModel
 from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Progress
 from trunkline.wires.tryll.messages import (
     ClassifyIntentLLMParams,
@@ -93,14 +92,14 @@ def check_nodes(graph: GraphDescription, default_model: str) -> None:
     """Look whether a node wants of an agent what only a model has.
 
     Raises:
-        TryllError: 3003, one does.
+        GraphError: one does.
     """
     for node in graph.nodes:
         needed = _UNFIT.get(type(node.params))  # type: ignore[arg-type]  # other kinds need nothing
         model = getattr(node.params, "model_name", None) or default_model
         if needed is not None and model.startswith(PREFIX):
-            raise TryllError(
-                3003, f"The node `{node.name}` cannot use `{model}`: an agent cannot be {needed}, and only answers."
+            raise GraphError(
+                f"The node `{node.name}` cannot use `{model}`: an agent cannot be {needed}, and only answers."
             )
 
 
@@ -139,12 +138,12 @@ class AgentModels:
         """A language model, or the guest's conversation with an agent, for one node. Its `release` ends the use.
 
         Raises:
-            TryllError: 3003, it is not offered; or as the models say.
+            NoLanguageModel: it is not offered; or as the models say.
         """
         if not name.startswith(PREFIX):
             return await self._models.language(name, engine, guest)
         if not self._knows(name):
-            raise TryllError(3003, f"This server offers no model `{name}`.")
+            raise NoLanguageModel(f"This server offers no model `{name}`.")
         guest = guest if guest is not None else Guest()
         short = name.removeprefix(PREFIX)
         if short not in guest.conversations:
@@ -205,15 +204,15 @@ class AgentModels:
         """An embedding model.
 
         Raises:
-            TryllError: 8003, it is an agent; or as the models say.
+            NoEmbeddingModel: it is an agent; or as the models say.
         """
         if name.startswith(PREFIX):
-            raise TryllError(8003, f"`{name}` is no embedding model.")
+            raise NoEmbeddingModel(f"`{name}` is no embedding model.")
         return await self._models.embedding(name, engine)
 
-    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]:
+    async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[Any, Callable[[], None]]:
         """A model that hears or speaks: no agent does."""
-        return await self._models.speech(name, kind, code)
+        return await self._models.speech(name, kind, missing)
 
     def named(self, kind: str) -> tuple[str, ...]:
         """The names of all models of a kind; of those that answer, the agents behind them. Looks at no file."""
@@ -232,7 +231,7 @@ class AgentModels:
         return (*self._models.list(), *agents)
 
     async def download(self, name: str, progress: Progress) -> None:
-        """Fetch a model; of an agent there is nothing to fetch (6002)."""
+        """Fetch a model; of an agent there is nothing to fetch."""
         self._refuse(name, "there is nothing to download")
         await self._models.download(name, progress)
 
@@ -252,7 +251,7 @@ class AgentModels:
             await self._models.unload(name)
 
     async def delete(self, name: str) -> None:
-        """Remove what a download has brought; of an agent there is nothing (6002)."""
+        """Remove what a download has brought; of an agent there is nothing."""
         self._refuse(name, "there is nothing to delete")
         await self._models.delete(name)
 
@@ -269,4 +268,4 @@ class AgentModels:
 
     def _refuse(self, name: str, why: str) -> None:
         if self._knows(name):
-            raise TryllError(6002, f"`{name}` is an agent: {why}.")
+            raise ModelError(f"`{name}` is an agent: {why}.")

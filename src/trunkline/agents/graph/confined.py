@@ -7,7 +7,7 @@ import os
 import re
 
 from trunkline.base.regular import read_regular
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import OutsideStorage, StorageError, StorageMissing
 
 #: The largest file that is read.
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -22,23 +22,23 @@ def resolve(root: str | None, relative: str) -> str:
     """The real path of what a relative one names, links followed; it need not be there.
 
     Raises:
-        TryllError: 3009, it is absolute on some system or leads out of the root, by `..` or by a link.
+        OutsideStorage: it is absolute on some system or leads out of the root, by `..` or by a link.
     """
     if relative.startswith("/") or is_foreign(relative):
-        raise TryllError(3009, f"`{relative}` is not relative to the storage folder.")
+        raise OutsideStorage(f"`{relative}` is not relative to the storage folder.")
     # A path written for another system leads to the same place here, and is checked as such.
     relative = relative.replace("\\", "/")
     if root is None:
         # Where there is no folder a path can still lead out of it, and what it is refused for does not depend on that.
         if os.path.normpath(relative).split("/", 1)[0] == "..":
-            raise TryllError(3009, f"`{relative}` leads out of the storage folder.")
-        raise TryllError(3010, f"`{relative}` is not there: this session has no storage folder.")
+            raise OutsideStorage(f"`{relative}` leads out of the storage folder.")
+        raise StorageMissing(f"`{relative}` is not there: this session has no storage folder.")
     if "\0" in relative:
-        raise TryllError(3010, "A path with a NUL character names no file.")
+        raise StorageMissing("A path with a NUL character names no file.")
     base = os.path.realpath(root)
     path = os.path.realpath(os.path.join(base, relative))
     if path != base and not path.startswith(base.rstrip("/") + "/"):
-        raise TryllError(3009, f"`{relative}` leads out of the storage folder.")
+        raise OutsideStorage(f"`{relative}` leads out of the storage folder.")
     return path
 
 
@@ -51,7 +51,7 @@ def exists(root: str | None, name: str) -> bool:
     """Whether a name is also the path of a file in the root."""
     try:
         return os.path.isfile(resolve(root, name))
-    except TryllError:
+    except StorageError:
         return False
 
 
@@ -59,7 +59,8 @@ def state(root: str | None, relative: str) -> tuple[object, ...] | None:
     """What changes when a file does, and is no other file's; None of one that cannot be looked at.
 
     Raises:
-        TryllError: 3009, outside; 3010, this session has no folder.
+        OutsideStorage: outside.
+        StorageMissing: this session has no folder.
     """
     path = resolve(root, relative)
     try:
@@ -69,19 +70,21 @@ def state(root: str | None, relative: str) -> tuple[object, ...] | None:
     return path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def read(root: str | None, relative: str, unreadable: int) -> bytes:
+def read(root: str | None, relative: str, unreadable: type[StorageError]) -> bytes:
     """The bytes of a file.
 
     Raises:
-        TryllError: 3009, outside; 3010, not there; `unreadable`, it is no plain file, too large, or refuses.
+        OutsideStorage: outside.
+        StorageMissing: not there.
+        StorageError: of the kind `unreadable`, it is no plain file, too large, or refuses.
     """
     path = resolve(root, relative)
     try:
         contents = read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
         if error.errno in _MISSING:
-            raise TryllError(3010, f"`{relative}` is not in the storage folder.") from None
-        raise TryllError(unreadable, f"`{relative}` cannot be read: {error.strerror or 'no file'}.") from None
+            raise StorageMissing(f"`{relative}` is not in the storage folder.") from None
+        raise unreadable(f"`{relative}` cannot be read: {error.strerror or 'no file'}.") from None
     if contents.cut:
-        raise TryllError(unreadable, f"`{relative}` has more than {MAX_FILE_BYTES} bytes.")
+        raise unreadable(f"`{relative}` has more than {MAX_FILE_BYTES} bytes.")
     return contents.data

@@ -18,7 +18,9 @@ from typing import Any
 from trunkline.agents.graph.interaction import Interaction
 from trunkline.agents.graph.turn import Delta, Sound, Turn, TurnEvent, Whole
 from trunkline.base import jsontext
-from trunkline.wires.tryll.errors import CATALOGUE, TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault
+from trunkline.wires.tryll.errors import CATALOGUE
 from trunkline.wires.tryll.messages import TurnStatus
 
 #: Bytes of the whole: the rest of its frame, and what escapes add, has room beside it.
@@ -86,7 +88,7 @@ class Diary:
             self._heard = True
             self._nodes[-1]["data"]["time_to_first_audio_ms"] = str(_ms(perf_counter() - self._begun))
 
-    def finished(self, status: int, tokens: int, error: TryllError | None) -> str:
+    def finished(self, status: int, tokens: int, error: Fault | None) -> str:
         """The JSON of it all."""
         if self._nodes and not self._nodes[-1]["exit"]:
             self._settle()
@@ -141,9 +143,9 @@ def _bare(whole: dict[str, Any]) -> str:
     return jsontext.dumps({**whole, "nodes": [{"name": name} for name in names], "interaction": []}).decode()
 
 
-def _error(error: TryllError) -> dict[str, Any]:
-    name = CATALOGUE[error.code].name if error.code in CATALOGUE else ""
-    return {"code": error.code, "name": name, "message": _cut(error.message, _CUTS[0])}
+def _error(error: Fault) -> dict[str, Any]:
+    code = form_of(error.kind).tryll
+    return {"code": code, "name": CATALOGUE[code].name, "message": _cut(str(error), _CUTS[0])}
 
 
 def _cut(text: str, length: int) -> str:

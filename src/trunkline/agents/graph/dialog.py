@@ -14,7 +14,7 @@ from math import ceil
 from sys import getsizeof
 
 from trunkline.agents.graph.engines import ChatMessage, LanguageEngine, Prompt
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import NodeFailed
 
 #: Exchanges that are kept, whatever the models take.
 MAX_EXCHANGES = 4096
@@ -107,7 +107,7 @@ class Window:
         """The history that fits in beside what is always shown.
 
         Raises:
-            TryllError: 4001, not even that fits.
+            NodeFailed: not even that fits.
         """
         while self._start < dialog.dropped:
             self._costs.pop(self._start, None)
@@ -121,7 +121,7 @@ class Window:
             return shown
         base = sum(map(self._tokens, always))
         if base > self._high:
-            raise TryllError(4001, f"The message and what goes with it have {base} tokens; {self._high} fit.")
+            raise NodeFailed(f"The message and what goes with it have {base} tokens; {self._high} fit.")
         costs = [self._cost(dialog, self._start + number) for number in range(len(shown) // 2)]
         total = base + sum(costs)
         gone = 0

@@ -23,7 +23,7 @@ from trunkline.agents.graph.filters import Predicate, compile_filter
 from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore, checked
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import EmbeddingError
 from trunkline.wires.tryll.serve_room import weight
 
 #: Records of one storage.
@@ -139,7 +139,7 @@ async def build(
     """The storage of these records. `name` is what errors call it, `max_numbers` how many its vectors may have.
 
     Raises:
-        TryllError: 8003, they are too many, or cannot be embedded.
+        EmbeddingError: they are too many, or cannot be embedded.
     """
     if max_numbers is not None and len(records.ids) * engine.dimensions > max_numbers:
         most = max_numbers // engine.dimensions
@@ -155,7 +155,7 @@ def inline(name: str, texts: Sequence[str], embedding_model: str) -> Records:
     """Records of plain texts.
 
     Raises:
-        TryllError: 8003, there is nothing to embed, or nothing to do it with.
+        EmbeddingError: there is nothing to embed, or nothing to do it with.
     """
     if not texts:
         raise _wrong(name, "there are no strings")
@@ -168,7 +168,7 @@ def inline_records(name: str, text: str, embedding_model: str) -> Records:
     """Records of a JSON object with `records` and, if they have any, `fields`. Those without an `id` are numbered.
 
     Raises:
-        TryllError: 8003, they are none, or too many, or there is nothing to embed them with.
+        EmbeddingError: they are none, or too many, or there is nothing to embed them with.
     """
     if not embedding_model:
         raise _wrong(name, "records need an `embedding_model`")
@@ -193,10 +193,10 @@ def described(root: str | None, path: str, name: str) -> tuple[str, str]:
     """What a file describes, as `inline_records` takes it: the JSON, and the embedding model.
 
     Raises:
-        TryllError: as `read_records`.
+        Fault: as `read_records`.
     """
     model, records_file, about = _description(root, path, name)
-    records = _json(confined.read(root, records_file, 8003), name, records_file)
+    records = _json(confined.read(root, records_file, EmbeddingError), name, records_file)
     text = jsontext.dumps({"records": records, "fields": about.get("fields") or []}).decode()
     inline_records(name, text, model)
     return text, model
@@ -206,12 +206,14 @@ def read_records(root: str | None, path: str, name: str) -> Records:
     """The records that a file describes. Reads two files.
 
     Raises:
-        TryllError: 3009, outside the root; 3010, not there; 8003, not what it should be.
+        OutsideStorage: outside the root.
+        StorageMissing: not there.
+        EmbeddingError: not what it should be.
     """
     model, records_file, about = _description(root, path, name)
     try:
         fields = read_fields(about.get("fields"))
-        given = _json(confined.read(root, records_file, 8003), name, records_file)
+        given = _json(confined.read(root, records_file, EmbeddingError), name, records_file)
         return _records(model, given, fields, name)
     except FieldError as error:
         raise _wrong(name, str(error)) from None
@@ -221,7 +223,7 @@ def state(root: str | None, path: str, name: str) -> tuple[object, ...] | None:
     """What changes when one of the files that a description consists of does. Reads the first of them.
 
     Raises:
-        TryllError: as `read_records`.
+        Fault: as `read_records`.
     """
     about = confined.state(root, path)
     records = confined.state(root, _description(root, path, name)[1])
@@ -230,7 +232,7 @@ def state(root: str | None, path: str, name: str) -> tuple[object, ...] | None:
 
 def _description(root: str | None, path: str, name: str) -> tuple[str, str, Mapping[str, Any]]:
     """The model and the file of records that a file names, and all that it says."""
-    about = _json(confined.read(root, path, 8003), name, path)
+    about = _json(confined.read(root, path, EmbeddingError), name, path)
     if not isinstance(about, dict):
         raise _wrong(name, f"`{path}` is not an object")
     if about.get("version", VERSION) != VERSION:
@@ -276,5 +278,5 @@ def _text(described: Mapping[str, Any], key: str, name: str, path: str) -> str:
     return value
 
 
-def _wrong(name: str, problem: str) -> TryllError:
-    return TryllError(8003, f"The embedded storage `{name}`: {problem}.")
+def _wrong(name: str, problem: str) -> EmbeddingError:
+    return EmbeddingError(f"The embedded storage `{name}`: {problem}.")

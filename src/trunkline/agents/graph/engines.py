@@ -110,7 +110,7 @@ def fingerprint(*paths: str) -> str:
 
 
 class EngineError(Exception):
-    """The engine could not do it. The text is safe to show; the turn ends with 4001."""
+    """The engine could not do it. The text is safe to show; the turn ends with a `ProviderError`."""
 
 
 class PromptTooLong(EngineError):

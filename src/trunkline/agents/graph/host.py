@@ -15,7 +15,7 @@ from trunkline.models.voice.engines import Voice
 
 
 class Host(Protocol):
-    """What one agent works with: models and storages by name. Every failure is a `TryllError` that names what was asked
+    """What one agent works with: models and storages by name. Every failure is a `Fault` that names what was asked
     for."""
 
     @property
@@ -26,28 +26,28 @@ class Host(Protocol):
         """The engine of a language model, loaded.
 
         Raises:
-            TryllError: there is none (3003, 6002), or it could not be fetched (6006).
+            ModelError: there is none, or it could not be fetched.
         """
 
     async def voice(self, model_name: str) -> Voice | None:
         """A model that speaks; the first that there is for no name. None where nothing is to be heard.
 
         Raises:
-            TryllError: there is none (4002), or it could not be fetched (6006).
+            ModelError: there is none, or it could not be fetched.
         """
 
     async def strings(self, reference: str) -> StringStorage:
         """A string storage by its name, or by the path of its file.
 
         Raises:
-            TryllError: outside the storage folder (3009), not there (3010), or not readable (7003).
+            StorageError: outside the storage folder, not there, or not readable.
         """
 
     async def embedded(self, reference: str) -> EmbeddedStorage:
         """An embedded storage by its name, or by the path of the file that describes it.
 
         Raises:
-            TryllError: outside the storage folder (3009), not there (3010), or not readable (8003).
+            StorageError: outside the storage folder, not there, or not readable.
         """
 
 

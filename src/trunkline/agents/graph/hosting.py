@@ -24,8 +24,8 @@ from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.voices import VoicePool
+from trunkline.core.faults import GraphError, ModelError, OutsideStorage, StorageMissing
 from trunkline.models.voice.engines import Voice
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending, Listener, Progress
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
@@ -47,7 +47,7 @@ class Models(Protocol):
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine: ...
 
-    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]: ...
+    async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[Any, Callable[[], None]]: ...
 
     def named(self, kind: str) -> tuple[str, ...]: ...
 
@@ -141,7 +141,7 @@ class SessionHost:
     async def create_agent(self, request: CreateAgentRequest, progress: Progress) -> HostedGraphAgent:
         """Make an agent; see `HostSession`."""
         if request.graph is None:
-            raise TryllError(3003, "There is no graph.")
+            raise GraphError("There is no graph.")
         host = self._host(progress)
         make = partial(
             GraphAgent,
@@ -307,13 +307,13 @@ def _folder(root: str | None, wanted: str) -> str | None:
     if not wanted:
         return root
     if root is None or "\0" in wanted:
-        raise TryllError(3009, f"`{wanted}` cannot be the storage folder on this server.")
+        raise OutsideStorage(f"`{wanted}` cannot be the storage folder on this server.")
     if confined.is_foreign(wanted):
-        raise TryllError(3009, f"`{wanted}` is a path of another system.")
+        raise OutsideStorage(f"`{wanted}` is a path of another system.")
     base = os.path.realpath(root)
     path = os.path.realpath(os.path.join(base, wanted))
     if path != base and not path.startswith(base.rstrip("/") + "/"):
-        raise TryllError(3009, f"`{wanted}` is not in the storage root of this server.")
+        raise OutsideStorage(f"`{wanted}` is not in the storage root of this server.")
     if not os.path.isdir(path):
-        raise TryllError(3010, f"`{wanted}` is no folder in the storage root of this server.")
+        raise StorageMissing(f"`{wanted}` is no folder in the storage root of this server.")
     return path

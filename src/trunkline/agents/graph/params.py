@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from trunkline.base.values import Value
+from trunkline.core.faults import BadParameter, FixedParameter
 from trunkline.wires.tryll import messages
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import NodeParams, SamplingOverrides
 
 
@@ -110,10 +110,10 @@ def check_values(node: str, params: NodeParams) -> None:
     """Look at every number.
 
     Raises:
-        TryllError: 3007, one is out of its range. The text names node and field.
+        BadParameter: one is out of its range. The text names node and field.
     """
     for field, problem in out_of_range(params):
-        raise TryllError(3007, f"`{node}.{field}` {problem}")
+        raise BadParameter(f"`{node}.{field}` {problem}")
 
 
 def out_of_range(params: NodeParams) -> Iterator[tuple[str, str]]:
@@ -145,12 +145,12 @@ def check_unchanged(node: str, old: NodeParams, new: NodeParams) -> None:
     """Compare what cannot change. An absent text and an empty one are the same.
 
     Raises:
-        TryllError: 3006, it has changed. The text names node and field.
+        FixedParameter: it has changed. The text names node and field.
     """
     rules = rules_of(old)
     for field in (*rules.structural, *(f"{name}_exit" for name in rules.exits)):
         if _plain(getattr(old, field)) != _plain(getattr(new, field)):
-            raise TryllError(3006, f"`{node}.{field}` cannot change once the agent is there.")
+            raise FixedParameter(f"`{node}.{field}` cannot change once the agent is there.")
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trunkline.agents.graph.nodes import NODES, Node
 from trunkline.agents.graph.params import RULES, check_values
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import BadExit, GraphError
 from trunkline.wires.tryll.messages import GraphDescription, NodeDescription
 
 #: Nodes of one graph.
@@ -19,26 +19,28 @@ def make_nodes(graph: GraphDescription, default_model: str) -> dict[str, Node[An
     """The nodes of a graph by name. The first thing that is wrong is told, with the name of what it is about.
 
     Raises:
-        TryllError: 3003, it is no graph; 3008, an exit leads nowhere; 3007, a value is out of range.
+        GraphError: it is no graph.
+        BadExit: an exit leads nowhere.
+        BadParameter: a value is out of range.
     """
     if not graph.nodes:
-        raise TryllError(3003, "The graph has no nodes.")
+        raise GraphError("The graph has no nodes.")
     if len(graph.nodes) > MAX_NODES:
-        raise TryllError(3003, f"The graph has {len(graph.nodes)} nodes, and may have {MAX_NODES}.")
+        raise GraphError(f"The graph has {len(graph.nodes)} nodes, and may have {MAX_NODES}.")
     nodes: dict[str, Node[Any]] = {}
     for number, description in enumerate(graph.nodes):
         node = make_node(number, description, default_model)
         if node.name in nodes:
-            raise TryllError(3003, f"There are two nodes `{node.name}`.")
+            raise GraphError(f"There are two nodes `{node.name}`.")
         nodes[node.name] = node
     if graph.start_node not in nodes:
         problem = f"the start node `{graph.start_node}` is none of its nodes" if graph.start_node else "no start node"
-        raise TryllError(3003, f"The graph: {problem}.")
+        raise GraphError(f"The graph: {problem}.")
     for node in nodes.values():
         for exit_name, target in node.exits.items():
             if target and target not in nodes:
-                raise TryllError(
-                    3008, f"The exit `{exit_name}` of the node `{node.name}` leads to `{target}`, which is no node."
+                raise BadExit(
+                    f"The exit `{exit_name}` of the node `{node.name}` leads to `{target}`, which is no node."
                 )
     for node in nodes.values():
         check_values(node.name, node.params)
@@ -50,15 +52,15 @@ def make_node(number: int, description: NodeDescription, default_model: str) -> 
     """One node, which is the one of that number.
 
     Raises:
-        TryllError: 3003, it cannot be one.
+        GraphError: it cannot be one.
     """
     name, params = description.name, description.params
     if not name or len(name) > MAX_NAME:
-        raise TryllError(3003, f"The name of node {number} is empty, or longer than {MAX_NAME} characters.")
+        raise GraphError(f"The name of node {number} is empty, or longer than {MAX_NAME} characters.")
     if params is None:
-        raise TryllError(3003, f"The node `{name}` has no parameters.")
+        raise GraphError(f"The node `{name}` has no parameters.")
     if type(params) not in RULES:
-        raise TryllError(3003, f"The node `{name}` is of an unknown kind.")
+        raise GraphError(f"The node `{name}` is of an unknown kind.")
     if RULES[type(params)].needs_model and not (getattr(params, "model_name", None) or default_model):
-        raise TryllError(3003, f"The node `{name}` has no model, and the agent has no default model.")
+        raise GraphError(f"The node `{name}` has no model, and the agent has no default model.")
     return NODES[type(params)](description, params)

@@ -29,8 +29,15 @@ from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
 from trunkline.agents.graph.weights import Weights
 from trunkline.base import paths
 from trunkline.base.regular import read_regular
-from trunkline.core.faults import ConfigError
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import (
+    ConfigError,
+    DownloadActive,
+    Fault,
+    ModelError,
+    ModelNotFetched,
+    NoEmbeddingModel,
+    NoLanguageModel,
+)
 from trunkline.wires.tryll.host import Progress
 from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus
 
@@ -137,56 +144,60 @@ class ModelPool:
         """A language model, for one node, whoever the guest is. Its `release` ends the use.
 
         Raises:
-            TryllError: 3003, it is not there, or cannot be used; 6002, there is no engine for it.
+            NoLanguageModel: it is not there, or cannot be used.
+            ModelError: there is no engine for it.
         """
         if engine == InferenceEngine.MOCK:
             return MockLanguage(name)
-        entry = self._usable(name, engine, LANGUAGE, 3003)
-        resident, loaded = await self._use(entry, 3003)
+        entry = self._usable(name, engine, LANGUAGE, NoLanguageModel)
+        resident, loaded = await self._use(entry, NoLanguageModel)
         return LanguageLease(loaded, self._ender(name, resident))  # type: ignore[arg-type]  # of that kind
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine:
         """An embedding model. The use ends when nobody holds it any more.
 
         Raises:
-            TryllError: 8003, it is not there, or cannot be used; 6002, there is no engine for it.
+            NoEmbeddingModel: it is not there, or cannot be used.
+            ModelError: there is no engine for it.
         """
         if engine == InferenceEngine.MOCK:
             return MockEmbedding(name)
-        entry = self._usable(name, engine, EMBEDDING, 8003)
-        resident, loaded = await self._use(entry, 8003)
+        entry = self._usable(name, engine, EMBEDDING, NoEmbeddingModel)
+        resident, loaded = await self._use(entry, NoEmbeddingModel)
         lease = EmbeddingLease(loaded)  # type: ignore[arg-type]  # of that kind
         loop = asyncio.get_running_loop()
         end = self._ender(name, resident)
         weakref.finalize(lease, _in_loop, loop, end).atexit = False
         return lease
 
-    async def speech(self, name: str, kind: str, code: int) -> tuple[Engine, Callable[[], None]]:
+    async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[Engine, Callable[[], None]]:
         """A model that hears or speaks, and what ends its use, in any thread. It stays loaded until it is unloaded.
 
         Raises:
-            TryllError: with that number; it is not there, is of another kind, or cannot be used. 6002, there is no
+            ModelError: of that kind; it is not there, is of another kind, or cannot be used. ModelError, there is no
                 engine for it.
         """
-        entry = self._of_kind(name, kind, code)
+        entry = self._of_kind(name, kind, missing)
         _see_to_engine(entry)
-        resident, loaded = await self._use(entry, code, pin=True)
+        resident, loaded = await self._use(entry, missing, pin=True)
         return loaded, partial(_in_loop, asyncio.get_running_loop(), self._ender(name, resident))
 
-    def _usable(self, name: str, engine: int, kind: str, code: int) -> ModelEntry:
-        entry = self._of_kind(name, kind, code)
+    def _usable(self, name: str, engine: int, kind: str, missing: type[ModelError]) -> ModelEntry:
+        entry = self._of_kind(name, kind, missing)
         _see_to_engine(entry, engine)
         return entry
 
-    def _of_kind(self, name: str, kind: str, code: int) -> ModelEntry:
+    def _of_kind(self, name: str, kind: str, missing: type[ModelError]) -> ModelEntry:
         entry = self._entries.get(name)
         if entry is None:
-            raise TryllError(code, f"There is no model `{name}` in the catalog.")
+            raise missing(f"There is no model `{name}` in the catalog.")
         if entry.kind != kind:
-            raise TryllError(code, f"The model `{name}` is of the kind {entry.kind}, and {kind} is needed.")
+            raise missing(f"The model `{name}` is of the kind {entry.kind}, and {kind} is needed.")
         return entry
 
-    async def _use(self, entry: ModelEntry, code: int, *, pin: bool = False) -> tuple[_Resident, Engine]:
+    async def _use(
+        self, entry: ModelEntry, missing: type[ModelError], *, pin: bool = False
+    ) -> tuple[_Resident, Engine]:
         """Count one use more of a model, and wait until it is loaded. `pin`: keep it, from now on: whoever unloads it
         while it is being loaded has the last word."""
         if entry.name not in self._residents:
@@ -195,7 +206,7 @@ class ModelPool:
         if resident is None:
             path = self._weights.path(entry) if entry.engine != OPENAI else ""
             if path is None:
-                raise TryllError(code, f"The model `{entry.name}` is not on this machine: download it first.")
+                raise missing(f"The model `{entry.name}` is not on this machine: download it first.")
             resident = _Resident(asyncio.create_task(self._load(entry, path)))
             self._residents[entry.name] = resident
         resident.uses += 1
@@ -204,7 +215,7 @@ class ModelPool:
             return resident, await asyncio.shield(resident.loading)
         except EngineError as error:
             self._end(entry.name, resident)
-            raise TryllError(code, f"The model `{entry.name}`: {error}") from None
+            raise missing(f"The model `{entry.name}`: {error}") from None
         except BaseException:
             self._end(entry.name, resident)
             raise
@@ -265,22 +276,22 @@ class ModelPool:
     def _known(self, name: str) -> ModelEntry:
         entry = self._entries.get(name)
         if entry is None:
-            raise TryllError(6002, f"There is no model `{name}` in the catalog.")
+            raise ModelError(f"There is no model `{name}` in the catalog.")
         return entry
 
     async def download(self, name: str, progress: Progress | None = None) -> None:
         """Fetch a model. It goes on when the caller is cancelled: it is for all sessions.
 
         Raises:
-            TryllError: 6002, not in the catalog, nowhere to be had, or there is no engine for it; 6004, it is being
-                fetched; 6003; 6001.
+            ModelError: not in the catalog, nowhere to be had, or there is no engine for it.
+            DownloadFailed: it did not work, there is no room, or it is being fetched.
         """
         entry = self._known(name)
         _see_to_engine(entry)
         if name in self._downloads:
-            raise TryllError(6004, f"The model `{name}` is being downloaded already.")
+            raise DownloadActive(f"The model `{name}` is being downloaded already.")
         if entry.engine == OPENAI:
-            raise TryllError(6002, f"The model `{name}` runs on another machine: there is nothing to download.")
+            raise ModelError(f"The model `{name}` runs on another machine: there is nothing to download.")
 
         def report(done: int, total: int) -> None:
             if progress is not None:
@@ -300,11 +311,12 @@ class ModelPool:
         """Fetch a model that an agent or a storage needs, if it is not here; if it is coming, wait for it.
 
         Raises:
-            TryllError: 6006, it cannot be had; 6002, nothing here would run it, so that nothing is fetched.
+            ModelNotFetched: it cannot be had.
+            ModelError: nothing here would run it, so that nothing is fetched.
         """
         entry = self._entries.get(name)
         if entry is None:
-            raise TryllError(6006, f"There is no model `{name}` in the catalog.")
+            raise ModelNotFetched(f"There is no model `{name}` in the catalog.")
         _see_to_engine(entry, engine)
         await self._weights.verify(entry)
         if self._weights.status(entry) != ModelStatus.ABSENT or name in self._residents:
@@ -314,8 +326,8 @@ class ModelPool:
                 await asyncio.shield(running)
             else:
                 await self.download(name, progress)
-        except TryllError as error:
-            raise TryllError(6006, error.message) from None
+        except Fault as error:
+            raise ModelNotFetched(error.message, retryable=error.retryable) from None
 
     async def load(self, name: str) -> None:
         """Load a model, and keep it until it is unloaded: the last that was asked for of the two counts.
@@ -323,18 +335,18 @@ class ModelPool:
         One that is unloaded while it is being loaded goes when it is there. One whose caller is cancelled stays.
 
         Raises:
-            TryllError: 6002, not in the catalog, not here, or it cannot be loaded.
+            ModelError: not in the catalog, not here, or it cannot be loaded.
         """
         entry = self._known(name)
         _see_to_engine(entry)
-        resident, _ = await self._use(entry, 6002, pin=True)
+        resident, _ = await self._use(entry, ModelError, pin=True)
         self._end(name, resident)
 
     async def unload(self, name: str) -> None:
         """Keep a model no longer: it goes when nobody uses it. Idempotent.
 
         Raises:
-            TryllError: 6002, not in the catalog.
+            ModelError: not in the catalog.
         """
         self._known(name)
         if (resident := self._residents.get(name)) is not None:
@@ -345,13 +357,14 @@ class ModelPool:
         """Remove what was downloaded.
 
         Raises:
-            TryllError: 6002, not in the catalog, loaded, or not downloaded; 6004, it is being downloaded.
+            ModelError: not in the catalog, loaded, or not downloaded.
+            DownloadActive: it is being downloaded.
         """
         entry = self._known(name)
         if name in self._residents:
-            raise TryllError(6002, f"The model `{name}` is loaded.")
+            raise ModelError(f"The model `{name}` is loaded.")
         if name in self._downloads:
-            raise TryllError(6004, f"The model `{name}` is being downloaded.")
+            raise DownloadActive(f"The model `{name}` is being downloaded.")
         await self._weights.delete(entry)
 
     async def close(self) -> None:
@@ -374,13 +387,13 @@ def _see_to_engine(entry: ModelEntry, engine: int | None = None) -> None:
     """See to it that there is something that runs a model; on the engine asked for, if one was.
 
     Raises:
-        TryllError: 6002, there is not.
+        ModelError: there is not.
     """
     usual = InferenceEngine.SHERPA_ONNX if entry.engine == SPEECH else InferenceEngine.LLAMA_CPP
     if not entry.runs_here or engine not in (None, usual):
         asked = "" if engine is None else " on the engine asked for"
         where = "" if entry.runs_here else f": it is for `{entry.engine}`, and a {entry.kind} model"
-        raise TryllError(6002, f"There is nothing here that runs the model `{entry.name}`{asked}{where}.")
+        raise ModelError(f"There is nothing here that runs the model `{entry.name}`{asked}{where}.")
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:

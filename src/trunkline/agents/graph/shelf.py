@@ -14,7 +14,16 @@ from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf
 from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import (
+    BadEmbeddedName,
+    BadStorageName,
+    EmbeddedExists,
+    EmbeddingError,
+    StorageError,
+    StorageExists,
+    StorageMissing,
+    StorageNameInUse,
+)
 from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest, CreateStringStorageRequest
 
 #: Storages of each sort in one session.
@@ -23,6 +32,10 @@ MAX_STORAGES = 4096
 MAX_NAME = 256
 #: Names that begin like this are ours.
 _RESERVED = "__"
+
+_Kinds = tuple[type[StorageError], type[StorageError], type[StorageError]]
+_STRINGS: _Kinds = (BadStorageName, StorageExists, StorageError)
+_EMBEDDED: _Kinds = (BadEmbeddedName, EmbeddedExists, EmbeddingError)
 
 
 class Shelf:
@@ -42,12 +55,12 @@ class Shelf:
         """Make a storage.
 
         Raises:
-            TryllError: 7001 to 7004, or 3009 for a path that leads out of the folder.
+            StorageError: it cannot be made.
         """
         name, path = request.name, request.file_path
-        self._check_name(name, self._strings, 7001)
+        self._check_name(name, self._strings, _STRINGS)
         if bool(path) == bool(request.strings or request.keys):
-            raise TryllError(7003, f"The storage `{name}` needs either strings or a file.")
+            raise StorageError(f"The storage `{name}` needs either strings or a file.")
         if path:
             made = self._strings_from_file(request)
         else:
@@ -59,23 +72,23 @@ class Shelf:
     def _strings_from_file(self, request: CreateStringStorageRequest) -> StringStorage:
         try:
             return self._files.strings(self.root, request.file_path, request.name, request.kind).lent()
-        except TryllError as error:
-            raise (TryllError(7003, error.message) if error.code == 3010 else error) from None
+        except StorageMissing as error:
+            raise StorageError(error.message) from None
 
     def destroy_strings(self, name: str) -> None:
         """Forget a storage. Nodes that use it keep it.
 
         Raises:
-            TryllError: 7001, there is none.
+            BadStorageName: there is none.
         """
         if self._strings.pop(name, None) is None:
-            raise TryllError(7001, f"There is no storage `{name}`.")
+            raise BadStorageName(f"There is no storage `{name}`.")
 
     async def strings(self, reference: str) -> StringStorage:
         """A storage by its name, else by the path of its file, as it is now. Files are read in a thread.
 
         Raises:
-            TryllError: 3009, 3010 or 7003.
+            StorageError: it is outside the folder, not there, or cannot be read.
         """
         found = self._strings.get(reference)
         return found if found is not None else await asyncio.to_thread(self._files.strings, self.root, reference)
@@ -88,13 +101,14 @@ class Shelf:
         """Make an embedded storage. `progress` hears how many of its records are embedded.
 
         Raises:
-            TryllError: 8001 to 8003, 7004, 3009 for a path that leads out of the folder, or as `engine_of` says.
+            StorageError: it cannot be made.
+            ModelError: as `engine_of` says.
         """
         name, path = request.name, request.config_path
-        self._check_name(name, self._embedded, 8001)
+        self._check_name(name, self._embedded, _EMBEDDED)
         if [bool(path), bool(request.strings), bool(request.records_json)].count(True) != 1:
-            raise TryllError(
-                8003, f"The embedded storage `{name}` needs either strings, or records, or a file that describes it."
+            raise EmbeddingError(
+                f"The embedded storage `{name}` needs either strings, or records, or a file that describes it."
             )
         if path:
             made = await self._embedded_from_file(name, path, engine_of, progress)
@@ -108,7 +122,7 @@ class Shelf:
             engine, most = await engine_of(model), embedded.MAX_INLINE_NUMBERS
             made = await embedded.build(name, records, engine, self._vectors, progress, max_numbers=most)
         # Somebody may have been quicker in the meantime.
-        self._check_name(name, self._embedded, 8001)
+        self._check_name(name, self._embedded, _EMBEDDED)
         self._embedded[name] = made
         return made
 
@@ -118,38 +132,41 @@ class Shelf:
         try:
             found = await self._files.embedded(self.root, path, name, engine_of, self._vectors, progress)
             return found.lent()
-        except TryllError as error:
-            raise (TryllError(8003, error.message) if error.code == 3010 else error) from None
+        except StorageMissing as error:
+            raise EmbeddingError(error.message) from None
 
     def destroy_embedded(self, name: str) -> None:
         """Forget an embedded storage. Nodes that use it keep it.
 
         Raises:
-            TryllError: 8001, there is none.
+            BadEmbeddedName: there is none.
         """
         if self._embedded.pop(name, None) is None:
-            raise TryllError(8001, f"There is no embedded storage `{name}`.")
+            raise BadEmbeddedName(f"There is no embedded storage `{name}`.")
 
     async def embedded(self, reference: str, engine_of: EngineOf) -> EmbeddedStorage:
         """An embedded storage by its name, else by the path of the file that describes it, as it is now.
 
         Raises:
-            TryllError: 3009, 3010 or 8003, or as `engine_of` says.
+            StorageError: it is outside the folder, not there, or cannot be read.
+            ModelError: as `engine_of` says.
         """
         found = self._embedded.get(reference)
         if found is not None:
             return found
         return await self._files.embedded(self.root, reference, reference, engine_of, self._vectors)
 
-    def _check_name(self, name: str, taken: dict[str, Any], base: int) -> None:
-        """Raise `base` for a name that cannot be, and the number after it for one that is."""
+    def _check_name(self, name: str, taken: dict[str, Any], kinds: _Kinds) -> None:
+        """Look whether a storage can have the name. The faults are for one that cannot be, one that is taken, and one
+        too many."""
+        unfit, exists, full = kinds
         if not name or len(name) > MAX_NAME or name.startswith(_RESERVED) or not name.isprintable():
-            raise TryllError(base, f"`{name[:MAX_NAME]}` is no name for a storage.")
+            raise unfit(f"`{name[:MAX_NAME]}` is no name for a storage.")
         if name in taken:
-            raise TryllError(base + 1, f"There is a storage `{name}` already.")
+            raise exists(f"There is a storage `{name}` already.")
         if len(taken) >= MAX_STORAGES:
-            raise TryllError(base + 2, f"A session has at most {MAX_STORAGES} storages.")
+            raise full(f"A session has at most {MAX_STORAGES} storages.")
 
     def _check_not_a_file(self, name: str) -> None:
         if confined.exists(self.root, name):
-            raise TryllError(7004, f"`{name}` is a file in the storage folder: a storage cannot have its name.")
+            raise StorageNameInUse(f"`{name}` is a file in the storage folder: a storage cannot have its name.")

@@ -36,7 +36,7 @@ class StorageFiles:
         """The storage in a file, of that kind, or else of the one that its name tells. For a thread.
 
         Raises:
-            TryllError: as `storages.load`.
+            Fault: as `storages.load`.
         """
         state = confined.state(root, path)
         kind = StringStorageKind.of_file(path) if kind is None else kind
@@ -50,7 +50,7 @@ class StorageFiles:
         """The storage that a file describes, with the engine that it has in this session.
 
         Raises:
-            TryllError: as `embedded.read_records` and `embedded.build`, or as `engine_of` says.
+            Fault: as `embedded.read_records` and `embedded.build`, or as `engine_of` says.
         """
         records, state = await asyncio.to_thread(self._read_records, root, path, name)
         engine = await engine_of(records.embedding_model)

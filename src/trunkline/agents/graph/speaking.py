@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from trunkline.agents.graph.sentences import Sentence
 from trunkline.agents.graph.turn import Sound, Turn
+from trunkline.core.faults import NodeFailed
 from trunkline.models.voice.engines import Voice
-from trunkline.wires.tryll.errors import TryllError
 
 #: Sentences that wait for the voice: a model that is far ahead of it has to wait, too.
 MAX_WAITING = 256
@@ -32,7 +32,7 @@ class Mouth:
 
         Raises:
             SpeechError: the voice failed.
-            TryllError: 4001, the turn has sound of another rate.
+            NodeFailed: the turn has sound of another rate.
         """
         if sentence.spoken:
             rate = self._rate()
@@ -54,8 +54,8 @@ class Mouth:
     def _rate(self) -> int:
         rate = self._voice.sample_rate
         if self._turn.sample_rate not in (0, rate):
-            raise TryllError(
-                4001, f"The voice `{self._voice.name}` has {rate} Hz, and the turn is at {self._turn.sample_rate} Hz."
+            raise NodeFailed(
+                f"The voice `{self._voice.name}` has {rate} Hz, and the turn is at {self._turn.sample_rate} Hz."
             )
         self._turn.sample_rate = rate
         return rate

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from trunkline.agents.graph import confined
 from trunkline.base import jsontext
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import StorageError
 from trunkline.wires.tryll.messages import StringStorageKind as Kind
 
 #: Texts of one storage.
@@ -28,7 +28,7 @@ class StringStorage:
     """Texts that do not change. `name` is what errors call them.
 
     Raises:
-        TryllError: 7003, they do not fit the kind.
+        StorageError: they do not fit the kind.
     """
 
     __slots__ = ("__weakref__", "_keys", "_origin", "kind", "lines")
@@ -79,10 +79,12 @@ def load(root: str | None, path: str, name: str = "", kind: int | None = None) -
     """The storage in a file, of that kind, or else of the one that its name tells.
 
     Raises:
-        TryllError: 3009, outside the root; 3010, not there; 7003, not what it should be.
+        OutsideStorage: outside the root.
+        StorageMissing: not there.
+        StorageError: not what it should be.
     """
     name = name or path
-    data = confined.read(root, path, 7003)
+    data = confined.read(root, path, StorageError)
     told = Kind.of_file(path)
     if told is None:
         raise _wrong(name, f"`{path}` ends neither in `.txt` nor in `.json`")
@@ -125,5 +127,5 @@ def _records(data: bytes, name: str) -> list[object]:
     return found
 
 
-def _wrong(name: str, problem: str) -> TryllError:
-    return TryllError(7003, f"The storage `{name}`: {problem}.")
+def _wrong(name: str, problem: str) -> StorageError:
+    return StorageError(f"The storage `{name}`: {problem}.")

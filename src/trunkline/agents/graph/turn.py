@@ -13,7 +13,7 @@ from trunkline.agents.graph.embedded import Chunk
 from trunkline.agents.graph.engines import MOST_TOKENS, Piece, cost
 from trunkline.agents.graph.mustache import Template, TemplateError
 from trunkline.base.values import Value
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import NodeFailed
 from trunkline.wires.tryll.host import Listener
 
 #: Characters that all nodes of one turn may answer, and their models say: a graph that goes round and round repeats a
@@ -127,7 +127,7 @@ class Turn:
         """Add up what a piece of generated text costs. An engine may tell anything; the end of a turn must fit.
 
         Raises:
-            TryllError: 4001, the models of the turn have said too much.
+            NodeFailed: the models of the turn have said too much.
         """
         self._written += len(piece)
         if self._written > MAX_ANSWER:
@@ -174,20 +174,20 @@ class Turn:
         if any(isinstance(event, Delta | Whole) for event in self.events):
             self.written.pop()
 
-    def _too_much(self) -> TryllError:
+    def _too_much(self) -> NodeFailed:
         # It would push everything else out of the history.
         self.pieces.clear()
-        return TryllError(4001, f"The nodes of the turn have answered more than {MAX_ANSWER} characters.")
+        return NodeFailed(f"The nodes of the turn have answered more than {MAX_ANSWER} characters.")
 
     def found(self, knowledge: Knowledge) -> None:
         """A node has found this.
 
         Raises:
-            TryllError: 4001, the turn has found too much.
+            NodeFailed: the turn has found too much.
         """
         self._chunks += len(knowledge.chunks)
         if self._chunks > MAX_CHUNKS:
-            raise TryllError(4001, f"The nodes of the turn have found more than {MAX_CHUNKS} records.")
+            raise NodeFailed(f"The nodes of the turn have found more than {MAX_CHUNKS} records.")
         self.knowledge.append(knowledge)
 
     @property

@@ -23,17 +23,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.hearing.turns import Turns
+from trunkline.core.faults import ModelError, NoRecognizer, NoVoice
 from trunkline.models.voice.detect import make_detector
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import InferenceEngine
 
 if TYPE_CHECKING:
     from trunkline.models.voice.engines import Detector, Recognizer, Voice
 
 T = TypeVar("T")
-
-#: What a client is told when there is no such model: one that hears, one that speaks.
-NO_RECOGNIZER, NO_VOICE = 4100, 4002
 
 
 class SpeechModels(Protocol):
@@ -43,7 +40,7 @@ class SpeechModels(Protocol):
 
     def is_here(self, name: str) -> bool: ...
 
-    async def speech(self, name: str, kind: str, code: int) -> tuple[Any, Callable[[], None]]: ...
+    async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[Any, Callable[[], None]]: ...
 
 
 class VoicePool:
@@ -58,11 +55,11 @@ class VoicePool:
         """A model that hears. For the real engine: the Mock one needs none.
 
         Raises:
-            TryllError: 4100, there is none of that name, it is no model that hears, or it cannot be used.
+            NoRecognizer: there is none of that name, it is no model that hears, or it cannot be used.
         """
         if engine != InferenceEngine.SHERPA_ONNX:
-            raise TryllError(NO_RECOGNIZER, f"The engine asked for has no model `{name}` that hears.")
-        loaded, end = await self._models.speech(name, HEARS, NO_RECOGNIZER)
+            raise NoRecognizer(f"The engine asked for has no model `{name}` that hears.")
+        loaded, end = await self._models.speech(name, HEARS, NoRecognizer)
         return _lent(_RecognizerLease(loaded, self._hearing), end)
 
     async def voice(
@@ -73,16 +70,16 @@ class VoicePool:
         `fetched` sees to it that one is here, if that is wanted.
 
         Raises:
-            TryllError: 4002, there is none of that name, it is no model that speaks, or it cannot be used.
+            NoVoice: there is none of that name, it is no model that speaks, or it cannot be used.
         """
         if engine == InferenceEngine.MOCK:
             return None
         if engine != InferenceEngine.SHERPA_ONNX:
-            raise TryllError(NO_VOICE, f"The engine asked for has no voice `{name}`.")
+            raise NoVoice(f"The engine asked for has no voice `{name}`.")
         name = name or self.first_voice()
         if fetched is not None:
             await fetched(name)
-        loaded, end = await self._models.speech(name, SPEAKS, NO_VOICE)
+        loaded, end = await self._models.speech(name, SPEAKS, NoVoice)
         return _lent(_VoiceLease(loaded, self._speaking), end)
 
     def first_voice(self) -> str:

@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any
 from trunkline.agents.graph.catalog import OPENAI, ModelEntry
 from trunkline.agents.graph.downloads import Downloads, Record, remove_empty
 from trunkline.base import paths
-from trunkline.core.faults import Fault
+from trunkline.core.faults import DownloadActive, DownloadFailed, Fault, ModelError, NoSpace
 from trunkline.models import catalog, fetch, fetch_http, fetch_index
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import InferenceEngine, ModelStatus
 
 if TYPE_CHECKING:
@@ -157,13 +156,14 @@ class Weights:
         """See to it that a model is here.
 
         Raises:
-            TryllError: 6002, nobody has it; 6003, no room; 6001, it did not work.
+            ModelError: nobody has it.
+            DownloadFailed: there is no room, or it did not work.
         """
         await self.verify(entry)
         if self.path(entry) is not None:
             return
         if entry.built_in is None and not entry.source:
-            raise TryllError(6002, f"The model `{entry.name}` has no source to download it from.")
+            raise ModelError(f"The model `{entry.name}` has no source to download it from.")
         try:
             if entry.built_in is not None:
                 await self._pull(entry.built_in, progress)
@@ -174,10 +174,10 @@ class Weights:
                     # What was fetched for nothing is gone, and so are its folders.
                     remove_empty(self._stage(entry))
         except (Fault, fetch_http.Broken, ValueError) as error:
-            raise TryllError(6001, f"The model `{entry.name}` could not be downloaded: {error}") from None
+            raise DownloadFailed(f"The model `{entry.name}` could not be downloaded: {error}") from None
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise TryllError(6001, f"The model `{entry.name}` could not be written: {reason}.") from None
+            raise DownloadFailed(f"The model `{entry.name}` could not be written: {reason}.") from None
 
     async def _pull(self, wanted: catalog.Entry, progress: Progress) -> None:
         paths.ensure_dir(catalog.models_dir())
@@ -228,14 +228,15 @@ class Weights:
         """Remove what was fetched, also if the entry means something else by now.
 
         Raises:
-            TryllError: 6002, nothing was, or it is not ours to remove; 6001, it cannot be removed.
+            ModelError: nothing was, or it is not ours to remove.
+            DownloadFailed: it cannot be removed.
         """
         status = self.status(entry)
         if status == ModelStatus.LOCAL:
-            raise TryllError(6002, f"The model `{entry.name}` was not downloaded, and is not deleted.")
+            raise ModelError(f"The model `{entry.name}` was not downloaded, and is not deleted.")
         records = self._downloads.named(entry.name)
         if status == ModelStatus.ABSENT and (entry.built_in is not None or not records):
-            raise TryllError(6002, f"The model `{entry.name}` is not here.")
+            raise ModelError(f"The model `{entry.name}` is not here.")
         try:
             if entry.built_in is not None:
                 await fetch.remove(entry.built_in)
@@ -243,10 +244,10 @@ class Weights:
             self._downloads.replace(entry.name)
             await asyncio.to_thread(self._downloads.remove_files, records)
         except Fault as error:
-            raise TryllError(6004, str(error)) from None
+            raise DownloadActive(str(error)) from None
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise TryllError(6001, f"The model `{entry.name}` could not be deleted: {reason}.") from None
+            raise DownloadFailed(f"The model `{entry.name}` could not be deleted: {reason}.") from None
 
 
 def _safe(name: str) -> str:
@@ -303,9 +304,7 @@ def _see_to_room(name: str, folder: str, size: int) -> None:
 
     free = shutil.disk_usage(folder).free
     if free < size + fetch.SPARE_BYTES:
-        raise TryllError(
-            6003, f"The model `{name}` needs {size // 10**6} MB in `{folder}`, and {free // 10**6} MB are free."
-        )
+        raise NoSpace(f"The model `{name}` needs {size // 10**6} MB in `{folder}`, and {free // 10**6} MB are free.")
 
 
 def _publish(stage: str, place: str, files: tuple[str, ...]) -> None:

@@ -14,8 +14,7 @@ from trunkline.agents.graph.params import exits_of
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.script_source import Misplaced, Part, suggestion
 from trunkline.base.values import Value
-from trunkline.core.faults import ConfigError
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.messages import IntentToInstructionParams, StringStorageKind
 
 #: Where nodes name their storages.
@@ -112,7 +111,7 @@ async def _opened(root: Part, file: GraphFile, folder: str) -> list[Misplaced]:
     return [_placed(root, place, error) async for place, error in yaml_open.trouble(file, folder)]
 
 
-def _placed(root: Part, place: tuple[str, ...], error: TryllError) -> Misplaced:
+def _placed(root: Part, place: tuple[str, ...], error: Fault) -> Misplaced:
     part = root.at(*place)
     # The key that the sentence names, or else the one that the storage is behind.
     named = [key for key in part.object() if f"`{key}`" in error.message or f" {key}." in error.message]

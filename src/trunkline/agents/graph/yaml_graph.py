@@ -35,9 +35,8 @@ from trunkline.agents.script_source import Part, listed
 from trunkline.base import jsontext
 from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import ConfigError, Fault, GraphError
 from trunkline.wires.tryll import messages
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     CannedResponseSelectionStrategy,
     CreateEmbeddedStringStorageRequest,
@@ -225,7 +224,7 @@ class _Reader:
         if not self.wrong:
             try:
                 make_nodes(made.graph, default_model)
-            except TryllError as error:
+            except Fault as error:
                 self._complain(members["nodes"].wrong(f"does not work. {error.message}"))
         return made
 
@@ -308,8 +307,8 @@ class _Reader:
                 made = make_node(number, node, model)
                 made.check()
                 if isinstance(made, Guardrail):
-                    made.compile(PatternBook(), made.params.inline_strings, 3003)
-            except TryllError as error:
+                    made.compile(PatternBook(), made.params.inline_strings, GraphError)
+            except Fault as error:
                 named = [key for key in members if f"`{key}`" in error.message]
                 named += [key for words, key in _ABOUT.items() if words in error.message and key in members]
                 if error.message not in told and (failed is None or (named and named[0] not in failed)):
@@ -346,7 +345,7 @@ class _Reader:
         records = jsontext.dumps(given).decode()
         try:
             embedded.inline_records(name, records, model)
-        except TryllError as error:
+        except Fault as error:
             raise part.wrong(f"does not work. {error.message}") from None
         return CreateEmbeddedStringStorageRequest(0, name, "", (), model, records)
 
@@ -360,7 +359,7 @@ class _Reader:
             raise part.wrong("names a file, and this graph is not in a folder.")
         try:
             return read(self._folder)
-        except TryllError as error:
+        except Fault as error:
             raise part.wrong(f"does not work. {error.message}") from None
 
 

@@ -15,7 +15,7 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.yaml_graph import GraphFile
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import Fault, StorageMissing
 from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
 
 
@@ -35,7 +35,7 @@ class _Shelves(LocalHost):
         """Put an embedded storage there.
 
         Raises:
-            TryllError: it cannot be one.
+            Fault: it cannot be one.
         """
         name, model = request.name, request.embedding_model
         records = (
@@ -56,8 +56,8 @@ class _Shelves(LocalHost):
     async def strings(self, reference: str) -> Any:
         try:
             return await super().strings(reference)
-        except TryllError as error:
-            raise (_Absent if error.code == 3010 else error) from None
+        except StorageMissing:
+            raise _Absent from None
 
 
 def _unembedded(records: Records) -> EmbeddedStorage:
@@ -65,23 +65,23 @@ def _unembedded(records: Records) -> EmbeddedStorage:
     return EmbeddedStorage(records, cast(Any, None), cast(Any, None))
 
 
-async def trouble(file: GraphFile, folder: str) -> AsyncIterator[tuple[tuple[str, ...], TryllError]]:
+async def trouble(file: GraphFile, folder: str) -> AsyncIterator[tuple[tuple[str, ...], Fault]]:
     """Whatever keeps an agent from being made of the file, each with the keys that lead to it."""
     host = _Shelves(folder)
     for strings in file.storages:
         try:
             host.shelf.create_strings(strings)
-        except TryllError as error:
+        except Fault as error:
             yield ("storages", strings.name), error
     for request in file.knowledge:
         try:
             host.add(request)
-        except TryllError as error:
+        except Fault as error:
             yield ("knowledge", request.name), error
     for node in make_nodes(file.graph, file.default_model).values():
         try:
             await node.open(host, file.default_model)
         except _Absent:
             continue
-        except TryllError as error:
+        except Fault as error:
             yield ("nodes", node.name), error

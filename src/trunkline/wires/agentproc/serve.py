@@ -17,6 +17,7 @@ from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import Envelope, Event
+from trunkline.core.fault_table import form_of
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec_ndjson
@@ -229,7 +230,7 @@ class Server:
             # The words of an exception may hold anything, and help nobody in a chat. They are in the log.
             text = CRASHED
         self._say(self._voice.error(text, event.usage))
-        self.over.set_result(faults.TABLE.get(kind, faults.TABLE["internal"]).agentproc_exit)
+        self.over.set_result(form_of(kind).agentproc_exit)
 
 
 def _decision(request: core.ToolRequested, response: PermissionResponse) -> Decision:

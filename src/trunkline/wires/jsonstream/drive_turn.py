@@ -20,7 +20,8 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from trunkline.core import events as core
-from trunkline.core.faults import AgentFailed, JsonStreamCode, RemoteProtocolError
+from trunkline.core.fault_table import JsonStreamCode
+from trunkline.core.faults import AgentFailed, RemoteProtocolError
 from trunkline.core.usage import Usage
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.codec import Noise

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from trunkline.base.values import Value
 from trunkline.core.events import Category, Mode, OutputType
-from trunkline.core.faults import JsonStreamCode
+from trunkline.core.fault_table import JsonStreamCode
 from trunkline.core.usage import Usage
 
 PROTOCOL_VERSION = "0.1.0"

@@ -16,6 +16,7 @@ from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Deny, SetOptions
 from trunkline.core.events import Envelope
+from trunkline.core.fault_table import form_of
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.core.usage import Usage
@@ -311,8 +312,7 @@ def to_message(event: core.Event, msg_id: str | None) -> Event | None:  # noqa: 
 
 
 def _error_body(kind: str, text: str, retryable: bool) -> messages.ErrorBody:
-    form = faults.TABLE.get(kind, faults.TABLE["internal"])
-    return messages.ErrorBody(form.jsonstream, text, retryable)
+    return messages.ErrorBody(form_of(kind).jsonstream, text, retryable)
 
 
 def _wire_usage(usage: Usage | None) -> Usage | None:

@@ -16,6 +16,8 @@ number for the first and no name for the second.
 from __future__ import annotations
 
 from trunkline.base.values import Value
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault
 
 
 class Meaning(Value):
@@ -117,6 +119,11 @@ class TryllError(Exception):
         self.code = code
         self.message = message or (CATALOGUE[code].text if code in CATALOGUE else "The server gave no reason.")
         super().__init__(f"[{code}] {self.message}")
+
+    @classmethod
+    def of(cls, fault: Fault) -> TryllError:
+        """What a fault is on this wire."""
+        return cls(form_of(fault.kind).tryll, str(fault))
 
     @property
     def name(self) -> str:

@@ -1,7 +1,7 @@
 """What the server end of the wire needs from whoever has the agents: `GraphHost`.
 
 The wire knows frames, sessions and their order; graphs, storages and models are the host's. Every failure that a client
-is to hear of is a `TryllError`.
+is to hear of is a `Fault`; its number on the wire is in `core/fault_table.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 from trunkline.base.values import Value
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import Fault
 from trunkline.wires.tryll.messages import (
     BeginUtteranceRequest,
     ConfigureSessionRequest,
@@ -70,7 +70,7 @@ class HostedAgent(Protocol):
         """Begin a turn; it goes on as what is returned is awaited. That raises nothing but its own cancellation.
 
         Raises:
-            TryllError: 3004, there is one, or a change.
+            AgentBusy: there is one, or a change.
         """
 
     def cancel(self) -> None:
@@ -83,7 +83,7 @@ class HostedAgent(Protocol):
         """Give a node other parameters.
 
         Raises:
-            TryllError: 3004 to 3007, 3009 to 3011.
+            AgentBusy, GraphError, StorageError: it cannot be done.
         """
 
     def history(self) -> list[tuple[str, str]]:
@@ -93,7 +93,7 @@ class HostedAgent(Protocol):
         """Go on from another conversation, or as if this had been said, too.
 
         Raises:
-            TryllError: 3004, a turn is under way.
+            AgentBusy: a turn is under way.
         """
 
     def history_size(self) -> int:
@@ -109,8 +109,9 @@ class TranscriptListener(Protocol):
     def update(self, kind: int, text: str, audio_ms: int) -> None:
         """Something was; see `messages.WireTranscriptUpdate`. With `UTTERANCE_FINAL` it is over."""
 
-    def failed(self, error: TryllError) -> None:
-        """Something is wrong: 4105, it is too long, and over without a transcript; 4100, some was not understood."""
+    def failed(self, error: Fault) -> None:
+        """Something is wrong: `UtteranceTooLong`, it is over without a transcript; `NoRecognizer`, some was not
+        understood."""
 
 
 class HostedUtterance(Protocol):
@@ -164,49 +165,49 @@ class HostSession(Protocol):
         """From now on, use these engines and this folder. What is there already stays as it is.
 
         Raises:
-            TryllError: 3009, the folder cannot be used.
+            OutsideStorage: the folder cannot be used.
         """
 
     async def create_agent(self, request: CreateAgentRequest, progress: Progress) -> HostedAgent:
         """Make an agent and get all that it needs.
 
         Raises:
-            TryllError: 3003, 3007 to 3011, or 6xxx.
+            GraphError, StorageError, ModelError: it cannot be made.
         """
 
     async def create_strings(self, request: CreateStringStorageRequest) -> object:
         """Make a string storage; gives it. It can be referred to weakly, and lives as long as anybody uses it.
 
         Raises:
-            TryllError: 3009 or 7xxx.
+            StorageError: it cannot be made.
         """
 
     def destroy_strings(self, name: str) -> None:
         """Forget one.
 
         Raises:
-            TryllError: 7001, there is none.
+            BadStorageName: there is none.
         """
 
     async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> HostedRecords:
         """Make an embedded storage; gives it. It can be referred to weakly, and lives as long as anybody uses it.
 
         Raises:
-            TryllError: 3009, 6xxx, 7004 or 8xxx.
+            StorageError, ModelError: it cannot be made.
         """
 
     def destroy_embedded(self, name: str) -> None:
         """Forget one.
 
         Raises:
-            TryllError: 8001, there is none.
+            BadEmbeddedName: there is none.
         """
 
     async def create_voice(self, request: CreateVoiceInputRequest, progress: Progress) -> HostedVoice:
         """Make a voice input and get the model that it needs.
 
         Raises:
-            TryllError: 3009, 3010, 4100, 4101, or 6xxx.
+            StorageError, ModelError, BadAudio: it cannot be made.
         """
 
     def close(self) -> None:
@@ -214,7 +215,7 @@ class HostSession(Protocol):
 
 
 class GraphHost(Protocol):
-    """What all sessions share: above all the models. Names that are not in the catalog are 6xxx for all of these."""
+    """What all sessions share: above all the models. A name that is not in the catalog is a `ModelError`."""
 
     def open_session(self) -> HostSession:
         """Begin a session."""
@@ -226,7 +227,7 @@ class GraphHost(Protocol):
         """Fetch a model. Goes on when nobody waits for it any longer.
 
         Raises:
-            TryllError: 6001 to 6004.
+            ModelError, DownloadFailed: it cannot be fetched.
         """
 
     async def load(self, name: str) -> None:

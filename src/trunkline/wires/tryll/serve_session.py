@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
 from trunkline.base.extras import lacking
+from trunkline.core.faults import AgentCrashed, Fault, InternalError, LocalProtocolError
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import Ending, HostSession
@@ -35,6 +36,9 @@ MAX_AGENTS = 4096
 #: An agent's id is the session's, followed by so many bits: no session has another one's, and who counts need not
 #: remember those that are gone.
 AGENT_BITS = 24
+
+#: Whose words are a programmer's: they are for the log, and not for a client.
+_DEFECTS = (AgentCrashed, InternalError, LocalProtocolError)
 
 _VERSIONS = (0, m.PROTOCOL_VERSION)
 _ENGINES = frozenset(m.InferenceEngine.names())
@@ -78,7 +82,9 @@ class Session(Desk):
             self._failed(message, error, voice_input_id)
 
     def _failed(self, request: m.Message, error: Exception, voice_input_id: int = 0) -> None:
-        if not isinstance(error, TryllError):
+        if isinstance(error, Fault) and not isinstance(error, _DEFECTS):
+            error = TryllError.of(error)
+        elif not isinstance(error, TryllError):
             lacks = lacking(error) if isinstance(error, ModuleNotFoundError) else None
             trace = None if lacks is not None else error
             logger.error("a `%s` failed%s", type(request).__name__, f": {lacks}" if lacks else "", exc_info=trace)

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from trunkline.core.faults import Fault, NoRecognizer
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import HostedUtterance, HostedVoice
@@ -178,9 +179,9 @@ class VoiceInput:
             await utterance.feed(pcm)
         except Exception as error:
             logger.exception("an utterance failed")
-            self._break_off(utterance, TryllError(4100, f"The server failed at this ({type(error).__name__})."))
+            self._break_off(utterance, NoRecognizer(f"The server failed at this ({type(error).__name__})."))
 
-    def _break_off(self, utterance: HostedUtterance, why: TryllError | None = None) -> None:
+    def _break_off(self, utterance: HostedUtterance, why: Fault | None = None) -> None:
         """It failed, and is over. What was understood until then is its transcript: the client waits for one."""
         if utterance.over or self._listener is None:
             return
@@ -274,8 +275,9 @@ class _Listener:
         elif kind == Kind.UTTERANCE_FINAL and text and self._agent_id:
             self._send(text)
 
-    def failed(self, error: TryllError) -> None:
-        self._session.say(m.ErrorResponse(0, error.code, error.message, voice_input_id=self._voice.id))
+    def failed(self, error: Fault) -> None:
+        told = TryllError.of(error)
+        self._session.say(m.ErrorResponse(0, told.code, told.message, voice_input_id=self._voice.id))
 
     def end(self) -> None:
         """That was all."""

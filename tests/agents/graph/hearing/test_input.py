@@ -14,8 +14,9 @@ from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.real import RealUtterance
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.shelf import Shelf
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault
 from trunkline.models.voice.engines import Detector, Recognizer
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import BeginUtteranceRequest, CreateVoiceInputRequest, InferenceEngine
 
 REAL = InferenceEngine.SHERPA_ONNX
@@ -30,7 +31,7 @@ class Silent:
 
     def __init__(self) -> None:
         self.asked: list[object] = []
-        self.errors: list[TryllError] = []
+        self.errors: list[Fault] = []
         self.turns = Turns()
 
     async def recognizer(self, name: str, engine: int) -> Recognizer:
@@ -46,7 +47,7 @@ class Silent:
 
     def update(self, kind: int, text: str, audio_ms: int) -> None: ...
 
-    def failed(self, error: TryllError) -> None:
+    def failed(self, error: Fault) -> None:
         self.errors.append(error)
 
 
@@ -85,16 +86,16 @@ async def test_the_real_one_fetches_and_loads_it_and_has_a_detector_for_each_utt
         await utterance.feed(bytes(2))
         assert utterance._ears.threshold == 0.95
     assert desk.engines.asked[1:] == [0.95, 0.95]
-    assert [error.code for error in desk.engines.errors] == [4105, 4105]
+    assert [form_of(error.kind).tryll for error in desk.engines.errors] == [4105, 4105]
 
 
 async def test_after_its_end_it_hears_nothing(tmp_path: Path) -> None:
     made = await Desk(tmp_path).open(InferenceEngine.MOCK)
     made.close()
     made.close()
-    with pytest.raises(TryllError) as caught:
+    with pytest.raises(Fault) as caught:
         made.begin(BeginUtteranceRequest(), Silent())
-    assert caught.value.code == 4102
+    assert form_of(caught.value.kind).tryll == 4102
 
 
 async def test_hotwords_are_the_lines_of_a_list(tmp_path: Path) -> None:
@@ -117,9 +118,9 @@ async def test_what_is_wrong_is_found_before_a_model_is_loaded(tmp_path: Path, e
         ({"hotwords_storage_path": "../out.txt"}, 3009),
         ({"hotwords_storage_path": "words.json"}, 3011),
     ):
-        with pytest.raises(TryllError) as caught:
+        with pytest.raises(Fault) as caught:
             await desk.open(engine, **fields)
-        assert caught.value.code == code
+        assert form_of(caught.value.kind).tryll == code
     assert (desk.fetched, desk.engines.asked) == ([], [])
 
 

@@ -8,7 +8,7 @@ from tests.support.tryll_voice import FINAL, silence, tone
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.utterance import Manner
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import Fault
 
 
 class Notes:
@@ -20,7 +20,7 @@ class Notes:
     def update(self, kind: int, text: str, audio_ms: int) -> None:
         self.heard.append((kind, text, audio_ms))
 
-    def failed(self, error: TryllError) -> None:
+    def failed(self, error: Fault) -> None:
         raise error
 
 

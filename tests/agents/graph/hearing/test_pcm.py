@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from trunkline.agents.graph.hearing.pcm import Format, Mono, Resampler
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.fault_table import form_of
+from trunkline.core.faults import Fault
 
 RATES = (8000, 8001, 11025, 16000, 22050, 24000, 32000, 44100, 47999, 48000)
 
@@ -63,6 +64,6 @@ def test_two_channels_become_one_also_when_a_moment_is_cut_in_two() -> None:
     [(Format(7999), "7999"), (Format(48001), "48001"), (Format(channels=3), "3"), (Format(bits=24), "24")],
 )
 def test_other_formats_are_refused_by_name(format: Format, named: str) -> None:
-    with pytest.raises(TryllError, match=named) as caught:
+    with pytest.raises(Fault, match=named) as caught:
         format.check()
-    assert caught.value.code == 4101
+    assert form_of(caught.value.kind).tryll == 4101

@@ -17,6 +17,7 @@ from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner
+from trunkline.core.fault_table import form_of
 from trunkline.models.voice.engines import SpeechError
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 
@@ -238,7 +239,7 @@ async def test_a_recognizer_that_fails_is_complained_of_once_and_the_end_comes()
         await world.say(tone(900) + silence(600) + tone(900) + silence(600))
         assert (await world.end())[-1] == (Kind.UTTERANCE_FINAL, "")
         (error,) = world.told.errors
-        assert error.code == 4100
+        assert form_of(error.kind).tryll == 4100
         assert "counter" in error.message
 
 
@@ -246,7 +247,7 @@ async def test_an_engine_that_gives_up_by_itself_has_failed() -> None:
     world = World(hands_free=True)
     world.recognizer.fails = asyncio.CancelledError()
     await asyncio.wait_for(world.say(tone(900) + silence(600)), 5)
-    assert [error.code for error in world.told.errors] == [4100]
+    assert [form_of(error.kind).tryll for error in world.told.errors] == [4100]
     assert (await world.end())[-1] == (Kind.UTTERANCE_FINAL, "")
 
 
@@ -321,7 +322,7 @@ async def test_too_long_is_too_long() -> None:
     told = Told()
     utterance = RealUtterance(Ears(Counter(), Loudness, Turns()), Manner(Format(), 500, True, 1000), told)
     await utterance.feed(tone(3000))
-    assert [error.code for error in told.errors] == [4105]
+    assert [form_of(error.kind).tryll for error in told.errors] == [4105]
     assert utterance.over
     await utterance.finish()
     assert Kind.UTTERANCE_FINAL not in told.kinds

@@ -13,8 +13,8 @@ from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner
+from trunkline.core.faults import Fault
 from trunkline.models.voice.engines import Detector
-from trunkline.wires.tryll.errors import TryllError
 
 WINDOW = 1024
 
@@ -87,7 +87,7 @@ class Told:
     def __init__(self) -> None:
         self.updates: list[tuple[int, str]] = []
         self.times: list[int] = []
-        self.errors: list[TryllError] = []
+        self.errors: list[Fault] = []
         self.breaks_at = -1
         """The kind of update at which it fails, once."""
         self.news = asyncio.Event()
@@ -100,7 +100,7 @@ class Told:
             self.breaks_at = -1
             raise ZeroDivisionError
 
-    def failed(self, error: TryllError) -> None:
+    def failed(self, error: Fault) -> None:
         self.errors.append(error)
 
     def of(self, kind: int) -> list[str]:

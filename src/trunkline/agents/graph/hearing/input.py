@@ -12,8 +12,8 @@ from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_thresh
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
+from trunkline.core.faults import NotListening, WrongStorage
 from trunkline.models.voice.engines import Detector, Recognizer
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import TranscriptListener
 from trunkline.wires.tryll.messages import (
     BeginUtteranceRequest,
@@ -41,7 +41,7 @@ class Hearing(Protocol):
         """The recognizer of a model, loaded.
 
         Raises:
-            TryllError: 4100, there is none, or it is no model that hears; or it could not be fetched.
+            NoRecognizer: there is none, or it is no model that hears; or it could not be fetched.
         """
 
     def detector(self, threshold: float) -> Detector:
@@ -59,7 +59,7 @@ class VoiceInput:
     def begin(self, request: BeginUtteranceRequest, listener: TranscriptListener) -> Utterance:
         """Hear an utterance; see `HostedVoice`."""
         if self._listen is None:
-            raise TryllError(4102)
+            raise NotListening("The session has no such voice input.")
         hands_free, limit = request.auto_finish_on_silence, request.max_utterance_ms
         return self._listen(Manner(self._format, self._min_silence_ms, hands_free, limit), listener)
 
@@ -84,7 +84,9 @@ async def open_voice(
         fetched: sees to it that a model is here, if that is wanted.
 
     Raises:
-        TryllError: 4101, the format; 3009, 3010, 3011 or 7003, the words; 4100 or 6xxx, the model.
+        BadAudio: the format.
+        StorageError: the words.
+        ModelError: the model.
     """
     format = Format(request.sample_rate, request.channels, request.bits_per_sample)
     format.check()
@@ -113,5 +115,5 @@ async def _hotwords(
         return ()
     found = await strings(path)
     if found.kind != StringStorageKind.LIST:
-        raise TryllError(3011, f"Hotwords are a List, and `{path}` is a {KIND_NAMES[found.kind]}.")
+        raise WrongStorage(f"Hotwords are a List, and `{path}` is a {KIND_NAMES[found.kind]}.")
     return found.lines[:MAX_HOTWORDS] if request.hotwords_score > _INDIFFERENT else ()

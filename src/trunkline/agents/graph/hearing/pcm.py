@@ -13,9 +13,9 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from trunkline.base.values import Value
+from trunkline.core.faults import BadAudio
 from trunkline.models.voice.engines import HEARING_RATE
 from trunkline.models.voice.sound import SAMPLE_BYTES
-from trunkline.wires.tryll.errors import TryllError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ class Format(Value):
     """The format of one stream of sound.
 
     Raises:
-        TryllError: 4101, from `check`: it is not understood.
+        BadAudio: from `check`: it is not understood.
     """
 
     rate: int = HEARING_RATE
@@ -55,11 +55,11 @@ class Format(Value):
     def check(self) -> None:
         """See to it that it is a format that we understand."""
         if self.bits != SAMPLE_BITS:
-            raise TryllError(4101, f"Samples have {SAMPLE_BITS} bits, and not {self.bits}.")
+            raise BadAudio(f"Samples have {SAMPLE_BITS} bits, and not {self.bits}.")
         if self.channels not in (1, 2):
-            raise TryllError(4101, f"Sound has 1 or 2 channels, and not {self.channels}.")
+            raise BadAudio(f"Sound has 1 or 2 channels, and not {self.channels}.")
         if not MIN_RATE <= self.rate <= MAX_RATE:
-            raise TryllError(4101, f"The sample rate is from {MIN_RATE} to {MAX_RATE} Hz, and not {self.rate}.")
+            raise BadAudio(f"The sample rate is from {MIN_RATE} to {MAX_RATE} Hz, and not {self.rate}.")
 
     @property
     def frame_bytes(self) -> int:

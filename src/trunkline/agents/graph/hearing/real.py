@@ -22,9 +22,9 @@ from trunkline.agents.graph.hearing.pcm import Mono, Resampler
 from trunkline.agents.graph.hearing.segments import Edge, Segmenter
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
+from trunkline.core.faults import NoRecognizer
 from trunkline.models.voice.engines import HEARING_RATE, Detector, Recognizer, SpeechError
 from trunkline.models.voice.sound import SAMPLE_BYTES, last_pause, samples
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import TranscriptListener
 
 logger = logging.getLogger(__name__)
@@ -311,9 +311,7 @@ class RealUtterance(Utterance):
         if not self._complained and not self.over:
             self._complained = True
             name = self._ears.recognizer.name
-            self._listener.failed(
-                TryllError(4100, f"The model `{name}` did not understand this: {reason or 'it failed'}.")
-            )
+            self._listener.failed(NoRecognizer(f"The model `{name}` did not understand this: {reason or 'it failed'}."))
 
 
 def _ms(samples: int) -> int:

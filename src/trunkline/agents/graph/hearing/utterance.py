@@ -17,7 +17,7 @@ import asyncio
 
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.base.values import Value
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import UtteranceTooLong
 from trunkline.wires.tryll.host import TranscriptListener
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 
@@ -67,7 +67,7 @@ class Utterance:
             if end == begin:
                 self.cancel()
                 text = f"The utterance has more than {self._limit_ms} ms of sound."
-                self._listener.failed(TryllError(4105, text))
+                self._listener.failed(UtteranceTooLong(text))
                 return
             self._room -= end - begin
             await self._hear(bytes(pcm[begin:end]))

@@ -20,8 +20,7 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.params import exits_of, rules_of
 from trunkline.agents.graph.turn import Turn, TurnEvent
-from trunkline.core.faults import Fault
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import Fault, GraphError, NodeFailed, ProviderError
 from trunkline.wires.tryll.messages import NodeDescription, NodeParams
 
 #: Characters of a prompt that diagnostics show: each node of a turn has one.
@@ -59,21 +58,21 @@ class Node(Generic[P]):
         """Look at what needs no host. For any thread.
 
         Raises:
-            TryllError: 3003 or 3007.
+            GraphError: they do not.
         """
 
     async def open(self, host: Host, default_model: str) -> None:
         """Get what the node works with.
 
         Raises:
-            TryllError: something is not there, or not what the node needs.
+            Fault: something is not there, or not what the node needs.
         """
 
     async def change(self, params: P, host: Host) -> None:
         """Work with other parameters from now on: with all of them, or with none.
 
         Raises:
-            TryllError: they do not work; then everything is as it was.
+            Fault: they do not work; then everything is as it was.
         """
         self.params = params
 
@@ -81,7 +80,7 @@ class Node(Generic[P]):
         """Do it; gives the name of the exit.
 
         Raises:
-            TryllError: 4001 or 4002, it failed.
+            NodeFailed, ProviderError, AgentTimeout: it failed.
         """
         raise NotImplementedError
 
@@ -94,23 +93,26 @@ class Node(Generic[P]):
         """Do it, and tell what happens. Its exit is `default`.
 
         Raises:
-            TryllError: 4001 or 4002, it failed.
+            NodeFailed, ProviderError, AgentTimeout: it failed.
         """
         raise NotImplementedError
 
     def close(self) -> None:
         """Let go of what the node works with. Idempotent."""
 
-    def wrong(self, problem: str, code: int = 3003) -> TryllError:
+    def wrong(self, problem: str, kind: type[Fault] = GraphError) -> Fault:
         """The error that names this node."""
-        return TryllError(code, f"The node `{self.name}`: {problem}.")
+        return kind(f"The node `{self.name}`: {problem}.")
 
-    def failed(self, error: Exception) -> TryllError:
+    def failed(self, error: Exception) -> Fault:
         """What an engine's error is in a turn. Only what was meant for people is told to them."""
-        if isinstance(error, TryllError):
+        if isinstance(error, NodeFailed):
             return error
-        told = str(error) if isinstance(error, EngineError | Fault) else f"the engine failed ({type(error).__name__})."
-        return TryllError(4001, f"The node `{self.name}`: {told}")
+        if isinstance(error, EngineError):
+            return ProviderError(f"The node `{self.name}`: {error}")
+        if isinstance(error, Fault):
+            return NodeFailed(f"The node `{self.name}`: {error}", retryable=error.retryable)
+        return NodeFailed(f"The node `{self.name}`: the engine failed ({type(error).__name__}).")
 
 
 class ModelNode(Node[P]):
@@ -133,7 +135,7 @@ class ModelNode(Node[P]):
         """What the model sees.
 
         Raises:
-            TryllError: 4001, it is too much for the model.
+            NodeFailed: it is too much for the model.
         """
         raise NotImplementedError
 
@@ -148,7 +150,7 @@ class ModelNode(Node[P]):
         """What the model says, as it comes. Each piece is counted.
 
         Raises:
-            TryllError: 4001, it failed.
+            NodeFailed, ProviderError: it failed.
         """
         while True:
             prompt = self.prompt(turn, dialog)
@@ -168,7 +170,7 @@ class ModelNode(Node[P]):
         """Have the model say it all.
 
         Raises:
-            TryllError: 4001, it failed.
+            NodeFailed, ProviderError: it failed.
         """
         while True:
             prompt = self.prompt(turn, dialog)

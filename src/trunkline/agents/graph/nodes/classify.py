@@ -6,6 +6,7 @@ from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.retrieve import SearchNode
 from trunkline.agents.graph.turn import Event, Turn
+from trunkline.core.faults import BadParameter, GraphError
 from trunkline.wires.tryll.messages import ClassifyIntentParams
 
 #: What the event of both nodes that classify is called.
@@ -17,19 +18,19 @@ class ClassifyIntent(SearchNode[ClassifyIntentParams]):
 
     async def open(self, host: Host, default_model: str) -> None:
         await super().open(host, default_model)
-        self._check_field(self.params, 3003)
+        self._check_field(self.params, GraphError)
 
     async def change(self, params: ClassifyIntentParams, host: Host) -> None:
-        self._check_field(params, 3007)
+        self._check_field(params, BadParameter)
         await super().change(params, host)
 
-    def _check_field(self, params: ClassifyIntentParams, code: int) -> None:
+    def _check_field(self, params: ClassifyIntentParams, kind: type[GraphError]) -> None:
         column = self.storage.records.columns.get(params.metadata_field or "")
         if column is None:
-            raise self.wrong(f"the storage has no field `{params.metadata_field or ''}` (`metadata_field`)", code)
+            raise self.wrong(f"the storage has no field `{params.metadata_field or ''}` (`metadata_field`)", kind)
         if column.field.type != "string":
             told = f"the field `{params.metadata_field}` (`metadata_field`) is {column.field.type}, and must be string"
-            raise self.wrong(told, code)
+            raise self.wrong(told, kind)
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         params = self.params

@@ -18,6 +18,7 @@ from trunkline.agents.graph.nodes.base import ModelNode
 from trunkline.agents.graph.nodes.classify import INTENT_EVENT
 from trunkline.agents.graph.turn import Event, Turn
 from trunkline.base import jsontext
+from trunkline.core.faults import BadParameter, GraphError
 from trunkline.wires.tryll.messages import ClassifyIntentLLMParams, NodeDescription
 
 #: One letter each.
@@ -46,13 +47,13 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
             raise self.wrong(f"more than {MAX_INTENTS} intents")
         if not all(self.ids) or len(set(self.ids)) != len(self.ids):
             raise self.wrong("an intent is empty, or there twice")
-        self._system = self._render(self.params, 3003)
+        self._system = self._render(self.params, GraphError)
 
     async def change(self, params: ClassifyIntentLLMParams, host: Host) -> None:
-        rendered = await self.with_template(params, lambda: self._render(params, 3007))
+        rendered = await self.with_template(params, lambda: self._render(params, BadParameter))
         self.params, self._system = params, rendered
 
-    def _render(self, params: ClassifyIntentLLMParams, code: int) -> str:
+    def _render(self, params: ClassifyIntentLLMParams, kind: type[GraphError]) -> str:
         """The system message: the labels, where `{{intents}}` stands or below the prompt."""
         listed = "\n".join(f"{letter}) {label}" for letter, label in zip(ascii_uppercase, self.labels, strict=False))
         given = params.system_prompt or ""
@@ -60,7 +61,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
         try:
             told = read_template(given).render(context)
         except TemplateError as error:
-            raise self.wrong(f"its system prompt: {error}", code) from None
+            raise self.wrong(f"its system prompt: {error}", kind) from None
         return told if listed in told else "\n".join(part for part in (told, _ASK, listed) if part)
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:

@@ -12,6 +12,7 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import Template, TemplateError, read_template
 from trunkline.agents.graph.nodes.base import ModelNode, system
 from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
+from trunkline.core.faults import BadParameter, GraphError, NodeFailed
 from trunkline.wires.tryll.messages import GenerateAndSpeakParams, GenerateParams, Placement
 
 A = TypeVar("A", bound=GenerateParams | GenerateAndSpeakParams)
@@ -32,10 +33,10 @@ class Answering(ModelNode[A]):
     _template: Template | None = None
 
     def check(self) -> None:
-        self._take(self._read(self.params, 3003))
+        self._take(self._read(self.params, GraphError))
 
     async def change(self, params: A, host: Host) -> None:
-        template = await self.with_template(params, lambda: self._read(params, 3007))
+        template = await self.with_template(params, lambda: self._read(params, BadParameter))
         self.params = params
         self._take(template)
 
@@ -43,19 +44,19 @@ class Answering(ModelNode[A]):
         self._template = template
         self.heavy = template is not None and template.has_sections
 
-    def _read(self, params: A, code: int) -> Template | None:
+    def _read(self, params: A, kind: type[GraphError]) -> Template | None:
         if not params.template:
             return None
         try:
             return read_template(params.template)
         except TemplateError as error:
-            raise self.wrong(f"its template: {error}", code) from None
+            raise self.wrong(f"its template: {error}", kind) from None
 
     def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
         """What the model sees.
 
         Raises:
-            TryllError: 4001, it is too much for the model, or the template becomes too much.
+            NodeFailed: it is too much for the model, or the template becomes too much.
         """
         begin = system(self.params.system_prompt)
         current = self._current(turn)
@@ -71,7 +72,7 @@ class Answering(ModelNode[A]):
         try:
             rendered = turn.rendered(self._template, turn.text if in_place else "")
         except TemplateError as error:
-            raise self.wrong(str(error), 4001) from None
+            raise self.wrong(str(error), NodeFailed) from None
         if not rendered.strip():
             return (user,)
         if in_place:
@@ -83,7 +84,7 @@ class Answering(ModelNode[A]):
         """Answer piece by piece.
 
         Raises:
-            TryllError: 4001, it failed.
+            NodeFailed: it failed.
         """
         async with aclosing(self.pieces(turn, dialog)) as pieces:
             async for piece in pieces:

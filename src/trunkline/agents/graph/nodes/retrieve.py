@@ -10,6 +10,7 @@ from trunkline.agents.graph.filters import FilterError, Predicate
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
 from trunkline.agents.graph.turn import Knowledge, Turn
+from trunkline.core.faults import BadParameter
 from trunkline.wires.tryll.messages import ClassifyIntentParams, RetrieveParams
 
 S = TypeVar("S", RetrieveParams, ClassifyIntentParams)
@@ -37,18 +38,18 @@ class SearchNode(Node[S], Generic[S]):
         """The filter of some parameters.
 
         Raises:
-            TryllError: 3007, it does not fit the storage.
+            BadParameter: it does not fit the storage.
         """
         try:
             return self.storage.compile_filter(params.filter or "")
         except FilterError as error:
-            raise self.wrong(str(error), 3007) from None
+            raise self.wrong(str(error), BadParameter) from None
 
     async def search(self, turn: Turn, count: int) -> list[Chunk]:
         """The nearest records that fit the filter; none for an empty message.
 
         Raises:
-            TryllError: 4001, it failed.
+            NodeFailed: it failed.
         """
         if turn.data is not None:
             turn.data |= {

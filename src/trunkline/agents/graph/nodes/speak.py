@@ -13,8 +13,8 @@ from trunkline.agents.graph.nodes.generate import Answering
 from trunkline.agents.graph.sentences import Sentence, Sentences
 from trunkline.agents.graph.speaking import MAX_WAITING, Mouth, merged
 from trunkline.agents.graph.turn import Delta, Sound, Turn, TurnEvent
+from trunkline.core.faults import NodeFailed
 from trunkline.models.voice.engines import SpeechError, Voice
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import GenerateAndSpeakParams, SpeakParams
 
 #: Nobody listens any more: what was not said yet will not be.
@@ -124,5 +124,5 @@ def _mouth(voice: Voice, turn: Turn, params: SpeakParams | GenerateAndSpeakParam
     return Mouth(voice, turn, speaker=params.speaker_id, speed=params.speed)
 
 
-def _failed(node: str, error: SpeechError) -> TryllError:
-    return TryllError(4001, f"The node `{node}`: {error}")
+def _failed(node: str, error: SpeechError) -> NodeFailed:
+    return NodeFailed(f"The node `{node}`: {error}")

@@ -14,7 +14,7 @@ from trunkline.agents.graph.patterns import Left, PatternBook, PatternError, are
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.agents.graph.turn import Instruction as Told
 from trunkline.agents.graph.turn import Turn
-from trunkline.wires.tryll.errors import TryllError
+from trunkline.core.faults import AgentTimeout, BadParameter, GraphError, WrongStorage
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CannedResponseSelectionStrategy,
@@ -47,29 +47,31 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
 
     async def open(self, host: Host, default_model: str) -> None:
         self._book = host.patterns
-        self._patterns = await self._load(self.params, host, 3003)
+        self._patterns = await self._load(self.params, host, GraphError)
 
     async def change(self, params: HumanMessageGuardrailParams, host: Host) -> None:
-        self._patterns = await self._load(params, host, 3007)
+        self._patterns = await self._load(params, host, BadParameter)
         self.params = params
 
-    async def _load(self, params: HumanMessageGuardrailParams, host: Host, code: int) -> Sequence[Any]:
+    async def _load(self, params: HumanMessageGuardrailParams, host: Host, kind: type[GraphError]) -> Sequence[Any]:
         storage, lines = await _lines(params, host)
-        work = partial(self.compile, self._book, lines, code)
+        work = partial(self.compile, self._book, lines, kind)
         patterns = work() if are_quick(lines) else await self._book.aside.do(work)
         self._storage = storage
         return patterns
 
-    def compile(self, book: PatternBook, lines: Sequence[str], code: int, left: Left = nobody_left) -> Sequence[Any]:
+    def compile(
+        self, book: PatternBook, lines: Sequence[str], kind: type[GraphError], left: Left = nobody_left
+    ) -> Sequence[Any]:
         """The patterns of some lines, unless they `left`.
 
         Raises:
-            TryllError: `code`, one is none, or they are too much.
+            GraphError: of that kind, one is none, or they are too much.
         """
         try:
             return book.compile(lines, left)
         except PatternError as error:
-            raise self.wrong(str(error), code) from None
+            raise self.wrong(str(error), kind) from None
 
     async def run(self, turn: Turn, dialog: Dialog) -> str:
         try:
@@ -80,7 +82,7 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
             try:
                 found = await self._book.aside.do(search)
             except TimeoutError as error:
-                raise self.wrong(f"pattern {error.args[0]} takes too long", 4002) from None
+                raise self.wrong(f"pattern {error.args[0]} takes too long", AgentTimeout) from None
         if turn.data is not None:
             turn.data["pattern"] = "" if found is None else str(found)
         return "not_triggered" if found is None else "triggered"
@@ -158,7 +160,7 @@ class IntentToInstruction(Node[IntentToInstructionParams]):
 
     async def change(self, params: IntentToInstructionParams, host: Host) -> None:
         if not params.string_storage and not params.inline_keys:
-            raise self.wrong("neither a `string_storage` nor `inline_keys`", 3007)
+            raise self.wrong("neither a `string_storage` nor `inline_keys`", BadParameter)
         self._map = await self._load(params, host)
         self.params = params
 
@@ -167,8 +169,8 @@ class IntentToInstruction(Node[IntentToInstructionParams]):
             return StringStorage(self.name, StringStorageKind.MAP, params.inline_strings, params.inline_keys)
         found = await host.strings(params.string_storage)
         if found.kind != StringStorageKind.MAP:
-            raise TryllError(
-                3011, f"The node `{self.name}` needs a Map; `{params.string_storage}` is a {KIND_NAMES[found.kind]}."
+            raise WrongStorage(
+                f"The node `{self.name}` needs a Map; `{params.string_storage}` is a {KIND_NAMES[found.kind]}."
             )
         return found
 
