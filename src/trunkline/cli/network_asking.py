@@ -119,6 +119,33 @@ def read(path: str) -> bytes:
     return _read(path, _MAX_FILE)
 
 
+def secret_text(path: str, what: str, most: int) -> str:
+    """A secret in a file, without the line break at its end; `-`: standard input. A file open to others is told of.
+
+    Raises:
+        ConfigError: it cannot be read, is too large, or is no text.
+    """
+    data = _read(path, most)
+    try:
+        found = data.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"The {what} in `{path}` is no text in UTF-8.") from None
+    if path != "-" and open_to_others(path):
+        click.echo(f"Others can read the {what} in `{printable(path)}`: `chmod 600` keeps them out.", err=True)
+    return found.removesuffix("\n").removesuffix("\r")
+
+
+def one_standard_input(*wanted: tuple[str, str | None]) -> None:
+    """See that standard input is read once: it cannot be two things.
+
+    Args:
+        wanted: what is read, and from where.
+    """
+    twice = [what for what, path in wanted if path == "-"]
+    if len(twice) > 1:
+        raise click.UsageError(f"Standard input cannot be both {twice[0]} and {twice[1]}.")
+
+
 def segment(id: str) -> str:
     """An id or a slug as one part of a path, and never as a way to another path."""
     if not id.strip(". "):
@@ -170,7 +197,7 @@ def sure(question: str, yes: bool) -> None:
 
 def at_terminal() -> bool:
     """Whether somebody can be asked."""
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def no_model_if_scripted(provider: str, model: str) -> None:
@@ -254,22 +281,17 @@ def _address(url: str) -> str:
 
 
 def _from_file(path: str) -> str:
-    data = _read(path, _MAX_KEY)
-    try:
-        found = data.decode("ascii").strip()
-    except UnicodeDecodeError:
-        found = ""
+    found = secret_text(path, "key", _MAX_KEY).strip()
     if not found:
         raise ConfigError(f"`{path}` holds no key.", hint="It has 64 hexadecimal digits, with `0x` or without.")
-    if path != "-" and open_to_others(path):
-        click.echo(f"Others can read the key in `{printable(path)}`: `chmod 600` keeps them out.", err=True)
     return found
 
 
 def _read(path: str, most: int) -> bytes:
     try:
         if path == "-":
-            data = sys.stdin.buffer.read(most + 1)
+            # There is none where it was closed.
+            data = sys.stdin.buffer.read(most + 1) if sys.stdin is not None else b""
         else:
             data = read_regular(path, most + 1).data
     except OSError as error:

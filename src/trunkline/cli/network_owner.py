@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from textwrap import indent
 from typing import Any
 from urllib.parse import urlencode
@@ -159,10 +158,9 @@ def _text(message: str | None, path: str | None, key_file: str | None) -> str:
         raise click.UsageError("`--message` and `--file` say the same thing: use one of them.")
     if message is not None:
         return _said(message)
-    if path is None and sys.stdin.isatty():
+    if path is None and asking.at_terminal():
         raise click.UsageError("Say what to answer: `-m TEXT`, `--file FILE`, or standard input.")
-    if (path or "-") == "-" and key_file == "-":
-        raise click.UsageError("Standard input cannot be both the key and the answer.")
+    asking.one_standard_input(("the key", key_file), ("the answer", path or "-"))
     try:
         text = asking.read(path or "-").decode()
     except UnicodeDecodeError:

@@ -9,11 +9,13 @@ async with http.client() as client:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base import http, jsontext
 from trunkline.base.cutting import cut_between_words
+from trunkline.wires.sns import sealing
 from trunkline.wires.sns.drive import MAX_ANSWER, MAX_MESSAGE, SnsError
 from trunkline.wires.sns.wallet import Wallet
 
@@ -72,6 +74,22 @@ class Owner:
             return
         finally:
             self._token = None
+
+    def seal(self, secrets: Mapping[str, str], password: str) -> dict[str, Any]:
+        """The secrets of an agent of this wallet's, as the network may keep them.
+
+        Raises:
+            ConfigError: the password is too short, or a library is not installed.
+        """
+        return sealing.seal(secrets, password, self.wallet)
+
+    def unseal(self, kept: Mapping[str, Any], password: str) -> dict[str, str]:
+        """The secrets in what the network kept.
+
+        Raises:
+            ConfigError: the password is wrong, it is another wallet's, or a library is not installed.
+        """
+        return sealing.unseal(kept, password, self.wallet, self._wallet.sign)
 
     async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """Ask the API, and give the members of its answer.

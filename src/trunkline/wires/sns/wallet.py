@@ -10,6 +10,10 @@ from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError
 
 
+class NoKey(ConfigError):
+    """What was given for a private key is none."""
+
+
 class Wallet:
     """One key, which never leaves this object. A throw-away one unless a key is given."""
 
@@ -17,7 +21,8 @@ class Wallet:
         """The first one loads a large library.
 
         Raises:
-            ConfigError: that is no key, or the library is not installed.
+            NoKey: that is no key.
+            ConfigError: the library is not installed.
         """
         try:
             with recursion.kept():
@@ -27,7 +32,7 @@ class Wallet:
         try:
             self._account: Any = Account.from_key(os.urandom(32) if key is None else key)
         except Exception:  # the library raises what its parts raise, and the text may hold the key
-            raise ConfigError(
+            raise NoKey(
                 "The owner's key is no private key.", hint="Give 64 hexadecimal digits, with `0x` or without."
             ) from None
         self.address: str = self._account.address.lower()
