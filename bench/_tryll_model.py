@@ -18,7 +18,7 @@ from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch
 from trunkline.models.local_engine import default_threads
 from trunkline.wires.tryll.drive import Tryll
-from trunkline.wires.tryll.drive_agent import RemoteAgent
+from trunkline.wires.tryll.drive.agent import RemoteAgent
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
     GenerateParams,

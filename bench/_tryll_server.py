@@ -21,7 +21,7 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll.codec import answer_frame, complete_frame
 from trunkline.wires.tryll.messages import Message, SendMessageRequest, TurnStatus
 from trunkline.wires.tryll.serve import TryllServer
-from trunkline.wires.tryll.serve_connection import Connection
+from trunkline.wires.tryll.serve.connection import Connection
 
 #: What the wire alone answers to everything. As long as what the Mock engine says.
 ANSWER = "You said: Good morning!"

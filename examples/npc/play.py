@@ -18,7 +18,7 @@ from pathlib import Path
 
 from trunkline.agents.graph import yaml_graph
 from trunkline.wires.tryll.drive import ToolCall
-from trunkline.wires.tryll.drive_sync import SyncAgent, SyncTryll
+from trunkline.wires.tryll.drive.sync import SyncAgent, SyncTryll
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import ConfigureSessionRequest, DownloadProgress, InferenceEngine
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.agents.coder.kit import Kit
+from trunkline.agents.coder.conversation_tools import ConversationTools
 from trunkline.base.redact import Redactor
 from trunkline.cli import opening
 from trunkline.core.approvals import BUILT_IN, DEFAULT_ALLOW, Policy
@@ -24,10 +24,10 @@ def policy(allow: str | None = None, agent: Any = None, **more: Any) -> Policy:
 
 
 async def test_the_tools_that_are_known_are_those_that_there_are(tmp_path: Any) -> None:
-    kit = Kit(str(tmp_path), lambda event: None, {}, Redactor())
-    kit.add_spawn(SimpleNamespace())
-    assert set(kit.toolbox.names) == set(BUILT_IN)
-    await kit.close()
+    tools = ConversationTools(str(tmp_path), lambda event: None, {}, Redactor())
+    tools.add_spawn(SimpleNamespace())
+    assert set(tools.toolbox.names) == set(BUILT_IN)
+    await tools.close()
 
 
 def test_the_flag_adds_to_what_needs_no_approval() -> None:

@@ -36,11 +36,11 @@ from trunkline.wires.agentproc.messages import Dialect
 from trunkline.wires.agentproc.reply import Reply
 from trunkline.wires.agentproc.serve import Server as AgentProcServer
 from trunkline.wires.agentproc.serve import Witness
-from trunkline.wires.agentproc.serve_voices import voice
+from trunkline.wires.agentproc.serve_dialects import dialect_writer
 from trunkline.wires.jsonstream.serve import Server as JsonStreamServer
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Tryll
-from trunkline.wires.tryll.drive_sync import SyncTryll
+from trunkline.wires.tryll.drive.sync import SyncTryll
 
 GRAPH = """start: greet
 default_model: mock
@@ -154,7 +154,7 @@ async def jsonstream(place: Place) -> str:
 async def agentproc(place: Place, dialect: Dialect, streaming: bool) -> str:
     bridge = Bridge()
     session = await Session.open(place.agent, MemoryLog("s1"), Policy(interactive=False), redact=Witness(Redactor(())))
-    server = AgentProcServer(session, bridge, voice(dialect, "s1", streaming=streaming))
+    server = AgentProcServer(session, bridge, dialect_writer(dialect, "s1", streaming=streaming))
     server.begin(UserMessage(MESSAGE))
     assert await server.over == 0
     await session.close()

@@ -54,14 +54,14 @@ from trunkline.tools.mcp import servers as mcp_servers
 from trunkline.wires import ledger
 from trunkline.wires.jsonstream import codec, drive
 from trunkline.wires.jsonstream import stdio as jsonstream_stdio
-from trunkline.wires.tryll import codec_reader as tryll_reader
 from trunkline.wires.tryll import drive as tryll_drive
-from trunkline.wires.tryll import drive_voice as tryll_drive_voice
 from trunkline.wires.tryll import serve as tryll_serve
-from trunkline.wires.tryll import serve_desk as tryll_desk
-from trunkline.wires.tryll import serve_room as tryll_room
-from trunkline.wires.tryll import serve_session as tryll_session
+from trunkline.wires.tryll.codec import reader as tryll_reader
+from trunkline.wires.tryll.drive import voice as tryll_drive_voice
 from trunkline.wires.tryll.messages import CreateVoiceInputRequest
+from trunkline.wires.tryll.serve import quota as tryll_quota
+from trunkline.wires.tryll.serve import scheduler as tryll_queue
+from trunkline.wires.tryll.serve import session as tryll_session
 
 pytestmark = pytest.mark.docs
 
@@ -117,14 +117,19 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/tryll.md", "nothing for 5 minutes is cut off", tryll_serve.Settings().stall_seconds, 300.0),
     ("reference/tryll.md", "frame and 64 KiB more; at most 4 MiB", tryll_reader.SHARED_TEXT, 64 * KIB),
     ("reference/tryll.md", "frame and 64 KiB more; at most 4 MiB", tryll_reader.MAX_TEXT, 4 * MIB),
-    ("reference/tryll.md", "conversations | 64 MiB of all agents", tryll_room.MAX_SAID_BYTES, 64 * MIB),
+    ("reference/tryll.md", "conversations | 64 MiB of all agents", tryll_quota.MAX_SAID_BYTES, 64 * MIB),
     ("reference/tryll.md", "tool call over 128 Ki characters", tool_calls.MAX_ARGUMENTS, 128 * KIB),
     ("reference/files.md", "; 8 GiB, of which", vectors.MAX_STORED_BYTES, 8 * 1024 * MIB),
     ("how-to/serve-local-models-to-a-game.md", "turns get 2 s to come", tryll_serve.GRACE_SECONDS, 2.0),
     ("how-to/serve-local-models-to-a-game.md", "agents of a session | 4,096", tryll_session.MAX_AGENTS, 4096),
-    ("how-to/serve-local-models-to-a-game.md", "session | 64 MiB in all", tryll_room.MAX_KEPT_BYTES, 64 * MIB),
-    ("how-to/serve-local-models-to-a-game.md", "under way | 64, and 16 MiB", tryll_desk.MAX_REQUESTS, 64),
-    ("how-to/serve-local-models-to-a-game.md", "under way | 64, and 16 MiB", tryll_desk.MAX_REQUEST_BYTES, 16 * MIB),
+    ("how-to/serve-local-models-to-a-game.md", "session | 64 MiB in all", tryll_quota.MAX_KEPT_BYTES, 64 * MIB),
+    ("how-to/serve-local-models-to-a-game.md", "under way | 64, and 16 MiB", tryll_queue.MAX_REQUESTS, 64),
+    (
+        "how-to/serve-local-models-to-a-game.md",
+        "under way | 64, and 16 MiB",
+        tryll_queue.MAX_REQUEST_BYTES,
+        16 * MIB,
+    ),
     ("how-to/serve-local-models-to-a-game.md", "nodes of a graph | 256", plan.MAX_NODES, 256),
     ("how-to/serve-local-models-to-a-game.md", "a turn runs 64 unless", graph_agent.MAX_STEPS, 64),
     ("how-to/serve-local-models-to-a-game.md", "up to 10,000 |", graph_agent.MAX_MAX_STEPS, 10_000),

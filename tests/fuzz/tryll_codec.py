@@ -26,7 +26,7 @@ from tests.wires.tryll import hostile
 from tests.wires.tryll.samples import ALL
 from tests.wires.tryll.test_codec import FOREIGN
 from trunkline.wires.tryll.codec import encode
-from trunkline.wires.tryll.codec_writer import write
+from trunkline.wires.tryll.codec.writer import write
 
 EXIT_FOUND = 1
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from itertools import count
 
 from trunkline.cli import main
-from trunkline.wires.tryll import serve_connection
 from trunkline.wires.tryll.codec import FrameError, decode
 from trunkline.wires.tryll.messages import Message
 from trunkline.wires.tryll.serve import TryllServer
-from trunkline.wires.tryll.serve_connection import Connection
+from trunkline.wires.tryll.serve import connection as serve_connection
+from trunkline.wires.tryll.serve.connection import Connection
 
 #: Longer than a turn may take where this is planted.
 BLOCKED_SECONDS = 1.5

@@ -18,8 +18,8 @@ from trunkline.wires.tryll.codec import (
     encode,
     frame,
 )
-from trunkline.wires.tryll.codec_reader import Reader
-from trunkline.wires.tryll.codec_writer import write
+from trunkline.wires.tryll.codec.reader import Reader
+from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import Message
 
 #: A fault is shown to people and sent over the wire: it says what is wrong, and repeats nothing.

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from trunkline.network.crew import MAX_WAITING
 from trunkline.network.database import Conflict, Database, DatabaseGone, Row, Transaction
+from trunkline.network.worker_pool import MAX_WAITING
 
 SET = "INSERT INTO policy_setting (name, value, updated_at) VALUES (?, ?, ?)"
 

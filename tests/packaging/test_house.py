@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -72,10 +74,25 @@ def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def test_the_contract_without_io_knows_every_codec_and_vocabulary() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (listed,) = (each["source_modules"] for each in contracts if each["id"] == "sans-io")
+    found = [
+        path
+        for name in ("codec*", "messages*", "canonical*")
+        for path in (ROOT / "src/trunkline/wires").glob(f"*/{name}")
+    ]
+    modules = {f"trunkline.wires.{path.parent.name}.{path.stem}" for path in found}
+    assert modules
+    assert not {module for module in modules if not any(fnmatchcase(module, pattern) for pattern in listed)}
+
+
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
     """A package with two layers of ours, and a codec, that keeps every contract."""
-    for path in ("", "core", "wires", "wires/jsonstream"):
+    for path in ("", "core", "wires", "wires/jsonstream", "wires/tryll", "wires/tryll/codec"):
         (tmp_path / "trunkline" / path).mkdir()
         (tmp_path / "trunkline" / path / "__init__.py").touch()
     for name in ("codec", "messages"):
@@ -95,8 +112,13 @@ def test_a_house_in_order_keeps_the_contracts(house: Path) -> None:
         ("core/new.py", "import trunkline.wires", "trunkline.core is not allowed to import trunkline.wires"),
         ("core/new.py", "def f():\n    import yaml", "trunkline.core is not allowed to import yaml"),
         ("wires/jsonstream/codec.py", "import time", "trunkline.wires.jsonstream.codec is not allowed to import time"),
+        (
+            "wires/tryll/codec/reader.py",
+            "import asyncio",
+            "trunkline.wires.tryll.codec is not allowed to import asyncio",
+        ),
     ],
-    ids=["unlisted package", "upward import", "heavy package", "clock in a codec"],
+    ids=["unlisted package", "upward import", "heavy package", "clock in a codec", "event loop in a part of one"],
 )
 def test_a_breach_of_the_contracts_is_found(house: Path, file: str, line: str, complaint: str) -> None:
     (house / file).parent.mkdir(exist_ok=True)

@@ -12,9 +12,9 @@ from tests.support.thinker import Thinker, calls, words
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import Compaction
 from trunkline.agents.coder.history import History, NoJournal
-from trunkline.agents.coder.mind import Mind
-from trunkline.agents.coder.work import Work
-from trunkline.agents.telling import Telling
+from trunkline.agents.coder.model_client import ModelClient
+from trunkline.agents.coder.turn_runner import TurnRunner
+from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import Approve
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Event, ToolFinished, ToolRequested
@@ -57,8 +57,8 @@ def played(workspace: Path, name: str, args: dict[str, Any]) -> list[Event]:
         decisions, history = Decisions(), History(NoJournal())
         history.user((Text("go"),))
         made = Calls(Toolbox([*tools, SpawnTool(Nobody())]), decisions)
-        mind = Mind(Thinker(calls(ToolUse("t1", name, args)), words("ok")), lambda: "")
-        tell = Telling(Work(mind, history, made, Compaction(mind, history, made.specs)).run)
+        client = ModelClient(Thinker(calls(ToolUse("t1", name, args)), words("ok")), lambda: "")
+        tell = TurnStream(TurnRunner(client, history, made, Compaction(client, history, made.specs)).run)
         events = []
         async for event in tell:
             events.append(event)

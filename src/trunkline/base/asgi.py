@@ -73,7 +73,7 @@ async def serve(
 def _server(app: Any, started: Callable[[], None], websockets: int) -> Server:
     import uvicorn
 
-    from trunkline.base.asgi_protocol import BoundedHttp, Room
+    from trunkline.base.asgi_protocol import BoundedHttp, ConnectionLimit
 
     class Quiet(uvicorn.Server):
         """Says when it is ready, and nothing else."""
@@ -90,7 +90,7 @@ def _server(app: Any, started: Callable[[], None], websockets: int) -> Server:
     return Quiet(
         uvicorn.Config(
             app,
-            http=cast("type[asyncio.Protocol]", partial(BoundedHttp, room=Room(most_connections()))),
+            http=cast("type[asyncio.Protocol]", partial(BoundedHttp, room=ConnectionLimit(most_connections()))),
             ws="websockets-sansio" if websockets else "none",
             ws_max_size=websockets,
             ws_per_message_deflate=False,

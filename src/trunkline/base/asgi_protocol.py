@@ -29,7 +29,7 @@ REST_SECONDS = 5.0
 _RETRY_SECONDS = 5
 
 
-class Room:
+class ConnectionLimit:
     """The connections of a server: how many there may be, and which of them are silent, longest first."""
 
     def __init__(self, most: int) -> None:
@@ -40,7 +40,7 @@ class Room:
 class BoundedHttp(HttpToolsProtocol):
     """Closes a connection whose next request does not come to its body in time or within bounds."""
 
-    def __init__(self, *args: Any, room: Room, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, room: ConnectionLimit, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._room = room
         self._bytes = 0

@@ -19,7 +19,7 @@ from trunkline.cli import talking
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.drive import appended
-from trunkline.wires.tryll.drive_sync import SyncAgent, SyncTryll
+from trunkline.wires.tryll.drive.sync import SyncAgent, SyncTryll
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import DownloadProgress, InferenceEngine, NodeEvent
 

@@ -18,8 +18,8 @@ from psycopg.rows import dict_row
 from trunkline.base.redact import Redactor
 from trunkline.core.faults import ConfigError
 from trunkline.network import migrate
-from trunkline.network.crew import Crew, Job
 from trunkline.network.database import Conflict, DatabaseGone, Dialect, Row, Work
+from trunkline.network.worker_pool import Job, WorkerPool
 
 #: Connections. PostgreSQL puts the commits of several together; more threads than this only wait for Python.
 WRITERS = 4
@@ -54,8 +54,8 @@ class PostgresDatabase:
 
     def __init__(self, url: str) -> None:
         """Take over a database that `open_postgres` has made ready."""
-        self._writers = Crew("network-writer", [_Hand(url, _BEGIN_WRITE) for _ in range(WRITERS)])
-        self._readers = Crew("network-reader", [_Hand(url, _BEGIN_READ) for _ in range(READERS)])
+        self._writers = WorkerPool("network-writer", [_Hand(url, _BEGIN_WRITE) for _ in range(WRITERS)])
+        self._readers = WorkerPool("network-reader", [_Hand(url, _BEGIN_READ) for _ in range(READERS)])
 
     @property
     def dialect(self) -> Dialect:

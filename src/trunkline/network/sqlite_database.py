@@ -17,9 +17,9 @@ from trunkline.base import paths
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.network import migrate
-from trunkline.network.crew import Crew, Job
 from trunkline.network.database import DatabaseGone, Dialect, Work
 from trunkline.network.sqlite_connection import SqliteTransaction, connect, is_trouble, limit_work
+from trunkline.network.worker_pool import Job, WorkerPool
 from trunkline.store import locks
 from trunkline.store.durable import sync_directory
 from trunkline.store.explaining import explained
@@ -38,8 +38,8 @@ class SqliteDatabase:
     def __init__(self, file: _File, *, most_at_once: int = MAX_GROUP) -> None:
         """Take over a file that `open_sqlite` has made ready, and the lock of it."""
         self._lock: int | None = file.lock
-        self._writer = Crew("network-writer", [_Writer(file)], most_at_once)
-        self._readers = Crew("network-reader", [_Reader(file) for _ in range(READERS)])
+        self._writer = WorkerPool("network-writer", [_Writer(file)], most_at_once)
+        self._readers = WorkerPool("network-reader", [_Reader(file) for _ in range(READERS)])
 
     @property
     def dialect(self) -> Dialect:
@@ -138,7 +138,7 @@ def _bring_up(path: str) -> None:
 
 
 class _Connected:
-    """A hand's connection, made when it is needed, and made anew when it could not be mended."""
+    """A worker's connection, made when it is needed, and made anew when it could not be mended."""
 
     def __init__(self, file: _File, *, writes: bool) -> None:
         self._file = file

@@ -12,7 +12,7 @@ from tests.support.thinker import Reply, Thinker, words
 from trunkline.agents.coder import compaction
 from trunkline.agents.coder.compaction import ASK_FOR_SUMMARY, Compaction
 from trunkline.agents.coder.history import History
-from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, NO_MORE_TOOLS, PICTURE_CLEARED, STOPPED
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import ProviderError
@@ -35,8 +35,8 @@ class Room:
             self.history.assistant((ToolUse(f"t{number}", "Read", {"file_path": "a"}),))
             self.history.results([ToolResult(f"t{number}", "x" * chars)])
         self.said: list[Event] = []
-        mind = Mind(self.model, lambda: "", context_window=WINDOW)
-        self.compaction = Compaction(mind, self.history, lambda: (), **options)
+        client = ModelClient(self.model, lambda: "", context_window=WINDOW)
+        self.compaction = Compaction(client, self.history, lambda: (), **options)
 
     async def say(self, event: Event) -> None:
         self.said.append(event)

@@ -14,7 +14,7 @@ import pytest
 
 from trunkline.base.signals import ENDING
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
-from trunkline.wires.agentproc import serve_voices
+from trunkline.wires.agentproc import serve_dialects as serve_voices
 from trunkline.wires.agentproc.messages import Dialect
 from trunkline.wires.agentproc.sdk import (
     APOLOGY,
@@ -28,7 +28,7 @@ from trunkline.wires.agentproc.sdk import (
 )
 from trunkline.wires.agentproc.sdk_bridge import Bridge
 from trunkline.wires.agentproc.sdk_pipes import Signals
-from trunkline.wires.agentproc.serve_voices import CUT
+from trunkline.wires.agentproc.serve_dialects import CUT
 
 HELLO = {"AGENT_MESSAGE": "hello"}
 QUIETLY = HELLO | {"AGENT_STREAMING": "0"}

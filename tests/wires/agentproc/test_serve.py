@@ -32,10 +32,10 @@ from trunkline.core.faults import RemoteProtocolError
 from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
-from trunkline.wires.agentproc import serve_voices
+from trunkline.wires.agentproc import serve_dialects as serve_voices
 from trunkline.wires.agentproc.messages import Attachment, Dialect, Turn
 from trunkline.wires.agentproc.serve import NOBODY_LEFT, NOT_ASKED, Server, Witness, user_message
-from trunkline.wires.agentproc.serve_voices import LONGEST_PIECE, LineVoice, voice
+from trunkline.wires.agentproc.serve_dialects import LONGEST_PIECE, LineWriter, dialect_writer
 
 
 class Bridge:
@@ -93,7 +93,7 @@ async def served(
     puppet, bridge = Puppet(), Bridge()
     policy = Policy(interactive=permission)
     session = await Session.open(puppet, MemoryLog("s1"), policy, redact=Witness(Redactor(secrets)))
-    server = Server(session, bridge, voice(dialect, named, streaming=streaming))
+    server = Server(session, bridge, dialect_writer(dialect, named, streaming=streaming))
     server.begin(UserMessage("hello"))
     try:
         await until(lambda: puppet.busy)
@@ -252,7 +252,7 @@ def test_giving_up_writes_what_was_said_and_nothing_else() -> None:
 
 def test_a_very_long_piece_becomes_several_lines_that_every_bridge_reads() -> None:
     text = "\x01" * (LONGEST_PIECE + 1)
-    lines = LineVoice("", streaming=True).text(text).splitlines()
+    lines = LineWriter("", streaming=True).text(text).splitlines()
     assert len(lines) == 2
     assert max(map(len, lines)) < 16 * 1024 * 1024
     assert "".join(json.loads(line.removeprefix(b"AGENT_PARTIAL:")) for line in lines) == text
@@ -367,7 +367,7 @@ def test_what_is_too_long_to_be_asked_is_denied_and_not_waited_for(monkeypatch: 
 
 def test_a_bridge_that_does_not_stream_reads_a_long_answer_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_voices, "LONGEST_PIECE", 4)
-    lines = LineVoice(streaming=False)
+    lines = LineWriter(streaming=False)
     assert lines.text("12345") == b""
     assert lines.answer() == b"1234\n5\n"
 

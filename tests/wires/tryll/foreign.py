@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from tests.support import flatc
-from trunkline.wires.tryll.codec_shapes import UNIONS, Field, shape_named, shape_of, tag_of
+from trunkline.wires.tryll.codec.shapes import UNIONS, Field, shape_named, shape_of, tag_of
 from trunkline.wires.tryll.messages import BODIES, Message, Table
 
 # By name: the runtime has no annotations.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import pack
 
 from trunkline.wires.tryll.codec import MAX_FRAME
-from trunkline.wires.tryll.codec_templates import front_of
+from trunkline.wires.tryll.codec.templates import front_of
 from trunkline.wires.tryll.messages import (
     CreateAgentRequest,
     CreateStringStorageRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trunkline.wires.tryll.codec_shapes import UNIONS, Field, shape_named, shape_of
+from trunkline.wires.tryll.codec.shapes import UNIONS, Field, shape_named, shape_of
 from trunkline.wires.tryll.messages import BODIES, NODE_PARAMS, ChangeAgentParamRequest, Message, Table
 
 #: The greatest value of each scalar, or one that a float can hold.

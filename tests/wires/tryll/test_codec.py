@@ -21,7 +21,7 @@ from trunkline.wires.tryll.codec import (
     encode,
     frame,
 )
-from trunkline.wires.tryll.codec_writer import write
+from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import (
     Ack,
     AnswerText,

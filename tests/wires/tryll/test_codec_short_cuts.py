@@ -8,9 +8,9 @@ from struct import pack, unpack_from
 import pytest
 
 from trunkline.wires.tryll.codec import Malformed, answer_frame, complete_frame, decode, encode, frame
-from trunkline.wires.tryll.codec_fast import PREFIXES, forget
-from trunkline.wires.tryll.codec_reader import Reader
-from trunkline.wires.tryll.codec_templates import SHORT
+from trunkline.wires.tryll.codec.fast import PREFIXES, forget
+from trunkline.wires.tryll.codec.reader import Reader
+from trunkline.wires.tryll.codec.templates import SHORT
 from trunkline.wires.tryll.messages import AnswerText, Message, SendMessageRequest, TurnComplete, TurnStatus
 
 MESSAGES: tuple[Message, ...] = (

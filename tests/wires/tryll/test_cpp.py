@@ -14,8 +14,8 @@ from tests.conftest import require
 from tests.support.flatc import SCHEMA
 from tests.wires.tryll.samples import ALL
 from trunkline.wires.tryll.codec import decode, encode, frame
-from trunkline.wires.tryll.codec_shapes import Field, shape_of, tag_of
-from trunkline.wires.tryll.codec_writer import write
+from trunkline.wires.tryll.codec.shapes import Field, shape_of, tag_of
+from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import (
     AnswerText,
     Message,

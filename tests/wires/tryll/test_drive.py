@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.loop import until
 from tests.support.tryll_stub import HANG_UP, SILENCE, TryllStub, echo, held
-from trunkline.wires.tryll import drive_turn
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
-from trunkline.wires.tryll.drive import Anew, Tryll, TurnFailed
+from trunkline.wires.tryll.drive import Replacement, Tryll, TurnFailed
+from trunkline.wires.tryll.drive import turn as drive_turn
 from trunkline.wires.tryll.errors import TryllError
 
 GRAPH = m.GraphDescription((m.NodeDescription("answer", m.GenerateParams(stream=True)),), "answer")
@@ -72,7 +72,11 @@ async def test_all_of_an_answer_so_far_replaces_what_came_before(stub: TryllStub
     agent = await tryll.create_agent(GRAPH)
     reply = agent.stream("hi")
     pieces = [piece async for piece in reply]
-    assert [(piece, isinstance(piece, Anew)) for piece in pieces] == [("Hel", False), ("lo", False), ("Sorry.", True)]
+    assert [(piece, isinstance(piece, Replacement)) for piece in pieces] == [
+        ("Hel", False),
+        ("lo", False),
+        ("Sorry.", True),
+    ]
     assert reply.turn.text == "Sorry."
 
 

@@ -15,7 +15,7 @@ from tests.support.tryll_stub import TryllStub
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Reconnect, RemoteAgent, Tryll
-from trunkline.wires.tryll.drive_memory import REMEMBERED, Memory
+from trunkline.wires.tryll.drive.memory import REMEMBERED, Memory
 from trunkline.wires.tryll.errors import TryllError
 
 QUICK = Reconnect(attempts=3, first_seconds=0.01)

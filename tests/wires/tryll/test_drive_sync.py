@@ -14,8 +14,8 @@ from tests.support.loop import until
 from tests.support.tryll_stub import SILENCE, TryllStub, held
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Reconnect
-from trunkline.wires.tryll.drive_sync import SyncTryll
-from trunkline.wires.tryll.drive_thread import LoopThread
+from trunkline.wires.tryll.drive.sync import SyncTryll
+from trunkline.wires.tryll.drive.thread import LoopThread
 from trunkline.wires.tryll.errors import TryllError
 
 GRAPH = m.GraphDescription((m.NodeDescription("answer", m.GenerateParams()),), "answer")

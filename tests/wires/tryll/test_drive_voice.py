@@ -17,7 +17,7 @@ from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import RemoteVoice, Tryll
-from trunkline.wires.tryll.drive_sync import SyncTryll
+from trunkline.wires.tryll.drive.sync import SyncTryll
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 from trunkline.wires.tryll.messages import TurnStatus, WireTranscriptUpdate

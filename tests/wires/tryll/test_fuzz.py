@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.fuzz import tryll_codec
-from trunkline.wires.tryll import codec_fast, codec_reader
-from trunkline.wires.tryll.codec_reader import Reader
+from trunkline.wires.tryll.codec import fast as codec_fast
+from trunkline.wires.tryll.codec import reader as codec_reader
+from trunkline.wires.tryll.codec.reader import Reader
 
 
 def fuzz(folder: Path, runs: int) -> int:

@@ -12,9 +12,9 @@ from tests.conftest import require
 from tests.wires.tryll.samples import ALL, FULL, named
 from trunkline.base.values import Value
 from trunkline.wires.tryll.codec import Framer, decode, encode
-from trunkline.wires.tryll.codec_fast import PREFIXES, forget
-from trunkline.wires.tryll.codec_reader import shortest
-from trunkline.wires.tryll.codec_writer import write
+from trunkline.wires.tryll.codec.fast import PREFIXES, forget
+from trunkline.wires.tryll.codec.reader import shortest
+from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import AnswerText, Message, NodeEvent, NodeEventKeyValue, SendMessageRequest
 
 

@@ -19,7 +19,7 @@ from tests.support.tryll_served import Peer, echo
 from trunkline.agents.graph.llama import MAX_PLACES
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import IntentClassified, RemoteAgent, ToolCall, Tryll
-from trunkline.wires.tryll.drive_sync import SyncTryll
+from trunkline.wires.tryll.drive.sync import SyncTryll
 from trunkline.wires.tryll.errors import TryllError
 
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]

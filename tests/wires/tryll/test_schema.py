@@ -14,7 +14,7 @@ import trunkline
 from tests.conftest import require
 from tests.support import flatc
 from trunkline.wires.tryll import messages
-from trunkline.wires.tryll.codec_shapes import shape_named
+from trunkline.wires.tryll.codec.shapes import shape_named
 from trunkline.wires.tryll.messages import BODIES, NODE_PARAMS
 
 SCHEMA = flatc.SCHEMA.read_text(encoding="utf-8")

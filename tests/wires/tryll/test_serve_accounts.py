@@ -23,9 +23,8 @@ from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.core.faults import NoLanguageModel
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll import serve_desk
 from trunkline.wires.tryll.codec import encode
-from trunkline.wires.tryll.serve_session import Session
+from trunkline.wires.tryll.serve.session import Session
 
 
 @pytest.fixture

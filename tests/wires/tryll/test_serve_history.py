@@ -12,10 +12,10 @@ from tests.support.tryll_served import Peer, Served
 from trunkline.agents.graph.dialog import MAX_CHARS, MAX_EXCHANGES
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode
-from trunkline.wires.tryll.drive_connection import MAX_PARTS
+from trunkline.wires.tryll.drive.connection import MAX_PARTS
 from trunkline.wires.tryll.fitting import joined
-from trunkline.wires.tryll.serve_connection import HIGH_WATER, Connection
-from trunkline.wires.tryll.serve_history import PART_CHARACTERS, PART_ENTRIES, exchanges_of, responses
+from trunkline.wires.tryll.serve.connection import HIGH_WATER, Connection
+from trunkline.wires.tryll.serve.history import PART_CHARACTERS, PART_ENTRIES, exchanges_of, responses
 
 WIDE = "\N{GRINNING FACE}"
 SHORT = [("q", "a")] * MAX_EXCHANGES

@@ -15,9 +15,9 @@ from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode, frame
 from trunkline.wires.tryll.serve import TryllServer
-from trunkline.wires.tryll.serve_connection import HIGH_WATER, Connection
-from trunkline.wires.tryll.serve_desk import MAX_REQUESTS, Desk
-from trunkline.wires.tryll.serve_session import AGENT_BITS
+from trunkline.wires.tryll.serve.connection import HIGH_WATER, Connection
+from trunkline.wires.tryll.serve.scheduler import MAX_REQUESTS, RequestScheduler
+from trunkline.wires.tryll.serve.session import AGENT_BITS
 
 pytestmark = pytest.mark.slow
 
@@ -196,14 +196,14 @@ async def test_a_turn_that_waits_for_its_reader_can_be_cancelled(server: Served)
 async def test_more_requests_than_are_done_at_once_wait_to_be_read(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weigh = Desk.weigh
+    weigh = RequestScheduler.weigh
     under_way: list[int] = []
 
-    def weighed(desk: Desk, size: int, requests: int = 0) -> None:
+    def weighed(desk: RequestScheduler, size: int, requests: int = 0) -> None:
         weigh(desk, size, requests)
         under_way.append(desk._requests)
 
-    monkeypatch.setattr(Desk, "weigh", weighed)
+    monkeypatch.setattr(RequestScheduler, "weigh", weighed)
     async with server.peer() as peer:
         peer.say(*(m.CreateStringStorageRequest(number, f"s{number}", ("x",)) for number in range(1, 201)))
         made = [(await peer.get(m.CreateStringStorageResponse)).request_id for _ in range(200)]

@@ -12,7 +12,7 @@ from tests.support.loop import until
 from tests.support.tryll_served import echo, served
 from trunkline.wires.tryll import messages as m
 
-NAME = "trunkline.wires.tryll.serve_log"
+NAME = "trunkline.wires.tryll.serve.log"
 SAID = "a-word-of-somebodys"
 
 

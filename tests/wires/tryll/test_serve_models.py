@@ -16,9 +16,9 @@ from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import DownloadFailed, Fault, ModelError, ModelNotFetched
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll import serve_desk
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.host import Progress
+from trunkline.wires.tryll.serve import scheduler as serve_desk
 
 
 class Released(MockLanguage):

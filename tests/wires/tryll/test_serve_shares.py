@@ -17,12 +17,12 @@ from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph.mustache import Template, read_template
 from trunkline.agents.graph.nodes import classify_llm, generate
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll import serve_connection
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.fitting import NO_DIAGNOSTICS
 from trunkline.wires.tryll.serve import Settings
-from trunkline.wires.tryll.serve_connection import HIGH_WATER, Connection
-from trunkline.wires.tryll.serve_session import AGENT_BITS
+from trunkline.wires.tryll.serve import connection as serve_connection
+from trunkline.wires.tryll.serve.connection import HIGH_WATER, Connection
+from trunkline.wires.tryll.serve.session import AGENT_BITS
 
 pytestmark = pytest.mark.slow
 

@@ -20,9 +20,9 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.core import events as core
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Sound, Tryll
-from trunkline.wires.tryll.drive_sync import SyncTryll
+from trunkline.wires.tryll.drive.sync import SyncTryll
 from trunkline.wires.tryll.host import Progress
-from trunkline.wires.tryll.serve_turns import AUDIO_BYTES
+from trunkline.wires.tryll.serve.turns import AUDIO_BYTES
 
 REAL = m.InferenceEngine.SHERPA_ONNX
 TALK = m.GraphDescription((m.NodeDescription("talk", m.GenerateAndSpeakParams(min_sentence_chars=1)),), "talk")

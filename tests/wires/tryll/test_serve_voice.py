@@ -12,7 +12,7 @@ from tests.support.tryll_voice import FINAL, kinds, microphone, silence, tone, w
 from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
-from trunkline.wires.tryll.serve_voice import MAX_VOICES
+from trunkline.wires.tryll.serve.voice import MAX_VOICES
 
 # Voice inputs.
 

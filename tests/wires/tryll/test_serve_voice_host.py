@@ -14,7 +14,7 @@ from trunkline.agents.graph.hosting import SessionHost
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.host import TranscriptListener
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
-from trunkline.wires.tryll.serve_session import Session
+from trunkline.wires.tryll.serve.session import Session
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)

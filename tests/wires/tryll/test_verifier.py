@@ -12,11 +12,12 @@ import pytest
 
 from tests.wires.tryll import hostile
 from tests.wires.tryll.samples import FULL, named
-from trunkline.wires.tryll import codec_fast, codec_templates
 from trunkline.wires.tryll.codec import MAX_FRAME, FrameError, Malformed, decode, encode
-from trunkline.wires.tryll.codec_reader import MAX_PLANS, Reader
-from trunkline.wires.tryll.codec_shapes import shape_of
-from trunkline.wires.tryll.codec_writer import write
+from trunkline.wires.tryll.codec import fast as codec_fast
+from trunkline.wires.tryll.codec import templates as codec_templates
+from trunkline.wires.tryll.codec.reader import MAX_PLANS, Reader
+from trunkline.wires.tryll.codec.shapes import shape_of
+from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import (
     BODIES,
     Ack,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from trunkline.agents.coder.words import UNSEEN
-from trunkline.agents.telling import Telling
+from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import Progress, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
@@ -66,7 +66,7 @@ class Calls:
         return self._specs
 
     async def run(
-        self, calls: Sequence[ToolUse], tell: Telling, on_early: Callable[[ToolResult], None]
+        self, calls: Sequence[ToolUse], tell: TurnStream, on_early: Callable[[ToolResult], None]
     ) -> list[ToolResult]:
         """See all of them through; gives one result each, in order.
 
@@ -84,7 +84,7 @@ class Calls:
                 group.create_task(self._see_through(call, asked, tell), name=f"tool call {call.id}")
         return [self.done[call.id] for call in calls]
 
-    async def _announce(self, call: ToolUse, tell: Telling) -> _Asked | ToolOutput:
+    async def _announce(self, call: ToolUse, tell: TurnStream) -> _Asked | ToolOutput:
         """Read a call and ask for a decision; not on one that cannot work, which nobody needs to think about."""
         try:
             reading = self.toolbox.read(call.name, call.input)
@@ -99,7 +99,7 @@ class Calls:
         await tell.say(ToolRequested(call_id, call.name, category, reading.args, description, outside))
         return _Asked(reading, place, outside, decision)
 
-    async def _see_through(self, call: ToolUse, asked: _Asked | ToolOutput, tell: Telling) -> None:
+    async def _see_through(self, call: ToolUse, asked: _Asked | ToolOutput, tell: TurnStream) -> None:
         if isinstance(asked, ToolOutput):
             await self._begin(call, tell)
             await self._end(call, asked, tell)
@@ -115,7 +115,7 @@ class Calls:
             async with self._one_at_a_time:
                 await self._use(call, asked, tell)
 
-    async def _use(self, call: ToolUse, asked: _Asked, tell: Telling) -> None:
+    async def _use(self, call: ToolUse, asked: _Asked, tell: TurnStream) -> None:
         await self._begin(call, tell)
         call_id = self._prefix + call.id
         reading = asked.reading
@@ -132,11 +132,11 @@ class Calls:
             raise
         await self._end(call, output, tell)
 
-    async def _begin(self, call: ToolUse, tell: Telling) -> None:
+    async def _begin(self, call: ToolUse, tell: TurnStream) -> None:
         self._on_early(ToolResult(call.id, UNSEEN, is_error=True))
         await tell.say(ToolStarted(self._prefix + call.id, call.name))
 
-    async def _end(self, call: ToolUse, output: ToolOutput, tell: Telling) -> None:
+    async def _end(self, call: ToolUse, output: ToolOutput, tell: TurnStream) -> None:
         call_id = self._prefix + call.id
         pictures = tuple(Image(media_type, data) for media_type, data in output.images)
         self._finish(ToolResult(call.id, output.text, output.status == "error", pictures))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 
 from trunkline.agents.coder.compaction import Compaction, Say
 from trunkline.agents.coder.history import History
-from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.model_client import ModelClient
 from trunkline.base.config_schema import suggestion
 from trunkline.core.faults import Mistyped
 
@@ -45,8 +45,8 @@ def unknown(word: str, known: Collection[str], hint: str) -> Mistyped:
 class Commands:
     """The commands of one conversation."""
 
-    def __init__(self, mind: Mind, history: History, compaction: Compaction) -> None:
-        self._mind = mind
+    def __init__(self, client: ModelClient, history: History, compaction: Compaction) -> None:
+        self._client = client
         self._history = history
         self._compaction = compaction
         self._known: dict[str, Callable[[Say], Awaitable[str]]] = {
@@ -79,8 +79,8 @@ class Commands:
         return await self._compaction.summarise(say)
 
     async def _context(self, say: Say) -> str:
-        window, used = self._mind.context_window, self._history.tokens
-        model = self._mind.model
+        window, used = self._client.context_window, self._history.tokens
+        model = self._client.model
         return (
             f"{used:,} of {window:,} tokens ({used / window:.0%}) in {len(self._history.messages)} messages, "
             f"model `{model.name}` of `{model.provider}`."

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from operator import is_
 
 from trunkline.agents.coder.history import History, data_chars, estimate
-from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.words import CLEARED, COMPACTED, DROPPED, LATEST, PICTURE_CLEARED, is_ours
 from trunkline.core.events import Event, Notice
 from trunkline.core.faults import ProviderError
@@ -53,14 +53,14 @@ class Compaction:
 
     def __init__(
         self,
-        mind: Mind,
+        client: ModelClient,
         history: History,
         tools: Callable[[], Sequence[ToolSpec]],
         *,
         enabled: bool = True,
         summarise_at: float | None = None,
     ) -> None:
-        self._mind = mind
+        self._client = client
         self._history = history
         self._tools = tools
         self._failures = 0
@@ -69,14 +69,14 @@ class Compaction:
         self.usage = Usage()
         """What summaries have cost since somebody last asked."""
 
-    def alike(self, mind: Mind, history: History, tools: Callable[[], Sequence[ToolSpec]]) -> Compaction:
+    def alike(self, client: ModelClient, history: History, tools: Callable[[], Sequence[ToolSpec]]) -> Compaction:
         """One for another conversation, set as this one is now."""
-        return Compaction(mind, history, tools, enabled=self.enabled, summarise_at=self._summarise_at)
+        return Compaction(client, history, tools, enabled=self.enabled, summarise_at=self._summarise_at)
 
     async def make_room(self, say: Say) -> None:
         """Before a request: do what is needed, and no more."""
-        window = self._mind.context_window
-        summarise_at = min(self._summarise_at * window, self._mind.room)
+        window = self._client.context_window
+        summarise_at = min(self._summarise_at * window, self._client.room)
         if self._clear_pictures():
             await say(Notice("Old pictures and documents were cleared to make room."))
         if self.enabled and self._history.tokens >= CLEAR_SHARE * summarise_at:
@@ -118,7 +118,7 @@ class Compaction:
         window if that is smaller. Gives what to tell people; None if there is nothing to leave out.
         """
         messages = self._history.messages
-        room = min(self._mind.context_window, sum(map(estimate, messages))) // 2
+        room = min(self._client.context_window, sum(map(estimate, messages))) // 2
         kept: list[Message] = []
         tokens = 0
         for message in reversed(messages):
@@ -183,7 +183,7 @@ class Compaction:
         """The model's summary; empty if it wrote none, or was cut off."""
         summary = ""
         # The tools are named because their calls are in the conversation; providers insist.
-        stream = self._mind.ask(
+        stream = self._client.ask(
             messages, self._tools(), self._history.tokens, most=SUMMARY_TOKENS, on_spent=self._spend
         )
         try:

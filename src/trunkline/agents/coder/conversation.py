@@ -14,14 +14,14 @@ from trunkline.agents.coder.briefing import Briefing
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.commands import Commands
 from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.conversation_tools import ConversationTools
 from trunkline.agents.coder.files import attach
 from trunkline.agents.coder.history import History
-from trunkline.agents.coder.kit import Kit
-from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.agents.coder.subagents import Subagents
-from trunkline.agents.coder.work import Work
-from trunkline.agents.telling import Telling
+from trunkline.agents.coder.turn_runner import TurnRunner
+from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities, Change, Decision, OpenRequest, SetOptions
 from trunkline.core.approvals import Decisions
@@ -56,11 +56,11 @@ class CoderConversation:
         self._settings = self._configured = settings
         self._make_model = make_model
         self._workspace = request.workspace
-        self._kit = Kit(request.workspace, request.announce or _to_nobody, os.environ, redactor)
+        self._tools = ConversationTools(request.workspace, request.announce or _to_nobody, os.environ, redactor)
         own = (settings.instructions, request.instructions)
-        self._briefing = Briefing(request.workspace, own, request.history, self._kit.shell)
+        self._briefing = Briefing(request.workspace, own, request.history, self._tools.shell)
         self._notes = [*settings.warnings, *self._briefing.notices]
-        self._mind = Mind(
+        self._client = ModelClient(
             make_model(settings.model),
             self._system,
             max_tokens=settings.model.max_tokens,
@@ -71,30 +71,30 @@ class CoderConversation:
         )
         self._decisions = Decisions()
         self._history = History(request.journal)
-        self._history.on_replaced = self._kit.forget_shown
+        self._history.on_replaced = self._tools.forget_shown
         calls = partial(Calls, decisions=self._decisions)
-        self._calls = calls(self._kit.toolbox)
+        self._calls = calls(self._tools.toolbox)
         self._compaction = Compaction(
-            self._mind,
+            self._client,
             self._history,
             self._calls.specs,
             enabled=settings.compaction,
             summarise_at=settings.compact_at,
         )
         self._subagents = Subagents(
-            lambda: self._mind.for_subagents(self._system_for_subagents),
-            lambda prefix, who: calls(self._kit.for_subagents(), prefix=prefix, who=who),
+            lambda: self._client.for_subagents(self._system_for_subagents),
+            lambda prefix, who: calls(self._tools.for_subagents(), prefix=prefix, who=who),
             self._compaction,
         )
-        self._kit.add_spawn(self._subagents)
-        self._commands = Commands(self._mind, self._history, self._compaction)
-        self._telling: Telling | None = None
+        self._tools.add_spawn(self._subagents)
+        self._commands = Commands(self._client, self._history, self._compaction)
+        self._telling: TurnStream | None = None
         self._warming: asyncio.Future[None] | None = None
 
     @property
     def capabilities(self) -> Capabilities:
         """What the model can, as it is now, and whether there are servers."""
-        return capabilities(self._settings, servers=self._kit.has_servers)
+        return capabilities(self._settings, servers=self._tools.has_servers)
 
     async def prepare(self) -> None:
         """See whether the model has its credentials, if it does not have them in its settings.
@@ -102,7 +102,7 @@ class CoderConversation:
         Raises:
             ConfigError: there are none.
         """
-        prepare = getattr(self._mind.model, "prepare", None)
+        prepare = getattr(self._client.model, "prepare", None)
         if prepare is None:
             return
         # A service that does not answer now may do so later: that is for the first question to find out.
@@ -111,11 +111,11 @@ class CoderConversation:
 
     def start(self) -> None:
         """Begin what may take a while and needs no message: while the host still thinks, nobody waits for it."""
-        self._kit.start(self._settings.mcp_servers)
+        self._tools.start(self._settings.mcp_servers)
         self._warm()
 
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
-        self._telling = Telling(partial(self._answer, message, self._telling))
+        self._telling = TurnStream(partial(self._answer, message, self._telling))
         return self._telling
 
     async def decide(self, call_id: str, decision: Decision) -> None:
@@ -128,7 +128,7 @@ class CoderConversation:
             case SetOptions():
                 await self._set(change)
             case AddMcpServer():
-                await self._kit.connect(change)
+                await self._tools.connect(change)
             case _:
                 raise Unsupported(f"The coding agent knows no `{type(change).__name__}`.")
 
@@ -141,28 +141,28 @@ class CoderConversation:
         await self.cancel()
         if self._telling is not None:
             await self._telling.finished(CLOSE_SECONDS)
-        await asyncio.gather(self._kit.close(), self._mind.model.close())
+        await asyncio.gather(self._tools.close(), self._client.model.close())
 
     def _system(self) -> str:
-        return self._briefing.text(self._mind.model, self._kit.toolbox.names)
+        return self._briefing.text(self._client.model, self._tools.toolbox.names)
 
     def _system_for_subagents(self) -> str:
-        tools = [name for name in self._kit.toolbox.names if name != SpawnTool.name]
-        return self._briefing.text(self._mind.model, tools, before=False)
+        tools = [name for name in self._tools.toolbox.names if name != SpawnTool.name]
+        return self._briefing.text(self._client.model, tools, before=False)
 
     async def _set(self, change: SetOptions) -> None:
-        old = self._mind.model
+        old = self._client.model
         self._settings = options.applied(
-            change.options, self._settings, self._configured, self._mind, self._compaction, self._make_model
+            change.options, self._settings, self._configured, self._client, self._compaction, self._make_model
         )
-        if self._mind.model is not old:
+        if self._client.model is not old:
             await self._warmed()
             self._warm()
             await old.close()
 
     def _warm(self) -> None:
         """In a thread: what a stop or a ping would have to wait for."""
-        warm = getattr(self._mind.model, "warm", None)
+        warm = getattr(self._client.model, "warm", None)
         if warm is not None:
             self._warming = asyncio.get_running_loop().run_in_executor(None, _quietly, warm)
 
@@ -171,14 +171,14 @@ class CoderConversation:
             await self._warming
             self._warming = None
 
-    async def _answer(self, message: UserMessage, before: Telling | None, tell: Telling) -> TurnEnded:
+    async def _answer(self, message: UserMessage, before: TurnStream | None, tell: TurnStream) -> TurnEnded:
         if before is not None and not await before.finished(PATIENCE_SECONDS):
             # Its end must come first in the history.
             raise AgentFailed("The agent is still busy with what was stopped.", retryable=True)
         while self._notes:
             await tell.say(Notice(self._notes.pop(0)))
         await self._warmed()
-        self._history.answered_by(f"{self._mind.model.provider}/{self._mind.model.name}")
+        self._history.answered_by(f"{self._client.model.provider}/{self._client.model.name}")
         command = self._commands.find(message.text)
         if command is not None:
             try:
@@ -186,13 +186,13 @@ class CoderConversation:
             finally:
                 tell.usage, self._compaction.usage = self._compaction.usage, Usage()
             return TurnEnded("success", tell.usage if tell.usage.known else NOTHING_USED)
-        await self._kit.ready()
-        blocks, notices = await attach(message, self._workspace, images=self._mind.model.images)
+        await self._tools.ready()
+        blocks, notices = await attach(message, self._workspace, images=self._client.model.images)
         for notice in notices:
             await tell.say(Notice(notice))
         self._history.user(blocks)
         self._subagents.tell = tell
-        return await Work(self._mind, self._history, self._calls, self._compaction).run(tell)
+        return await TurnRunner(self._client, self._history, self._calls, self._compaction).run(tell)
 
 
 def _quietly(warm: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from trunkline.agents.coder.compaction import Compaction
-from trunkline.agents.coder.mind import Mind
+from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.settings import CoderSettings
 from trunkline.core.faults import ConfigError
 from trunkline.core.turns import SHOWN_CHARS
@@ -25,7 +25,7 @@ def applied(
     options: Mapping[str, Any],
     settings: CoderSettings,
     configured: CoderSettings,
-    mind: Mind,
+    client: ModelClient,
     compaction: Compaction,
     make_model: Callable[[ModelSettings], Model],
 ) -> CoderSettings:
@@ -47,14 +47,14 @@ def applied(
     _check_abilities(said, wanted.model)
     if wanted.model != settings.model:
         # The same settings again: the connections that there are will do.
-        mind.model = make_model(wanted.model)
+        client.model = make_model(wanted.model)
     budget = said.get("thinking_budget")
     if said.get("thinking") == "disabled" or budget == 0:
-        mind.thinking_budget = None
+        client.thinking_budget = None
     elif "thinking" in said or budget:
-        mind.thinking_budget = budget or mind.thinking_budget or DEFAULT_THINKING_BUDGET
+        client.thinking_budget = budget or client.thinking_budget or DEFAULT_THINKING_BUDGET
     if "effort" in said:
-        mind.effort = said["effort"] or None
+        client.effort = said["effort"] or None
     if "compaction" in said:
         compaction.enabled = COMPACTION[said["compaction"]]
     return wanted

@@ -13,9 +13,9 @@ from typing import NoReturn
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import Compaction
 from trunkline.agents.coder.history import History, NoJournal
-from trunkline.agents.coder.mind import Mind
-from trunkline.agents.coder.work import Work
-from trunkline.agents.telling import Telling
+from trunkline.agents.coder.model_client import ModelClient
+from trunkline.agents.coder.turn_runner import TurnRunner
+from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.events import Event, Failed, Notice, Progress
 from trunkline.core.usage import Usage
 from trunkline.models.messages import Text
@@ -26,14 +26,16 @@ from trunkline.tools.tool import Report
 class Subagents:
     """Runs tasks for the turn under way."""
 
-    def __init__(self, mind: Callable[[], Mind], calls: Callable[[str, str], Calls], compaction: Compaction) -> None:
-        self._mind = mind
-        """Makes a mind that knows nothing of the conversation."""
+    def __init__(
+        self, client: Callable[[], ModelClient], calls: Callable[[str, str], Calls], compaction: Compaction
+    ) -> None:
+        self._client = client
+        """Makes a client that knows nothing of the conversation."""
         self._calls = calls
         """Makes the calls of a sub-agent: the beginning of their ids, and its name."""
         self._compaction = compaction
         self._count = 0
-        self.tell: Telling | None = None
+        self.tell: TurnStream | None = None
         """The turn under way."""
 
     async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[Outcome]:
@@ -50,8 +52,8 @@ class Subagents:
         calls = self._calls(f"sub{self._count}.", task.name)
         history = History(NoJournal())
         history.user((Text(task.prompt),))
-        mind = self._mind()
-        work = Work(mind, history, calls, self._compaction.alike(mind, history, calls.specs), aloud=False)
+        client = self._client()
+        work = TurnRunner(client, history, calls, self._compaction.alike(client, history, calls.specs), aloud=False)
         try:
             ended = await work.run(aside)
         finally:
@@ -62,10 +64,10 @@ class Subagents:
         return Outcome(task.name, ok, work.answer if ok else aside.failure or "It ended badly.", work.rounds, used)
 
 
-class _Aside(Telling):
+class _Aside(TurnStream):
     """What a sub-agent says reaches the same ears, except that its failure is not the turn's."""
 
-    def __init__(self, aloud: Telling, name: str) -> None:
+    def __init__(self, aloud: TurnStream, name: str) -> None:
         super().__init__(_nothing)
         self._aloud = aloud
         self._name = name
@@ -86,5 +88,5 @@ class _Aside(Telling):
         return event
 
 
-async def _nothing(tell: Telling) -> NoReturn:
-    raise RuntimeError("a sub-agent's words are told by the turn's own `Telling`")
+async def _nothing(tell: TurnStream) -> NoReturn:
+    raise RuntimeError("a sub-agent's words are told by the turn's own `TurnStream`")

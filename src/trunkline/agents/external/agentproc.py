@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from trunkline.agents.external.agentproc_paths import stays_inside
 from trunkline.agents.external.agentproc_run import Running
-from trunkline.agents.telling import Telling
+from trunkline.agents.turn_stream import TurnStream
 from trunkline.base.escapes import without_escapes
 from trunkline.base.process import KILL_SECONDS
 from trunkline.base.redact import Redactor
@@ -112,7 +112,7 @@ class AgentProcConversation:
         self._environ = environ
         self._session_id = _last_noted(request.journal.records)
         self._context = [*filter(None, [request.instructions]), *request.history]
-        self._telling: Telling | None = None
+        self._telling: TurnStream | None = None
         self._running: Running | None = None
         self._calls = _Calls()
         self._closed = False
@@ -126,8 +126,8 @@ class AgentProcConversation:
         """How long `close` may take: a program that is told to end has the profile's grace."""
         return self._profile.kill_grace_secs + KILL_SECONDS + _NOTICE_SECONDS
 
-    def turn(self, message: UserMessage) -> Telling:
-        self._telling = Telling(partial(self._work, message))
+    def turn(self, message: UserMessage) -> TurnStream:
+        self._telling = TurnStream(partial(self._work, message))
         return self._telling
 
     async def decide(self, call_id: str, decision: Decision) -> None:
@@ -161,7 +161,7 @@ class AgentProcConversation:
             # Also if nobody waited for that: whatever ends later must not write to a journal that is closed.
             self._closed = True
 
-    async def _work(self, message: UserMessage, tell: Telling) -> TurnEnded:
+    async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
         if self._running is not None:
             # A run that was stopped may still be ending: two at once would share its session.
             await self._running.over.wait()
@@ -177,7 +177,7 @@ class AgentProcConversation:
             await tell.say(SessionIdentified(self._session_id))
         return await self._end(running.outcome, tell)
 
-    async def _pass_on(self, said: Said, running: Running, tell: Telling) -> None:
+    async def _pass_on(self, said: Said, running: Running, tell: TurnStream) -> None:
         match said:
             case Partial(role="output"):
                 await tell.say(TextDelta(said.text))
@@ -200,7 +200,7 @@ class AgentProcConversation:
             case Ignored() if self._calls.complain():
                 await tell.say(Notice(said.why))
 
-    async def _settle(self, said: Used | Withdrawn, tell: Telling) -> None:
+    async def _settle(self, said: Used | Withdrawn, tell: TurnStream) -> None:
         """A request is over: the tool was used, or nobody waits for the answer any more."""
         call_id = said.request_id
         if isinstance(said, Withdrawn):
@@ -211,7 +211,7 @@ class AgentProcConversation:
             status: Literal["success", "error"] = "success" if said.worked else "error"
             await tell.say(ToolFinished(call_id, self._calls.allowed[call_id], status, said.output))
 
-    async def _end(self, outcome: Outcome, tell: Telling) -> TurnEnded:
+    async def _end(self, outcome: Outcome, tell: TurnStream) -> TurnEnded:
         for call_id, name in self._calls.allowed.items():
             if call_id in self._calls.finished:
                 continue

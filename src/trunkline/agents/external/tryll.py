@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from trunkline.agents.telling import Telling
+from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
@@ -146,7 +146,7 @@ class TryllConversation:
         self._model = model
         self._graph = graph
         self._agent: RemoteAgent | None = None
-        self._telling: Telling | None = None
+        self._telling: TurnStream | None = None
         self._closed = False
         # A graph of somebody's has its own instructions: there they go in front of the first message.
         self._context = [*([request.instructions] if graph and request.instructions else []), *request.history]
@@ -158,8 +158,8 @@ class TryllConversation:
     def session_id(self) -> str | None:
         return None
 
-    def turn(self, message: UserMessage) -> Telling:
-        self._telling = Telling(partial(self._work, message))
+    def turn(self, message: UserMessage) -> TurnStream:
+        self._telling = TurnStream(partial(self._work, message))
         return self._telling
 
     async def decide(self, call_id: str, decision: Decision) -> None:
@@ -182,7 +182,7 @@ class TryllConversation:
             # What ends later must not write to a journal that is closed.
             self._closed = True
 
-    async def _work(self, message: UserMessage, tell: Telling) -> TurnEnded:
+    async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
         for file in message.files:
             await tell.say(Notice(f"A Tryll server reads no files: `{file}` was not sent."))
         try:
@@ -197,7 +197,7 @@ class TryllConversation:
             return TurnEnded("error", tell.usage)
         return TurnEnded("cancelled" if turn.cancelled else "success", tell.usage)
 
-    async def _answered(self, agent: RemoteAgent, message: UserMessage, tell: Telling) -> Turn:
+    async def _answered(self, agent: RemoteAgent, message: UserMessage, tell: TurnStream) -> Turn:
         text = "\n\n".join([*self._context, message.text])
         async with agent.stream(text, check=False) as reply:
             self._context.clear()
@@ -229,7 +229,7 @@ class TryllConversation:
         if self._telling is not None:
             self._telling.say_now(Notice(f"The server did not take back what was said before: {error.message}"))
 
-    async def _made(self, tell: Telling) -> RemoteAgent:
+    async def _made(self, tell: TurnStream) -> RemoteAgent:
         def show(progress: DownloadProgress) -> None:
             tell.say_now(Progress(f"{progress.model_name}: {progress.percent:.0f} % fetched"))
 

@@ -32,8 +32,8 @@ from trunkline.agents.external.tryll_talk_events import (
     Words,
 )
 from trunkline.agents.external.tryll_talk_manner import Manner, made
-from trunkline.wires.tryll.drive import Anew, RemoteAgent, RemoteVoice, Reply, Sound, Tryll
-from trunkline.wires.tryll.drive_connection import Progress
+from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll
+from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import NodeEvent, WireTranscriptUpdate
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
@@ -336,7 +336,7 @@ class Talk:
         try:
             while (event := await reply.next_event()) is not None:
                 if isinstance(event, str):
-                    await self._out.put(Words(event, isinstance(event, Anew)), hushes)
+                    await self._out.put(Words(event, isinstance(event, Replacement)), hushes)
                 elif isinstance(event, Sound):
                     await self._out.put(Spoken(event), hushes)
         except TryllError as error:

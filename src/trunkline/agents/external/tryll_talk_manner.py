@@ -9,7 +9,7 @@ from trunkline.agents.external.tryll import is_missing, pick
 from trunkline.agents.graph.spoken import speaks, spoken
 from trunkline.base.values import Value
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Tryll
-from trunkline.wires.tryll.drive_connection import Progress
+from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,

@@ -24,7 +24,7 @@ from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore, check
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.core.faults import EmbeddingError
-from trunkline.wires.tryll.serve_room import weight
+from trunkline.wires.tryll.serve.quota import weight
 
 #: Records of one storage.
 MAX_RECORDS = 1_000_000

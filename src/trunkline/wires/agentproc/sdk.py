@@ -125,7 +125,7 @@ class Turn:
     def partial(self, text: str) -> None:
         """Show a piece of the answer at once, if the bridge streams. What the handler returns comes after it."""
         if text:
-            self._bridge.say(self._bridge.voice.text(text))
+            self._bridge.say(self._bridge.writer.text(text))
 
     def ask(self, tool: str, input: Mapping[str, Any] | None = None, description: str = "") -> bool:
         """Ask the person in the chat for permission to use a tool, and wait for the answer.
@@ -138,15 +138,15 @@ class Turn:
     def _tell_session(self, *, now: bool = False) -> None:
         if self._session_id and self._session_id != self._bridge_knows:
             self._bridge_knows = self._session_id
-            self._bridge.say(self._bridge.voice.session(self._session_id, now=now))
+            self._bridge.say(self._bridge.writer.session(self._session_id, now=now))
 
     def _end(self, reply: Reply) -> None:
         self._tell_session()
-        self._bridge.say(self._bridge.voice.answer(reply))
+        self._bridge.say(self._bridge.writer.answer(reply))
 
     def _fail(self, message: str) -> None:
         self._tell_session()
-        self._bridge.say(self._bridge.voice.error(message))
+        self._bridge.say(self._bridge.writer.error(message))
 
 
 def agent(handler: Handler) -> AgentProcess:
@@ -201,7 +201,7 @@ class AgentProcess:
         try:
             turn = Turn(bridge)
         except RemoteProtocolError as fault:
-            bridge.say(bridge.voice.error(str(fault)))
+            bridge.say(bridge.writer.error(str(fault)))
             return EXIT_FAILED
         try:
             turn._end(self._reply(turn, signals))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import serve_input
 from trunkline.wires.agentproc.messages import Dialect, PermissionRequest, Turn
-from trunkline.wires.agentproc.serve_voices import voice
+from trunkline.wires.agentproc.serve_dialects import dialect_writer
 
 
 class Source(Protocol):
@@ -32,7 +32,7 @@ class Source(Protocol):
 
 
 class Bridge:
-    """Who asked for the turn. `say` what `voice` gives."""
+    """Who asked for the turn. `say` what its `writer` gives."""
 
     def __init__(
         self, dialect: Dialect, environ: Mapping[str, str], source: Source, write: Callable[[bytes], object]
@@ -41,7 +41,7 @@ class Bridge:
         self._environ = environ
         self._source = source
         self._write = write
-        self.voice = voice(dialect)
+        self.writer = dialect_writer(dialect)
         self._asking = allocate_lock()
         self._requests = 0
 
@@ -53,7 +53,7 @@ class Bridge:
         """
         if self._dialect == "0.1":
             turn = serve_input.environment_turn(self._environ, self._source.everything)
-            self.voice = voice(self._dialect, streaming=turn.streaming)
+            self.writer = dialect_writer(self._dialect, streaming=turn.streaming)
             return turn
         from trunkline.wires.agentproc.codec_ndjson import decode_turn
 
@@ -70,7 +70,7 @@ class Bridge:
         with self._asking:
             self._requests += 1
             request_id = f"permission-{self._requests}"
-            line = self.voice.request(PermissionRequest(request_id, tool, input, description))
+            line = self.writer.request(PermissionRequest(request_id, tool, input, description))
             self.say(line)
             return bool(line) and self._allowed(request_id, input)
 

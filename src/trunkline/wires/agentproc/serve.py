@@ -1,7 +1,7 @@
 """The agent end: one turn of a session, told to the bridge that asked for it.
 
 `Server` gives lines to an output and is fed what the bridge answers; it owns no pipe and no process, so that tests can
-drive it without any. `core.session` decides what happens in the turn, a `Voice` gives it the form of a dialect.
+drive it without any. `core.session` decides what happens in the turn, a `DialectWriter` gives it the form of a dialect.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec_ndjson
 from trunkline.wires.agentproc.codec import MAX_LINE
 from trunkline.wires.agentproc.messages import Attachment, PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.agentproc.serve_dialects import DialectWriter
 from trunkline.wires.agentproc.serve_input import local_path
-from trunkline.wires.agentproc.serve_voices import Voice
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +63,10 @@ _APART = "\n\n"
 class Server:
     """One turn, one bridge. `over` is the exit code, once the turn has ended."""
 
-    def __init__(self, session: Session, output: Output, voice: Voice) -> None:
+    def __init__(self, session: Session, output: Output, writer: DialectWriter) -> None:
         self._session = session
         self._output = output
-        self._voice = voice
+        self._writer = writer
         self._loop = asyncio.get_running_loop()
         self.over: asyncio.Future[int] = self._loop.create_future()
         self._kind: type[Event] = core.TextDelta
@@ -85,7 +85,7 @@ class Server:
 
     def begin(self, message: core.UserMessage) -> None:
         """Name the session and have the message answered."""
-        self._say(self._voice.begin())
+        self._say(self._writer.begin())
         self._output.flush()
         self._session.submit(message)
 
@@ -173,14 +173,14 @@ class Server:
         if not text:
             return
         if self._kind is core.ThinkingDelta:
-            self._say(self._voice.thinking(text))
+            self._say(self._writer.thinking(text))
             return
         if self._apart and self._last:
             # Elsewhere a tool's own lines keep them apart; here nothing else would.
             text = _APART[len(self._last) - len(self._last.rstrip("\n")) :] + text
         self._apart = False
         self._last = text[-len(_APART) :]
-        self._say(self._voice.text(text))
+        self._say(self._writer.text(text))
 
     def _happened(self, event: Event) -> None:
         self._apart = self._apart or isinstance(event, core.ToolStarted | core.ToolFinished | core.ToolCancelled)
@@ -208,7 +208,7 @@ class Server:
         request_id = f"permission-{self._requests}"
         self._asked[request_id] = request
         asked = PermissionRequest(request_id, request.name, request.args, request.description, request.call_id)
-        line = b"" if self._deserted else self._voice.request(asked)
+        line = b"" if self._deserted else self._writer.request(asked)
         self._say(line)
         if not line:
             # Later: the session is in the middle of showing this.
@@ -220,7 +220,7 @@ class Server:
         if self.over.done():
             return
         if event.outcome == "success":
-            self._say(self._voice.answer(usage=event.usage))
+            self._say(self._writer.answer(usage=event.usage))
             self.over.set_result(0)
             return
         kind, text = ("cancelled", STOPPED) if event.outcome == "cancelled" else ("agent", UNANSWERED)
@@ -229,7 +229,7 @@ class Server:
         if kind == faults.AgentCrashed.kind:
             # The words of an exception may hold anything, and help nobody in a chat. They are in the log.
             text = CRASHED
-        self._say(self._voice.error(text, event.usage))
+        self._say(self._writer.error(text, event.usage))
         self.over.set_result(form_of(kind).agentproc_exit)
 
 

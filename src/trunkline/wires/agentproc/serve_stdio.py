@@ -16,7 +16,7 @@ from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.events import UserMessage
 from trunkline.core.session import Session
 from trunkline.wires.agentproc.serve import Server
-from trunkline.wires.agentproc.serve_voices import Voice
+from trunkline.wires.agentproc.serve_dialects import DialectWriter
 
 logger = logging.getLogger(__name__)
 
@@ -26,12 +26,12 @@ EXIT_FAILED = 1
 class StdioServer:
     """Serves one turn to the bridge that spawned us."""
 
-    def __init__(self, session: Session, voice: Voice, writing: int) -> None:
+    def __init__(self, session: Session, dialect: DialectWriter, writing: int) -> None:
         self._session = session
         self._writing = writing
         self._loop = asyncio.get_running_loop()
         self._writer = stdio.Writer(writing, self._deserted)
-        self._server = Server(session, self._writer, voice)
+        self._server = Server(session, self._writer, dialect)
         self._reader: stdio.Reader | None = None
         self._told: asyncio.Future[int] = self._loop.create_future()
         """The exit code of whatever ends this process from outside."""

@@ -1,7 +1,7 @@
 """What does not fit into a frame is sent in several, or cut. A server never sends one that is too large.
 
 A long answer becomes several deltas, a long list several responses (all but the last with `more`). Conversations come
-here in parts already (see `serve_history`). Of other messages the longest texts are cut, and end with an ellipsis.
+here in parts already (see `serve.history`). Of other messages the longest texts are cut, and end with an ellipsis.
 Diagnostics that do not fit are left out: half of a JSON object is no use to anybody.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.wires.tryll.codec import encode, frame
-from trunkline.wires.tryll.codec_errors import Oversize
+from trunkline.wires.tryll.codec.errors import Oversize
 from trunkline.wires.tryll.messages import (
     AnswerText,
     HistoryEntry,

@@ -1,0 +1,215 @@
+"""The work on one message: ask the model, use the tools it calls, and ask again, until it has an answer.
+
+The same work is done for a user's message and for a sub-agent's task; they differ in who hears of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from trunkline.agents.coder.calls import Calls
+from trunkline.agents.coder.compaction import Compaction
+from trunkline.agents.coder.guards import Guards
+from trunkline.agents.coder.history import History
+from trunkline.agents.coder.model_client import ModelClient
+from trunkline.agents.coder.words import GO_ON, NO_ANSWER, NO_MORE_TOOLS, NOT_RUN
+from trunkline.agents.turn_stream import TurnStream
+from trunkline.core import faults
+from trunkline.core.events import Failed, Notice, TextDelta, ThinkingDelta, TurnEnded
+from trunkline.core.faults import Fault, ProviderError, TooLong
+from trunkline.core.turns import STOPPED
+from trunkline.core.usage import Usage
+from trunkline.models.messages import Text, Thinking, ToolResult, ToolUse
+from trunkline.models.model import Answer, Retrying, TextChunk, ThinkingChunk
+
+logger = logging.getLogger(__name__)
+
+#: How often what the model says is kept for good while it still speaks.
+KEEP_SECONDS = 1.0
+#: The longest answer: ten times what any model can say, and nothing that would fill our memory.
+MAX_ANSWER_CHARS = 8 * 1024 * 1024
+
+
+class TurnRunner:
+    """One message being worked on."""
+
+    def __init__(
+        self, client: ModelClient, history: History, calls: Calls, compaction: Compaction, *, aloud: bool = True
+    ) -> None:
+        self._client = client
+        self._history = history
+        self._calls = calls
+        self._compaction = compaction
+        self._aloud = aloud
+        """Whether the model's words are told; a sub-agent's are not."""
+        self._said: list[str] = []
+        """What the model has said of the answer under way."""
+        self._kept = self._length = 0
+        """How much of it is kept: in pieces, and in characters."""
+        self._keep_at = 0.0
+        self._clock = asyncio.get_running_loop().time
+        self._asked: tuple[ToolUse, ...] = ()
+        self.rounds = 0
+        self.answer = ""
+        """The words of the latest answer."""
+
+    async def run(self, tell: TurnStream) -> TurnEnded:
+        """Work until there is an answer. History is in order afterwards, whatever happens."""
+        tell.usage = tell.usage or Usage()
+        try:
+            return await self._run(tell)
+        except asyncio.CancelledError:
+            self._history.stopped("".join(self._said), self._asked, tuple(self._calls.done.values()), STOPPED)
+            raise
+        except Exception as error:
+            if not isinstance(error, Fault):
+                logger.exception("the work on a message failed badly")
+            fault = faults.of(error)
+            if self._asked:
+                done = tuple(self._calls.done.values())
+                self._history.stopped("".join(self._said), self._asked, done, f"The agent failed: {fault}")
+            elif self._said:
+                self._history.assistant((Text("".join(self._said)),))
+            await tell.say(Failed(fault.kind, str(fault), fault.retryable))
+            return TurnEnded("error", tell.usage)
+
+    async def _run(self, tell: TurnStream) -> TurnEnded:
+        guards = Guards()
+        nudged = continued = False
+        while True:
+            answer = await self._ask(tell)
+            calls = self._history.assistant(answer.content)
+            self._history.counted(_total(answer.usage))
+            self._said.clear()
+            said = "".join(block.text for block in answer.content if isinstance(block, Text))
+            self.answer = self.answer + said if continued else said
+            if calls:
+                continued = False
+                reason = await self._use(calls, guards, tell)
+                if reason is not None:
+                    await tell.say(Failed("tool", f"{reason} The turn was ended."))
+                    return TurnEnded("error", tell.usage)
+            elif answer.stop == "max_tokens" and not continued:
+                continued = True
+                await tell.say(Notice("The answer reached its length limit; the model was asked to go on."))
+                self._history.user((Text(GO_ON),))
+            elif self.answer.strip() or answer.stop == "refusal":
+                return await self._ended(answer, tell)
+            elif not nudged:
+                nudged = True
+                self._history.user((Text(NO_ANSWER),))
+            else:
+                return await self._without_words(answer, tell)
+
+    async def _ended(self, answer: Answer, tell: TurnStream) -> TurnEnded:
+        if answer.stop == "refusal":
+            await tell.say(Failed("provider", "The model refused to answer."))
+            return TurnEnded("error", tell.usage)
+        if answer.stop == "max_tokens":
+            await tell.say(Notice("The answer was cut off at its length limit."))
+        return TurnEnded("success", tell.usage)
+
+    async def _without_words(self, answer: Answer, tell: TurnStream) -> TurnEnded:
+        """Some models put their answer into their reasoning: better that than nothing."""
+        thoughts = "".join(block.text for block in answer.content if isinstance(block, Thinking))
+        if not thoughts:
+            await tell.say(Failed("provider", "The model finished without an answer.", retryable=True))
+            return TurnEnded("error", tell.usage)
+        self.answer = thoughts
+        if self._aloud:
+            await tell.say(TextDelta(thoughts))
+        return TurnEnded("success", tell.usage)
+
+    # Asking
+
+    async def _ask(self, tell: TurnStream) -> Answer:
+        try:
+            await self._compaction.make_room(tell.say)
+        finally:
+            self._spend(self._compaction.usage, tell)
+            self._compaction.usage = Usage()
+        try:
+            return await self._listen(tell)
+        except TooLong:
+            # The window is smaller than we believed.
+            dropped = None if self._said else self._compaction.drop()
+            if dropped is None:
+                raise
+            await tell.say(Notice(dropped))
+            return await self._listen(tell)
+
+    async def _listen(self, tell: TurnStream) -> Answer:
+        self._said.clear()
+        self._kept = self._length = 0
+        self._keep_at = self._clock() + KEEP_SECONDS
+        answer: Answer | None = None
+        stream = self._client.ask(
+            self._history.messages,
+            self._calls.specs(),
+            self._history.tokens,
+            on_spent=lambda usage: self._spend(usage, tell),
+        )
+        try:
+            # To the very end, which comes right after the answer: a connection that was read to its end is kept.
+            async for chunk in stream:
+                if isinstance(chunk, TextChunk):
+                    self._keep(chunk.text)
+                    if self._aloud:
+                        await tell.say(TextDelta(chunk.text))
+                elif isinstance(chunk, ThinkingChunk):
+                    if self._aloud:
+                        await tell.say(ThinkingDelta(chunk.text))
+                elif isinstance(chunk, Retrying):
+                    await tell.say(Notice(chunk.told))
+                elif isinstance(chunk, Answer):
+                    answer = chunk
+        finally:
+            await stream.aclose()
+        if answer is None:
+            raise ProviderError("The model's answer ended without an end.", retryable=True)
+        self._spend(answer.usage, tell)
+        return answer
+
+    def _keep(self, text: str) -> None:
+        """Remember what was said, and from time to time for good: a crash must not take what people have seen."""
+        self._said.append(text)
+        now = self._clock()
+        if now < self._keep_at:
+            return
+        self._keep_at = now + KEEP_SECONDS
+        news = "".join(self._said[self._kept :])
+        self._kept, self._length = len(self._said), self._length + len(news)
+        if self._length > MAX_ANSWER_CHARS:
+            raise ProviderError(f"The model's answer is longer than {MAX_ANSWER_CHARS} characters.", retryable=False)
+        self._history.early(Text(news))
+
+    @staticmethod
+    def _spend(usage: Usage | None, tell: TurnStream) -> None:
+        if usage is not None:
+            tell.usage = (tell.usage or Usage()) + usage
+
+    # Using tools
+
+    async def _use(self, calls: tuple[ToolUse, ...], guards: Guards, tell: TurnStream) -> str | None:
+        """One round of tools; gives the reason to end the turn, if there is one."""
+        most = self._client.max_rounds
+        self.rounds += 1
+        if most is not None and self.rounds > most:
+            self._history.results([ToolResult(call.id, NOT_RUN, is_error=True) for call in calls])
+            return f"Stopped after reaching the turn budget (max_turns={most})."
+        self._asked = calls
+        results = await self._calls.run(calls, tell, self._history.early)
+        self._history.results(results)
+        self._asked = ()
+        if most is not None and self.rounds == most:
+            await tell.say(Notice(f"All {most} tool rounds are used; the model was asked for its answer."))
+            self._history.user((Text(NO_MORE_TOOLS),))
+        return guards.saw(calls, results)
+
+
+def _total(usage: Usage | None) -> int | None:
+    """The tokens of a conversation up to and with an answer, as its provider counted them."""
+    if usage is None or usage.input_tokens is None:
+        return None
+    return usage.input_tokens + (usage.output_tokens or 0)

@@ -1,0 +1,68 @@
+"""What a server logs of its clients, at `info`: a line for each session, and one for each turn, when it is over.
+
+    session 7: turn of agent 2: Success, 0.412 s, 18 tokens
+    session 7: 127.0.0.1:56102, 31.5 s, 4 turns
+
+Numbers only: never what anybody said, nor what a client calls its things. At `debug`, that a session begins, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from trunkline.wires.tryll.messages_enums import TurnStatus
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll.host import Ending
+    from trunkline.wires.tryll.serve.connection import Connection
+    from trunkline.wires.tryll.serve.turns import Turn
+
+logger = logging.getLogger(__name__)
+
+_STATUS = {TurnStatus.SUCCESS: "Success", TurnStatus.ERROR: "Error", TurnStatus.CANCELLED: "Cancelled"}
+
+
+class SessionLog:
+    """The log of one server."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._sessions: dict[int, tuple[str, float]] = {}
+        """Where each comes from, and since when."""
+        self._turns: dict[int, int] = {}
+        """How many each has had."""
+        self._running: dict[Turn, float] = {}
+
+    def entered(self, connection: Connection) -> None:
+        """A session has begun."""
+        peer = connection.transport.get_extra_info("peername")
+        address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "somewhere"
+        self._sessions[connection.id] = address, self._loop.time()
+        logger.debug("session %d: %s connected", connection.id, address)
+
+    def left(self, connection: Connection) -> None:
+        """It is over. A turn of it may still be on its way out."""
+        address, since = self._sessions.pop(connection.id)
+        turns = self._turns.pop(connection.id, 0)
+        logger.info("session %d: %s, %.1f s, %d turns", connection.id, address, self._loop.time() - since, turns)
+
+    def begun(self, turn: Turn) -> None:
+        """A turn has begun."""
+        self._running[turn] = self._loop.time()
+
+    def over(self, turn: Turn, session: int, ending: Ending) -> None:
+        """It has ended."""
+        seconds = self._loop.time() - self._running.pop(turn)
+        if session in self._sessions:
+            self._turns[session] = self._turns.get(session, 0) + 1
+        status = _STATUS.get(ending.status, ending.status)
+        told = f"{status} {ending.error}" if ending.error else status
+        logger.info("session %d: turn of agent %d: %s, %.3f s, %d tokens", session, turn.seat.id, told, seconds,
+                    ending.tokens_generated)  # fmt: skip
+
+
+def session_log(loop: asyncio.AbstractEventLoop) -> SessionLog | None:
+    """The log of a server; None where nobody reads it. Looked at once: a turn is not to ask each time."""
+    return SessionLog(loop) if logger.isEnabledFor(logging.INFO) else None

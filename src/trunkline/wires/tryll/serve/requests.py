@@ -1,0 +1,168 @@
+"""The requests about storages and models, and the odd ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from trunkline.wires.tryll import messages as m
+from trunkline.wires.tryll.errors import TryllError
+
+if TYPE_CHECKING:
+    from trunkline.wires.tryll.serve.connection import Connection
+    from trunkline.wires.tryll.serve.session import Session
+
+#: Between two reports of progress.
+_REPORT_SECONDS = 0.1
+#: What is quicker than this is not worth a report, unless it was asked for.
+_QUICK_SECONDS = 0.5
+
+
+class Reporter:
+    """Tells the client how far a request is, now and then. One that is behind is not told."""
+
+    def __init__(self, connection: Connection, request_id: int, *, quick: float = 0.0) -> None:
+        self._connection = connection
+        self._request_id = request_id
+        self._quick_until = connection.server.loop.time() + quick
+        self._next = 0.0
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        now = self._connection.server.loop.time()
+        if self._connection.behind or now < self._quick_until or (now < self._next and done != total):
+            return
+        self._next = now + _REPORT_SECONDS
+        percent = min(100.0, 100.0 * done / total) if total else 0.0
+        self._connection.say(m.DownloadProgress(self._request_id, name, done, total, percent))
+
+
+# Storages.
+
+
+def _create_strings(session: Session, request: m.CreateStringStorageRequest, size: int) -> None:
+    async def create(request: m.CreateStringStorageRequest) -> None:
+        host = session.configured()
+        made, taken = await session.keep(lambda: host.create_strings(request), request, 7003)
+        session.until_gone(made, taken)
+        session.say(m.CreateStringStorageResponse(request.request_id, request.name))
+
+    session.in_order(create, request, size)
+
+
+def _destroy_strings(session: Session, request: m.DestroyStringStorageRequest, size: int) -> None:
+    async def destroy(request: m.DestroyStringStorageRequest) -> None:
+        session.configured().destroy_strings(request.name)
+        session.say(m.Ack(request.request_id))
+
+    session.in_order(destroy, request, size)
+
+
+def _create_embedded(session: Session, request: m.CreateEmbeddedStringStorageRequest, size: int) -> None:
+    async def create(request: m.CreateEmbeddedStringStorageRequest) -> None:
+        host = session.configured()
+        reporter = Reporter(session.connection, request.request_id, quick=_QUICK_SECONDS)
+        made, taken = await session.keep(lambda: host.create_embedded(request, reporter), request, 8003)
+        # What it is made of, once it is, is more than its description, or less.
+        size = made.size or taken
+        try:
+            session.kept.take(size - taken, 8003)
+        except TryllError:
+            session.kept.give_back(taken)
+            host.destroy_embedded(request.name)
+            raise
+        session.until_gone(made, size)
+        count, dimensions = made.record_count, made.dimensions
+        session.say(m.CreateEmbeddedStringStorageResponse(request.request_id, request.name, count, dimensions))
+
+    session.in_order(create, request, size)
+
+
+def _destroy_embedded(session: Session, request: m.DestroyEmbeddedStringStorageRequest, size: int) -> None:
+    async def destroy(request: m.DestroyEmbeddedStringStorageRequest) -> None:
+        session.configured().destroy_embedded(request.name)
+        session.say(m.Ack(request.request_id))
+
+    session.in_order(destroy, request, size)
+
+
+# Models. They belong to nobody: only loading one needs engines to be chosen.
+
+
+def _list_models(session: Session, request: m.ListModelsRequest, size: int) -> None:
+    async def list_models(request: m.ListModelsRequest) -> None:
+        models = await session.server.list_models()
+        while session.connection.behind:
+            await session.connection.waiter()
+        session.say(m.ListModelsResponse(request.request_id, models))
+
+    session.trusted()
+    session.beside(list_models, request, size)
+    # A list is a hundred times as long as the question.
+    session.pause()
+
+
+def _download(session: Session, request: m.DownloadModelRequest, size: int) -> None:
+    async def download(request: m.DownloadModelRequest) -> None:
+        await session.server.host.download(request.model_name, Reporter(session.connection, request.request_id))
+        session.say(m.DownloadComplete(request.request_id, request.model_name, True))
+
+    session.trusted()
+    session.beside(download, request, size)
+
+
+def _load(session: Session, request: m.LoadModelRequest, size: int) -> None:
+    async def load(request: m.LoadModelRequest) -> None:
+        await session.server.host.load(request.model_name)
+        session.say(m.LoadModelResponse(request.request_id, request.model_name))
+
+    session.configured()
+    session.beside(load, request, size)
+
+
+def _unload(session: Session, request: m.UnloadModelRequest, size: int) -> None:
+    async def unload(request: m.UnloadModelRequest) -> None:
+        await session.server.host.unload(request.model_name)
+        session.say(m.Ack(request.request_id))
+
+    session.trusted()
+    session.beside(unload, request, size)
+
+
+def _delete(session: Session, request: m.DeleteModelRequest, size: int) -> None:
+    async def delete(request: m.DeleteModelRequest) -> None:
+        await session.server.host.delete(request.model_name)
+        session.say(m.Ack(request.request_id))
+
+    session.trusted()
+    session.beside(delete, request, size)
+
+
+# The odd ones.
+
+
+def _health(session: Session, request: m.HealthRequest, size: int) -> None:
+    found = session.server.health(request.request_id)
+    if not session.is_trusted:
+        # That it is alive is for everybody to know, and what it does is not.
+        found = m.HealthResponse(request.request_id, found.status)
+    session.say(found)
+
+
+def _debug(session: Session, request: m.DebugCommandRequest, size: int) -> None:
+    raise TryllError(5005)
+
+
+#: What is done for each kind of request, and the number for a failure that nobody foresaw.
+REQUESTS: dict[type[m.Message], tuple[Callable[[Session, Any, int], None], int]] = {
+    m.CreateStringStorageRequest: (_create_strings, 7003),
+    m.DestroyStringStorageRequest: (_destroy_strings, 7003),
+    m.CreateEmbeddedStringStorageRequest: (_create_embedded, 8003),
+    m.DestroyEmbeddedStringStorageRequest: (_destroy_embedded, 8003),
+    m.ListModelsRequest: (_list_models, 6001),
+    m.DownloadModelRequest: (_download, 6001),
+    m.LoadModelRequest: (_load, 6002),
+    m.UnloadModelRequest: (_unload, 6002),
+    m.DeleteModelRequest: (_delete, 6002),
+    m.HealthRequest: (_health, 5001),
+    m.DebugCommandRequest: (_debug, 5005),
+}
