@@ -12,8 +12,8 @@ from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph import agent as graph_agent
 from trunkline.base import memory
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll import serve
 from trunkline.wires.tryll.host import Ending
+from trunkline.wires.tryll.serve import server as serving
 
 SLOW = "mock-slow"
 LONG = " ".join(["word"] * 500)
@@ -339,7 +339,7 @@ async def test_when_clients_have_gone_their_sessions_have_too_and_memory_is_give
 ) -> None:
     given: list[int] = []
     monkeypatch.setattr(memory, "give_back", lambda: given.append(1))
-    monkeypatch.setattr(serve, "_GIVE_BACK_SECONDS", 0.2)
+    monkeypatch.setattr(serving, "_GIVE_BACK_SECONDS", 0.2)
     async with server.peer() as one, server.peer() as other:
         for peer in (one, other):
             await peer.ask(m.HealthRequest(1), m.HealthResponse)

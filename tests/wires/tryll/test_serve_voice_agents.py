@@ -13,9 +13,9 @@ import pytest
 from tests.support.tryll_served import Peer, Served, served
 from tests.support.tryll_voice import FINAL, Microphone, kinds, microphone, silence, tone, words
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll import serve
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
+from trunkline.wires.tryll.serve import server as serving
 
 T = TypeVar("T", bound=m.Message)
 
@@ -302,7 +302,7 @@ async def test_a_client_that_vanishes_in_an_utterance_leaves_nothing_behind(serv
 async def test_an_open_utterance_does_not_keep_a_server_from_stopping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: bool
 ) -> None:
-    monkeypatch.setattr(serve, "GRACE_SECONDS", 60.0)
+    monkeypatch.setattr(serving, "GRACE_SECONDS", 60.0)
     async with served(tmp_path) as server, server.peer() as peer:
         mic = await microphone(peer)
         if second:
@@ -319,7 +319,7 @@ async def test_an_utterance_may_end_while_the_server_stops(
 ) -> None:
     if not with_turn:
         # Which nobody waits for, then.
-        monkeypatch.setattr(serve, "GRACE_SECONDS", 60.0)
+        monkeypatch.setattr(serving, "GRACE_SECONDS", 60.0)
     async with served(tmp_path) as server, server.peer() as peer:
         mic, other, agent = await microphone(peer), await microphone(peer), await peer.agent(SLOW)
         await peer.ask(mic.begin(agent), m.Ack)
@@ -359,7 +359,7 @@ async def test_an_utterance_may_be_cancelled_while_the_server_stops(tmp_path: Pa
 async def test_an_utterance_that_never_ends_is_cut_off_after_the_grace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(serving, "GRACE_SECONDS", 0.3)
     async with served(tmp_path) as server, server.peer() as peer:
         mic = await microphone(peer)
         peer.say(mic.begin(), *mic.sound(tone(100)))

@@ -10,9 +10,8 @@ import pytest
 
 from tests.support.loop import until
 from tests.support.tryll_stub import HANG_UP, LEAVE, TryllStub, echo
-from trunkline.wires.tryll import drive
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll.drive import IntentClassified, Reconnect, ToolCall, Tryll
+from trunkline.wires.tryll.drive import IntentClassified, Reconnect, ToolCall, Tryll, client
 from trunkline.wires.tryll.errors import TryllError
 
 GRAPH = m.GraphDescription((m.NodeDescription("answer", m.GenerateParams()),), "answer")
@@ -234,7 +233,7 @@ async def test_a_model_is_fetched_and_loaded_with_progress(stub: TryllStub) -> N
 
 
 async def test_a_download_of_somebody_elses_is_waited_for(stub: TryllStub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(client, "LOOK_SECONDS", 0.01)
     stub.models["small"] = m.ModelInfo("small", m.ModelStatus.DOWNLOADING)
     refusals = 0
 
