@@ -24,6 +24,7 @@ from trunkline.agents.graph.storages import StringStorage
 from trunkline.core.faults import NoLanguageModel
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode
+from trunkline.wires.tryll.serve import scheduler
 from trunkline.wires.tryll.serve.session import Session
 
 
@@ -43,7 +44,7 @@ def owed(session: Session) -> tuple[int, int, int]:
 async def test_messages_that_were_answered_are_not_under_way_any_more(
     peer: Peer, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve_desk, "MAX_REQUEST_BYTES", 3000)
+    monkeypatch.setattr(scheduler, "MAX_REQUEST_BYTES", 3000)
     agent = await peer.agent()
     kept = session.kept.taken
     for _ in range(10):

@@ -18,7 +18,7 @@ from trunkline.core.faults import DownloadFailed, Fault, ModelError, ModelNotFet
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.host import Progress
-from trunkline.wires.tryll.serve import scheduler as serve_desk
+from trunkline.wires.tryll.serve import scheduler
 
 
 class Released(MockLanguage):
@@ -155,10 +155,10 @@ async def test_an_agent_that_is_gone_uses_its_model_no_longer(tmp_path: Path, po
 async def test_a_client_that_is_not_read_is_not_blamed_for_half_a_frame(tmp_path: Path, pool: Pool) -> None:
     async with served(tmp_path, pool, frame_seconds=0.1) as server, server.peer() as peer:
         whole = frame(encode(m.HealthRequest(7)))
-        peer.say(*(m.DownloadModelRequest(3, "good") for _ in range(serve_desk.MAX_REQUESTS)))
+        peer.say(*(m.DownloadModelRequest(3, "good") for _ in range(scheduler.MAX_REQUESTS)))
         peer.writer.write(frame(encode(m.HealthRequest(6))) + whole[:9])
         (connection,) = server.server.connections
-        for _ in range(serve_desk.MAX_REQUESTS):
+        for _ in range(scheduler.MAX_REQUESTS):
             await peer.get(m.DownloadProgress)
         assert not connection.transport.is_reading()
         peer.writer.write(whole[9:])
