@@ -18,7 +18,7 @@ TOO_LITTLE = next(abi.errors(ABI)).selector + encode(["uint256", "uint256"], [1,
 
 def node_says(error: Any) -> str:
     with pytest.raises(Refused) as caught:
-        jsonrpc.result(jsontext.dumps({"jsonrpc": "2.0", "id": 1, "error": error}), 1)
+        jsonrpc.result(jsontext.dumps({"jsonrpc": "2.0", "id": 1, "error": error}), 1, str)
     return reverts.why(caught.value, ABI)
 
 
@@ -68,7 +68,7 @@ def test_a_refusal_of_the_node_itself_is_told_in_its_words() -> None:
 )
 def test_what_is_no_answer_is_a_fault_with_a_text(answer: bytes) -> None:
     with pytest.raises(Unanswered, match="RPC node's answer"):
-        jsonrpc.result(answer, 1)
+        jsonrpc.result(answer, 1, str)
 
 
 @pytest.mark.parametrize("value", [None, 5, "5", "0x", "0xzz", "0x" + "1" * 65, []])

@@ -11,6 +11,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.printable import without_controls
+from trunkline.base.redact import Clean
 
 #: How much of a node's own words is repeated.
 SHOWN_CHARS = 500
@@ -54,8 +55,8 @@ def request(number: int, method: str, parameters: Sequence[Any]) -> bytes:
     return jsontext.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": list(parameters)})
 
 
-def result(data: bytes, number: int) -> Any:
-    """The result in an answer.
+def result(data: bytes, number: int, clean: Clean) -> Any:
+    """The result in an answer. `clean` takes the secrets out of the node's own words, before they are cut.
 
     Raises:
         Refused: it is an error.
@@ -68,7 +69,7 @@ def result(data: bytes, number: int) -> Any:
     if not isinstance(answer, dict):
         raise Unanswered("The RPC node's answer is not a JSON-RPC object.")
     if answer.get("error") is not None:
-        raise _refusal(answer["error"])
+        raise _refusal(answer["error"], clean)
     if "result" not in answer or answer.get("id") != number:
         raise Unanswered("The RPC node's answer has no `result` for what was asked.")
     return answer["result"]
@@ -112,13 +113,12 @@ def shown(text: str) -> str:
     return line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
 
 
-def _refusal(error: Any) -> Refused:
+def _refusal(error: Any, clean: Clean) -> Refused:
     if not isinstance(error, dict):
-        return Refused(0, shown(str(error)), None)
+        return Refused(0, shown(clean(str(error))), None)
     code, message = error.get("code"), error.get("message")
-    return Refused(
-        code if isinstance(code, int) else 0, shown(message) if isinstance(message, str) else "", _reason(error)
-    )
+    said = shown(clean(message)) if isinstance(message, str) else ""
+    return Refused(code if isinstance(code, int) else 0, said, _reason(error))
 
 
 def _reason(error: dict[str, Any]) -> bytes | None:

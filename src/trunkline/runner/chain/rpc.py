@@ -15,7 +15,7 @@ from trunkline.base import http
 from trunkline.base.redact import RedactingFilter, Redactor
 from trunkline.core.faults import ConfigError
 from trunkline.runner.chain import jsonrpc
-from trunkline.runner.chain.jsonrpc import Refused, Unanswered
+from trunkline.runner.chain.jsonrpc import Unanswered
 
 if TYPE_CHECKING:
     import httpx
@@ -53,10 +53,9 @@ class Rpc:
         number = next(self._numbers)
         try:
             async with asyncio.timeout(self._seconds):
-                return jsonrpc.result(await self._post(jsonrpc.request(number, method, parameters)), number)
-        except Refused as error:
-            # Nodes, and whoever stands before them, repeat the address that was asked, and what it held.
-            raise Refused(error.code, self._redactor.text(str(error)), error.data) from None
+                answer = await self._post(jsonrpc.request(number, method, parameters))
+                # Nodes, and whoever stands before them, repeat the address that was asked, and what it held.
+                return jsonrpc.result(answer, number, self._redactor.text)
         except TimeoutError:
             raise Unanswered(f"The RPC node did not answer `{method}` within {self._seconds:g} s.") from None
 
@@ -81,10 +80,7 @@ class Rpc:
             raise Unanswered("The RPC node's address is none.", sent=False) from None
         except httpx.HTTPError as error:
             raise Unanswered(f"The connection to the RPC node broke off ({type(error).__name__}).") from None
-        if b'"error"' in data and jsonrpc.is_error(data):
-            # Before its words are cut: half of a key would not be known for one.
-            return self._redactor.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-        if response.status_code != 200:
+        if response.status_code != 200 and not jsonrpc.is_error(data):
             raise Unanswered(f"The RPC node answered with HTTP status {response.status_code}.")
         return data
 
