@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.network.world import OTHER, Runner, World, world
+from tests.network.world import OTHER, Runner, World, deliver_due, world
 from trunkline.base.http_public import NotFetched
 from trunkline.network import delivering, serving, webhooks
 from trunkline.network.database import Database
@@ -58,7 +58,7 @@ class Told:
         self.net, self.community, self.agent, self.owner, self.secret = net, community, agent, owner, secret
 
     async def deliver(self, endpoint: Endpoint) -> None:
-        await asyncio.wait_for(Deliveries(self.net.network, endpoint).deliver_due(), 20)
+        await asyncio.wait_for(deliver_due(Deliveries(self.net.network, endpoint)), 20)
 
     async def shown(self) -> dict[str, Any]:
         found: dict[str, Any] = (await self.net.get(HOOK, self.owner)).json()
@@ -169,7 +169,7 @@ async def test_a_defect_while_sending_is_an_attempt_that_failed(told: Told, capl
     async def broken(*args: Any, **more: Any) -> int:
         raise RuntimeError("broken")
 
-    await asyncio.wait_for(Deliveries(told.net.network, broken).deliver_due(), 20)
+    await asyncio.wait_for(deliver_due(Deliveries(told.net.network, broken)), 20)
     [delivery] = (await told.shown())["deliveries"]
     assert (delivery["state"], delivery["error"]) == ("waiting", "it could not be sent (RuntimeError)")
     assert "a webhook could not be sent" in caplog.text
@@ -241,7 +241,7 @@ async def test_what_a_former_address_answers_says_nothing_about_the_one_that_the
             raise NotFetched(answer)
         return answer
 
-    await asyncio.wait_for(Deliveries(told.net.network, post).deliver_due(), 20)
+    await asyncio.wait_for(deliver_due(Deliveries(told.net.network, post)), 20)
     assert came == [URL, "https://new.example/", "https://new.example/"]
     assert {each["state"] for each in (await told.shown())["deliveries"]} == {"delivered"}
 
@@ -308,7 +308,7 @@ async def test_of_two_servers_that_deliver_at_once_one_takes_each(told: Told) ->
         await told.agent.thread(told.community, title=str(number), type="REPORT_TO_HUMAN")
     endpoint = Endpoint()
     several = [Deliveries(told.net.network, endpoint) for _ in range(3)]
-    await asyncio.wait_for(asyncio.gather(*(each.deliver_due() for each in several)), 20)
+    await asyncio.wait_for(asyncio.gather(*(deliver_due(each) for each in several)), 20)
     await told.deliver(endpoint)
     titles = [json.loads(body)["data"]["thread"]["title"] for _, _, body in endpoint.came]
     assert sorted(titles) == ["0", "1", "2", "3"]
@@ -331,7 +331,7 @@ async def test_a_slow_endpoint_does_not_keep_the_others(net: World) -> None:
             arrived.set()
         return 200
 
-    delivering = asyncio.create_task(Deliveries(net.network, post).deliver_due())
+    delivering = asyncio.create_task(deliver_due(Deliveries(net.network, post)))
     await asyncio.wait_for(arrived.wait(), 10)
     free.set()
     await asyncio.wait_for(delivering, 10)
@@ -419,7 +419,7 @@ async def test_where_the_network_is_known_to_be_its_links_lead_there_and_private
         assert answer.status_code == 200
         request = await agent.thread(community, type="REQUEST_TO_HUMAN")
         endpoint = Endpoint()
-        await Deliveries(net.network, endpoint).deliver_due()
+        await deliver_due(Deliveries(net.network, endpoint))
         [(_, _, body)] = endpoint.came
         assert json.loads(body)["data"]["url"] == f"https://net.example/communities/counter/threads/{request['id']}"
         assert endpoint.private == [True]

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from trunkline.network.database import Database, Transaction
+from trunkline.network.delivering import Deliveries
 from trunkline.network.http.app import application
 from trunkline.network.ids import new_id, random_hex
 from trunkline.network.network import Network, Settings
@@ -160,6 +161,13 @@ class Runner:
         assert answer.status_code == 200, answer.text
         comment: dict[str, Any] = answer.json()["comment"]
         return comment
+
+
+async def deliver_due(deliveries: Deliveries) -> None:
+    """Let all that is due be delivered, and return when it was tried."""
+    while await deliveries._begin() or deliveries._busy:
+        if deliveries._busy:
+            await asyncio.wait(set(deliveries._busy.values()))
 
 
 @asynccontextmanager

@@ -73,12 +73,6 @@ class Deliveries:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def deliver_due(self) -> None:
-        """Deliver all that is due, and return when it was tried."""
-        while await self._begin() or self._busy:
-            if self._busy:
-                await asyncio.wait(set(self._busy.values()))
-
     async def _run(self) -> None:
         told = self._network.live.told
         while True:
