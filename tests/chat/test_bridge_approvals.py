@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chat_bridge import DONE, Stage
+from tests.support.chat_bridge import DONE, Doll, Stage
 from tests.support.chat_platform import MemoryPlatform
 from tests.support.loop import run
+from trunkline.base.redact import Redactor
 from trunkline.chat import approvals, asking
 from trunkline.chat.platform import Limits
 from trunkline.core.agent import Approve, Deny
@@ -505,6 +506,31 @@ def test_the_secrets_of_the_settings_are_in_no_question(tmp_path: Path) -> None:
             assert "very-secret" not in "".join(stage.platform.shown())
 
     run(main())
+
+
+@pytest.mark.parametrize("length", [5_000, 50_000], ids=["messages", "a file"])
+def test_what_the_bridge_knows_for_a_secret_is_not_in_all_of_what_was_cut(
+    stage: Stage, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The agent's own redactor does not know it, so it is in the request.
+    monkeypatch.setattr(Doll, "redactor", Redactor(), raising=False)
+    stage.environ["API_TOKEN"] = "123:very-secret"
+    files: list[str] = []
+
+    async def main() -> None:
+        async with stage.bridge():
+            await ask(stage, ASK.replace(args={"command": "a" * length + " 123:very-secret " + "z" * length}))
+            before = len(stage.platform.shown())
+            stage.platform.presses("Show all")
+            await stage.passes(lambda: len(stage.platform.shown()) > before)
+            stage.platform.says("/status")
+            await stage.sees("waiting approvals")
+            files.extend(message.file for message in stage.platform.chats["c"] if message.file)
+
+    run(main())
+    shown = "".join([*stage.platform.shown(), *(Path(file).read_text() for file in files)])
+    assert "[redacted] z" in shown
+    assert "very-secret" not in shown
 
 
 def test_when_nobody_is_left_to_answer_it_is_denied_at_once(stage: Stage) -> None:

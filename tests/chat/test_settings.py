@@ -188,6 +188,22 @@ def test_a_workspace_that_nobody_trusts_cannot_choose_a_program(workspace: Path)
     assert "not followed: `bridge.agent`" in found.warnings[0]
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_link_out_of_a_workspace_is_read_only_where_that_is_trusted(workspace: Path, trusted: bool) -> None:
+    inside = workspace / "inside"
+    inside.mkdir()
+    (workspace / "elsewhere.toml").write_text("[bridge]\nrate = 3\n")
+    (inside / "trunkline.toml").symlink_to(workspace / "elsewhere.toml")
+    if trusted:
+        own(f'trust = ["{inside}"]\n')
+    assert settings.load(str(inside)).rate == (3 if trusted else settings.BridgeSettings().rate)
+    # One that stays in it is as good as a file.
+    (inside / "trunkline.toml").unlink()
+    (inside / "own.toml").write_text("[bridge]\nrate = 4\n")
+    (inside / "trunkline.toml").symlink_to("own.toml")
+    assert settings.load(str(inside)).rate == 4
+
+
 @pytest.mark.parametrize("named", ['[bridge.agents]\nsafe = "echo"\n', '[bridge]\nagent = "echo"\n'])
 def test_a_workspace_that_nobody_trusts_cannot_add_an_agent(workspace: Path, named: str) -> None:
     own(named)

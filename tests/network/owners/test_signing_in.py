@@ -170,7 +170,9 @@ async def test_what_is_no_challenge_of_this_network_is_refused_in_words(world: W
     # One for another purpose is none for this one.
     agent = challenges.issue(await challenges.seal(world.network), world.now, "AGENT_LOGIN", person.wallet, "x")
     signed = {"challengeId": agent.id, "signature": person.sign(agent.message)}
-    assert (await world.post("/api/auth/owner/verify", signed))[0] == 400
+    assert await world.post("/api/auth/owner/verify", signed) == (400, {"error": "Invalid or expired challenge"})
+    # Nor is it used up by that.
+    assert await world.rows("SELECT * FROM answered_challenge") == []
 
 
 async def test_old_answers_do_not_pile_up(world: World) -> None:

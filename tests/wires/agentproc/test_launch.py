@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trunkline.core.faults import ConfigError
-from trunkline.wires.agentproc.launch import MAX_STRING, Launch, launch
+from trunkline.wires.agentproc.launch import MAX_STRING, Launch, launch, make_directory
 from trunkline.wires.agentproc.messages import Attachment, Turn
 from trunkline.wires.agentproc.profile import Profile
 
@@ -287,3 +287,18 @@ def test_the_longest_message_that_is_given_can_be_received() -> None:
     assert int(done.stdout) == LONGEST
     with pytest.raises(OSError, match="Argument list too long"):
         subprocess.run(["true"], env={"PATH": "/bin:/usr/bin", "AGENT_MESSAGE": "x" * (LONGEST + 1)}, check=False)
+
+
+def test_a_sessions_directory_is_made_below_one_that_is_there_alone(tmp_path: Path) -> None:
+    """A disk that is not mounted is no reason to fill the place where it would be."""
+    root = tmp_path / "rooms"
+    room = root / "a" / "b"
+    make_directory(str(room), str(root))
+    assert not root.exists()
+    root.mkdir()
+    for _ in range(2):
+        make_directory(str(room), str(root))
+        assert room.is_dir()
+    # Whoever wants to work there will tell.
+    (root / "file").touch()
+    make_directory(str(root / "file" / "a"), str(root))

@@ -122,6 +122,35 @@ def test_a_cache_that_cannot_be_written_is_no_error(path: str, monkeypatch: pyte
     assert cache.find(path) == file.load(path)
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_what_depends_on_the_disk_is_looked_up_each_time(tmp_path: Path, read: list[str], is_first: bool) -> None:
+    program, file = tmp_path / "my agent", tmp_path / "p.yaml"
+    file.write_text(f"command: {program}\n")
+    found = {}
+    for is_there in (is_first, not is_first):
+        if is_there:
+            program.touch()
+        else:
+            program.unlink(missing_ok=True)
+        found[is_there] = cache.find(str(file)).command
+    assert found == {True: (str(program),), False: (str(tmp_path / "my"), "agent")}
+    assert len(read) == 2
+
+
+def test_an_entry_is_there_as_a_whole_or_not_at_all(
+    path: str, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: str) -> None:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fails)
+        first = cache.find(path)
+    assert [entry for entry in entries() if entry.suffix == ".json"] == []
+    assert cache.find(path) == first
+    assert len(read) == 2
+
+
 def test_what_is_wrong_is_said_every_time(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("command: [\n")
