@@ -19,9 +19,10 @@ from click.testing import CliRunner
 
 from trunkline.cli import table, up
 from trunkline.cli.app import COMMANDS
+from trunkline.cli.up_services import services
 from trunkline.core.faults import AgentFailed
+from trunkline.demo.showcase_view import JsonView, PlainView, RichView
 from trunkline.exchange.alone import alone
-from trunkline.exchange.showcase_view import JsonView, PlainView, RichView
 
 pytestmark = pytest.mark.process
 
@@ -266,8 +267,12 @@ def test_what_it_advises_for_local_models_works_as_it_stands() -> None:
     assert (process.returncode, errors) == (0, "")
 
 
+def test_the_services_are_a_chain_a_network_an_agent_a_server_of_models_and_a_page_to_talk() -> None:
+    assert [service.name for service in services()] == ["chain", "network", "agent", "tryll", "talk"]
+
+
 def test_packages_that_are_missing_are_named_and_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.exchange.service._NEEDED", ("no_such_package_of_ours",))
+    monkeypatch.setattr("trunkline.cli.up_services._NEEDED", ("no_such_package_of_ours",))
     done = CliRunner().invoke(up.command)
     assert done.exit_code == 1
     assert "no_such_package_of_ours" in done.stderr

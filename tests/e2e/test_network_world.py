@@ -14,7 +14,7 @@ from tests.conftest import require
 from tests.support import postgres
 from tests.support.anvil import OTHER_KEY, Anvil, anvil
 from tests.support.world_place import Place, place
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
 

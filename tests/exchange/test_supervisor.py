@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from trunkline.core.faults import ConfigError
-from trunkline.exchange.service import Service, services
+from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import Pace, State, Supervisor
 
 PATIENCE_SECONDS = 10.0
@@ -81,10 +81,6 @@ async def running(*fakes: FakeService, pace: Pace = PACE) -> AsyncIterator[tuple
         yield reports, supervisor
         stop.set()
         assert await task is True
-
-
-async def test_the_services_are_a_chain_a_network_an_agent_a_server_of_models_and_a_page_to_talk() -> None:
-    assert [service.name for service in services()] == ["chain", "network", "agent", "tryll", "talk"]
 
 
 async def test_a_service_that_crashes_is_run_again_later_and_later_and_the_other_does_not_notice() -> None:

@@ -60,8 +60,11 @@ def test_no_module_is_there_for_tests_alone() -> None:
             if user != name
         )
 
-    files = {name for path, name in names.items() if path.stem not in ("__init__", "__main__")}
-    assert {name for name in files if not is_used(name)} == set()
+    files = {name: path for path, name in names.items() if path.stem not in ("__init__", "__main__")}
+    unused = {name: path for name, path in files.items() if not is_used(name)}
+    # Programs of others may import a module from where it was.
+    former = {name for name, path in unused.items() if path.read_text("utf-8").startswith('"""The former place of')}
+    assert unused.keys() - former == set()
 
 
 def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from trunkline.exchange.chain import accounts
-from trunkline.exchange.chain.artefacts import artefact
-from trunkline.exchange.chain.embedded import EmbeddedChain
+from trunkline.demo.chain import accounts
+from trunkline.demo.chain.artefacts import artefact
+from trunkline.demo.chain.embedded import EmbeddedChain
 from trunkline.runner.chain.settings import TxSettings
 
 #: Anything that happens in a test.

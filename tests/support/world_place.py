@@ -13,8 +13,8 @@ from tests.support.provider import StubProvider
 from tests.support.provider_streams import openai_text
 from tests.support.world_runner import Once, Runner
 from tests.support.world_site import Site
-from trunkline.exchange.chain.artefacts import artefact
-from trunkline.exchange.demo.tester import found_context
+from trunkline.demo.chain.artefacts import artefact
+from trunkline.demo.tester import found_context
 
 if TYPE_CHECKING:
     from tests.support.owner_world import Person

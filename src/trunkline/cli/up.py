@@ -20,12 +20,13 @@ import click
 
 from trunkline.base.signals import handled
 from trunkline.cli import table
+from trunkline.cli.up_services import services
 from trunkline.cli.wrapping import fitted
 from trunkline.core.faults import Fault
+from trunkline.demo.showcase import play
+from trunkline.demo.showcase_view import JsonView, PlainView, RichView, Trial
 from trunkline.exchange.alone import alone
-from trunkline.exchange.service import Service, services
-from trunkline.exchange.showcase import play
-from trunkline.exchange.showcase_view import JsonView, PlainView, RichView, Trial
+from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import Pace, State, Supervisor
 
 EXIT_FAILED = 1

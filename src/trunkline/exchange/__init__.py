@@ -1,1 +1,1 @@
-"""Agents and wires in one process: what `trunkline up` runs."""
+"""Agents and wires in one process: the services of `trunkline up`, and what keeps them running."""

@@ -1,19 +1,10 @@
-"""What `trunkline up` can run: services, and the list of those there are."""
+"""What a part of a running exchange is to its supervisor."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from typing import Protocol
-
-from trunkline.base.extras import adding
-from trunkline.core.faults import ConfigError
-
-#: The packages of the extra `up` that nothing runs without.
-_NEEDED = (
-    "eth", "eth_abi", "eth_account", "jinja2", "json_repair", "numpy", "regex", "starlette", "uvicorn", "websockets",
-    "xllamacpp",
-)  # fmt: skip
 
 
 class Service(Protocol):
@@ -41,25 +32,3 @@ class Service(Protocol):
         Returning before that, or raising, is a crash: it is run again. A run starts from nothing; what an earlier
         one left half done must not keep it from working. A `ConfigError` is none: somebody has to change something.
         """
-
-
-def services() -> tuple[Service, ...]:
-    """All that exist so far, on embedded defaults.
-
-    Raises:
-        ConfigError: what they need is not installed.
-    """
-    from importlib.util import find_spec
-
-    missing = [package for package in _NEEDED if find_spec(package) is None]
-    if missing:
-        raise ConfigError(
-            f"What it runs needs packages that are not installed: {', '.join(missing)}.", hint=adding("up")
-        )
-    from trunkline.exchange.console.service import ConsoleService
-    from trunkline.exchange.demo.services import AgentService, ChainService, NetworkService
-    from trunkline.exchange.demo.world import World
-    from trunkline.exchange.tryll_service import TryllService
-
-    world, tryll = World(), TryllService()
-    return (ChainService(world), NetworkService(world), AgentService(world), tryll, ConsoleService(tryll))

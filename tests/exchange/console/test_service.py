@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import httpx
 
 from trunkline.exchange.console.service import ConsoleService
-from trunkline.exchange.service import Service, services
+from trunkline.exchange.service import Service
 
 SERVER = SimpleNamespace(where="127.0.0.1:1")
 
@@ -35,7 +35,3 @@ async def started(service: Service, stop: asyncio.Event) -> asyncio.Task[None]:
     async with asyncio.timeout(10):
         await reachable.wait()
     return task
-
-
-def test_it_is_one_of_the_services() -> None:
-    assert [each.name for each in services()][-2:] == ["tryll", "talk"]

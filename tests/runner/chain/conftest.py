@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from tests.support.chain import Node, embedded
 from tests.support.chain_world import World
-from trunkline.exchange.chain.artefacts import artefact
-from trunkline.exchange.chain.embedded import EmbeddedChain
+from trunkline.demo.chain.artefacts import artefact
+from trunkline.demo.chain.embedded import EmbeddedChain
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi, arguments
 from trunkline.runner.chain.abi import Function, Refusal
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trunkline.core.faults import ConfigError
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.caps import DAY_MS, Spent

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.anvil import KEY, OTHER_KEY, Anvil, anvil
 from tests.support.chain import Node, community, settings, tx
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain.performer import TxPerformer
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]

@@ -6,7 +6,7 @@ import pytest
 from eth_abi.abi import encode
 
 from trunkline.base import jsontext
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi, jsonrpc, reverts
 from trunkline.runner.chain.jsonrpc import Refused, Unanswered
 

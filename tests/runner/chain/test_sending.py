@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.chain import KEY, settings
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.jsonrpc import Refused, Unanswered
 from trunkline.runner.chain.ledger import Ledger, Row

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.support.document_examples import COMMANDS, EVENTS
 from trunkline.core.faults import RemoteProtocolError
-from trunkline.exchange.showcase import Line, play
+from trunkline.demo.showcase import Line, play
 from trunkline.wires.jsonstream import codec, messages, schema
 
 events = Draft202012Validator(schema.document("events"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.exchange.showcase import Line
+from trunkline.demo.showcase import Line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.chain import embedded
 from trunkline.core.faults import ConfigError
-from trunkline.exchange.chain.artefacts import artefact
-from trunkline.exchange.chain.embedded import MOST_BODY_BYTES, EmbeddedChain
+from trunkline.demo.chain.artefacts import artefact
+from trunkline.demo.chain.embedded import MOST_BODY_BYTES, EmbeddedChain
 from trunkline.exchange.service import Service
 
 

@@ -7,8 +7,8 @@ import json
 
 from rich.console import Console
 
-from trunkline.exchange.showcase import Line
-from trunkline.exchange.showcase_view import JsonView, PlainView, RichView, Trial
+from trunkline.demo.showcase import Line
+from trunkline.demo.showcase_view import JsonView, PlainView, RichView, Trial
 
 LINES = (
     Line(0.01234, "First", False, b'{"type":"ready","version":"[bold]0.1.0"}', "is ready"),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from trunkline.core.faults import AgentFailed, AgentTimeout, Fault
-from trunkline.exchange import showcase
-from trunkline.exchange.showcase import Line, Scene, play
+from trunkline.demo import showcase
+from trunkline.demo.showcase import Line, Scene, play
 
 pytestmark = pytest.mark.process
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import environments
-import trunkline.exchange
+import trunkline.demo
 from tests.conftest import require
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 
-FOLDER = Path(trunkline.exchange.__file__).parent / "contracts"
+FOLDER = Path(trunkline.demo.__file__).parent / "contracts"
 
 
 @pytest.mark.slow

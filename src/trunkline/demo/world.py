@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from trunkline.exchange.alone import up_home
-from trunkline.exchange.chain.accounts import private_key
-from trunkline.exchange.chain.embedded import EmbeddedChain
+from trunkline.demo.chain.accounts import private_key
+from trunkline.demo.chain.embedded import EmbeddedChain
 
 #: The accounts of the embedded chain that play a part. Account 0 deploys the contract.
 AGENT_ACCOUNT = 1
@@ -19,8 +18,8 @@ NETWORK_PORT = 4317
 class World:
     """The demonstration: a chain in memory, and a network whose database is kept."""
 
-    def __init__(self, home: str | None = None, *, network_port: int = NETWORK_PORT) -> None:
-        self.home = home or up_home()
+    def __init__(self, home: str, *, network_port: int = NETWORK_PORT) -> None:
+        self.home = home
         self.network_port = network_port
         self.chain = EmbeddedChain()
         self.vault: str | None = None

@@ -15,8 +15,8 @@ from eth_typing import Address
 
 import trunkline
 from trunkline.base import jsontext
-from trunkline.exchange.chain import shapes
-from trunkline.exchange.chain.evm import LIMIT, TIP_WEI, Evm, EvmError
+from trunkline.demo.chain import shapes
+from trunkline.demo.chain.evm import LIMIT, TIP_WEI, Evm, EvmError
 
 #: Requests in one batch.
 MOST_IN_BATCH = 100

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trunkline.base.values import Value
 from trunkline.core.faults import AgentFailed
-from trunkline.exchange.chain.artefacts import artefact
+from trunkline.demo.chain.artefacts import artefact
 from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
 from trunkline.wires.sns.wallet import Wallet

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from trunkline.exchange.chain.evm import Evm
+    from trunkline.demo.chain.evm import Evm
 
 #: The largest transaction has an eighth of that.
 MOST_BODY_BYTES = 1024 * 1024
@@ -121,7 +121,7 @@ class EmbeddedChain:
     async def _answer(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse, Response
 
-        from trunkline.exchange.chain.methods import reply
+        from trunkline.demo.chain.methods import reply
 
         if not _OWN.allow_scope(request.scope):
             return PlainTextResponse(REFUSED, 403)
@@ -143,7 +143,7 @@ class EmbeddedChain:
 
 def _new(chain_id: int) -> Evm:
     try:
-        from trunkline.exchange.chain.evm import Evm
+        from trunkline.demo.chain.evm import Evm
     except ImportError:
         raise ConfigError("The embedded chain needs the `chain` extra.", hint=adding("chain")) from None
     return Evm(chain_id)

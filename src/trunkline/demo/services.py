@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 from trunkline.base import http as base_http
 from trunkline.core.faults import AgentFailed
-from trunkline.exchange.chain.artefacts import artefact
-from trunkline.exchange.demo.settling import settle
-from trunkline.exchange.demo.world import World
+from trunkline.demo.chain.artefacts import artefact
+from trunkline.demo.settling import settle
+from trunkline.demo.world import World
 
 #: Between two cycles of the agent: short, since somebody is watching.
 CYCLE_SECONDS = 4.0
 
-_BRAIN = "trunkline.exchange.demo.tester:Tester"
+_BRAIN = "trunkline.demo.tester:Tester"
 
 
 class ChainService:

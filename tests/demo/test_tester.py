@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.exchange.demo.tester import HYPOTHESIS, REPORT, REQUEST, decide, found_context
+from trunkline.demo.tester import HYPOTHESIS, REPORT, REQUEST, decide, found_context
 
 
 def context(*threads: dict[str, Any], inbox: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from trunkline.base import recursion
-from trunkline.exchange.chain import accounts
-from trunkline.exchange.chain.artefacts import artefact
-from trunkline.exchange.chain.evm import BLOCK_GAS, Evm
-from trunkline.exchange.chain.methods import METHODS, reply
+from trunkline.demo.chain import accounts
+from trunkline.demo.chain.artefacts import artefact
+from trunkline.demo.chain.evm import BLOCK_GAS, Evm
+from trunkline.demo.chain.methods import METHODS, reply
 
 with recursion.kept():
     from eth_abi.abi import encode
@@ -222,7 +222,7 @@ def test_the_library_does_not_lift_pythons_guard_against_deep_recursion() -> Non
 def test_a_batch_has_the_gas_of_one_block_however_many_calls_are_in_it(
     evm: Evm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trunkline.exchange.chain.evm.BLOCK_GAS", 300_000)
+    monkeypatch.setattr("trunkline.demo.chain.evm.BLOCK_GAS", 300_000)
     endless = {"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [{"data": "0x5b600056"}]}
     estimate = endless | {"id": 2, "method": "eth_estimateGas"}
     sent = {"jsonrpc": "2.0", "id": 3, "method": "eth_sendRawTransaction", "params": [signed(evm, 0)]}
@@ -237,7 +237,7 @@ def test_a_batch_has_the_gas_of_one_block_however_many_calls_are_in_it(
 
 
 def test_a_call_that_changes_nothing_has_less_than_a_block(evm: Evm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.exchange.chain.evm.CALL_GAS", 100_000)
+    monkeypatch.setattr("trunkline.demo.chain.evm.CALL_GAS", 100_000)
     endless = {"data": "0x5b600056", "gas": hex(10**9)}
     assert ask(evm, "eth_call", endless)["message"].startswith("OutOfGas")
     # What it did not use is left for the others of its batch.
@@ -245,7 +245,7 @@ def test_a_call_that_changes_nothing_has_less_than_a_block(evm: Evm, monkeypatch
 
 
 def test_calls_of_a_batch_share_what_there_is(evm: Evm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trunkline.exchange.chain.evm.BLOCK_GAS", 300_000)
+    monkeypatch.setattr("trunkline.demo.chain.evm.BLOCK_GAS", 300_000)
     some = {"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [{"to": ADDRESS}]}
     endless = some | {"params": [{"data": "0x5b600056"}]}
     answers = json.loads(reply(evm, json.dumps([some, some, endless, some]).encode()))
@@ -262,7 +262,7 @@ def test_an_estimate_is_enough_for_a_contract_that_looks_at_what_it_has_left(evm
 
 def test_answers_to_a_batch_and_the_parts_of_one_answer_are_bounded(evm: Evm, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask(evm, "eth_feeHistory", "0x400", "latest", [50] * 101)["message"] == "more than 100 reward percentiles"
-    monkeypatch.setattr("trunkline.exchange.chain.methods.MOST_REPLY_BYTES", 100)
+    monkeypatch.setattr("trunkline.demo.chain.methods.MOST_REPLY_BYTES", 100)
     asked = {"jsonrpc": "2.0", "id": 1, "method": "web3_clientVersion"}
     answers = json.loads(reply(evm, json.dumps([asked] * 10).encode()))
     assert "result" in answers[0]

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from trunkline.exchange.demo import services, tester
-from trunkline.exchange.demo.world import World
+from trunkline.demo import services, tester
+from trunkline.demo.world import World
 from trunkline.exchange.service import Service
 from trunkline.exchange.supervisor import State, Supervisor
 from trunkline.wires.sns.owner import Owner

@@ -20,7 +20,7 @@ from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.values import Value
 from trunkline.core.faults import AgentFailed, AgentTimeout
-from trunkline.exchange.captions import caption
+from trunkline.demo.captions import caption
 from trunkline.wires.jsonstream import codec, messages
 
 #: How long the agent may be silent, or take to leave. The script's own pauses are far shorter.

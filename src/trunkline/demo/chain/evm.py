@@ -13,8 +13,8 @@ import time
 from typing import Any, cast
 
 from trunkline.base import recursion
-from trunkline.exchange.chain import accounts, shapes
-from trunkline.exchange.chain.shapes import Mined
+from trunkline.demo.chain import accounts, shapes
+from trunkline.demo.chain.shapes import Mined
 
 with recursion.kept():
     from eth import constants as evm

@@ -19,8 +19,8 @@ class Artefact(Value):
 
 
 def artefact(name: str = "Vault") -> Artefact:
-    """One of the contracts in `exchange/contracts`."""
-    folder = files("trunkline.exchange") / "contracts"
+    """One of the contracts in `demo/contracts`."""
+    folder = files("trunkline.demo") / "contracts"
     compiled = jsontext.loads((folder / f"{name}.json").read_bytes())
     source = (folder / f"{name}.sol").read_text(encoding="utf-8")
     return Artefact(name, compiled["abi"], compiled["bytecode"], source)
