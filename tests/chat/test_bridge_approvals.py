@@ -12,6 +12,7 @@ from tests.support.chat_platform import MemoryPlatform
 from tests.support.loop import run
 from trunkline.base.redact import Redactor
 from trunkline.chat import approvals, asking
+from trunkline.chat.approvals import ROOM
 from trunkline.chat.platform import Limits
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.events import TextDelta, ToolCancelled, ToolFinished, ToolRequested, ToolStarted
@@ -147,6 +148,7 @@ def test_what_was_granted_can_be_seen_and_taken_back(stage: Stage) -> None:
                 ("revoke 0", "There is no grant 0."),
                 ("revoke x", "was not understood"),
                 ("1", "was not understood"),
+                ("all", "was not understood"),
             ):
                 before = len(stage.platform.shown())
                 stage.platform.says(f"/grants {wrong}")
@@ -154,6 +156,10 @@ def test_what_was_granted_can_be_seen_and_taken_back(stage: Stage) -> None:
                 assert told in stage.platform.last().text
             stage.platform.says("/grants revoke 1")
             await stage.sees("Taken back: every `exec` tool.")
+            before = len(stage.platform.shown())
+            stage.platform.says("/grants revoke all")
+            await stage.shows(before + 1)
+            assert stage.platform.last().text == "Nothing was granted in this session."
             stage.agent.say(ToolStarted("c1", "Bash"), ToolRequested("c2", "Bash", "exec", {"command": "ls"}))
             await stage.passes(lambda: len([text for text in stage.platform.shown() if "**Approval" in text]) == 2)
             assert [call for call, _ in stage.agent.decisions] == ["c1"]
@@ -509,7 +515,7 @@ def test_the_secrets_of_the_settings_are_in_no_question(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [5_000, 50_000], ids=["messages", "a file"])
-def test_what_the_bridge_knows_for_a_secret_is_not_in_all_of_what_was_cut(
+def test_what_the_bridge_knows_for_a_secret_is_neither_in_what_is_cut_nor_in_all_of_it(
     stage: Stage, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The agent's own redactor does not know it, so it is in the request.
@@ -519,7 +525,10 @@ def test_what_the_bridge_knows_for_a_secret_is_not_in_all_of_what_was_cut(
 
     async def main() -> None:
         async with stage.bridge():
-            await ask(stage, ASK.replace(args={"command": "a" * length + " 123:very-secret " + "z" * length}))
+            # The question shows the first half of the first one.
+            first = "a" * (ROOM.chars - ROOM.chars // 3 - 6)
+            command = f"{first} 123:very-secret {'b' * length} 123:very-secret z"
+            await ask(stage, ASK.replace(args={"command": command}))
             before = len(stage.platform.shown())
             stage.platform.presses("Show all")
             await stage.passes(lambda: len(stage.platform.shown()) > before)
@@ -530,7 +539,7 @@ def test_what_the_bridge_knows_for_a_secret_is_not_in_all_of_what_was_cut(
     run(main())
     shown = "".join([*stage.platform.shown(), *(Path(file).read_text() for file in files)])
     assert "[redacted] z" in shown
-    assert "very-secret" not in shown
+    assert "123:" not in shown
 
 
 def test_when_nobody_is_left_to_answer_it_is_denied_at_once(stage: Stage) -> None:

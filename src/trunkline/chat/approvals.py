@@ -42,6 +42,10 @@ class Asked(Value):
     deadline: float
     at: float
     """When it was asked: seconds since 1970."""
+    what: str
+    """What the tool is to do, as far as a question shows it."""
+    is_cut: bool
+    """Whether that is not all."""
 
 
 class Press(Value):
@@ -75,7 +79,9 @@ class Approvals:
             return None
         while self._next in self._waiting:
             self._next = self._following()
-        asked = Asked(self._next, secrets.token_hex(_TOKEN_BYTES), request, deadline, at)
+        shown = preview(request.name, request.args, ROOM, category=request.category)
+        what = _what(request, shown)
+        asked = Asked(self._next, secrets.token_hex(_TOKEN_BYTES), request, deadline, at, what, shown.is_cut)
         self._next = self._following()
         self._over.pop(asked.number, None)
         self._waiting[asked.number] = asked
@@ -149,7 +155,7 @@ def buttons(asked: Asked) -> tuple[Button, ...]:
     where = ", outside too" if asked.request.outside else ""
     always = f"Always ({asked.request.category}{where})"
     labels = {"approve": "Approve", "always": always, "deny": "Deny"}
-    if _shown(asked.request).is_cut:
+    if asked.is_cut:
         labels["show"] = "Show all"
     return tuple(Button(label, f"{action}:{asked.number}:{asked.token}") for action, label in labels.items())
 
@@ -167,10 +173,10 @@ def pressed(data: str) -> Press | None:
 def question(asked: Asked, seconds: float) -> str:
     """The text that asks. It says what to type, also where there are buttons: not every client shows them."""
     number = asked.number
-    lines = [f"**Approval {number}**: the agent wants to use `{inline(asked.request.name)}`", what(asked.request)]
+    lines = [f"**Approval {number}**: the agent wants to use `{inline(asked.request.name)}`", asked.what]
     if asked.request.outside:
         lines.append(f"It reaches {beyond(asked.request.args)}.")
-    if _shown(asked.request).is_cut:
+    if asked.is_cut:
         lines.append(f"`/show {number}` shows all of it.")
     lines.append(f"`/approve {number}` or `/deny {number}`; without an answer it is denied in {span(seconds)}.")
     return "\n".join(line for line in lines if line)
@@ -178,13 +184,12 @@ def question(asked: Asked, seconds: float) -> str:
 
 def settled(asked: Asked, how: str) -> str:
     """The text that stands there when it is over."""
-    lines = [f"**Approval {asked.number}**: `{inline(asked.request.name)}`", what(asked.request), f"{how}."]
+    lines = [f"**Approval {asked.number}**: `{inline(asked.request.name)}`", asked.what, f"{how}."]
     return "\n".join(line for line in lines if line)
 
 
-def what(request: ToolRequested) -> str:
+def _what(request: ToolRequested, shown: Preview) -> str:
     """What the tool is to do: all of its arguments, and what the agent says about it, which need not be true."""
-    shown = _shown(request)
     parts = [*filter(None, [said_of(request.description)])]
     if shown.about.text:
         named = f"{shown.about.label}: " if shown.about.label and not shown.about.language else ""
@@ -201,7 +206,3 @@ def what(request: ToolRequested) -> str:
 def whole(request: ToolRequested) -> str:
     """The same with nothing left out, as plain text."""
     return plain(preview(request.name, request.args, WHOLE, category=request.category))
-
-
-def _shown(request: ToolRequested) -> Preview:
-    return preview(request.name, request.args, ROOM, category=request.category)

@@ -108,17 +108,19 @@ class Control:
         session = conversation.session
         if session is None:
             return "No session is open; what was granted in the last one is known again with your next message."
-        grants = session.grants
         verb, _, which = command.argument.partition(" ")
-        if not command.argument:
-            lines = [f"{number}. {grant}" for number, grant in enumerate(grants, 1)]
-            hint = "`/grants revoke NUMBER` takes one back, `/grants revoke all` takes back all."
-            return "\n".join([*lines, "", hint]) if lines else "Nothing was granted in this session."
-        chosen = grants if which == "all" else grants[int(which) - 1 : int(which)] if is_number(which) else ()
-        if verb == "revoke" and is_number(which) and (not chosen or which == "0"):
-            return f"There is no grant {which}. `/grants` lists them."
-        if verb != "revoke" or not chosen:
+        if command.argument and (verb != "revoke" or not (which == "all" or is_number(which))):
             return "That was not understood. Write `/grants revoke NUMBER`; `/grants` lists them."
+        numbered = list(enumerate(session.grants, 1))
+        if not numbered:
+            return "Nothing was granted in this session."
+        if not command.argument:
+            lines = [f"{number}. {grant}" for number, grant in numbered]
+            hint = "`/grants revoke NUMBER` takes one back, `/grants revoke all` takes back all."
+            return "\n".join([*lines, "", hint])
+        chosen = [grant for number, grant in numbered if which == "all" or number == int(which)]
+        if not chosen:
+            return f"There is no grant {which}. `/grants` lists them."
         for grant in chosen:
             session.revoke(grant)
         return f"Taken back: {'; '.join(map(str, chosen))}."

@@ -29,6 +29,7 @@ from trunkline.chat.plain import block
 from trunkline.chat.platform import Button, SendFailed
 from trunkline.chat.turn import Stopped, Turn
 from trunkline.core.agent import Decision
+from trunkline.core.events import ToolRequested
 from trunkline.core.faults import ConfigError, Fault, UnknownCall
 from trunkline.core.session import Session
 from trunkline.core.turns import State
@@ -323,8 +324,7 @@ class Conversation:
         return self.desk.outbox.post(self.chat, self.desk.opener.redactor.text(text), buttons=buttons)
 
     def _enclose(self, text: str, name: str) -> None:
-        """Put a long text into the chat: in messages, if they are few, else as a file."""
-        text = self.desk.opener.redactor.text(text)
+        """Put a long text without secrets into the chat: in messages, if they are few, else as a file."""
         if len(text) <= MOST_SAID:
             self._post(block(text))
             return
@@ -334,6 +334,11 @@ class Conversation:
             self._post(f"This cannot be shown: {error}.")
             return
         self.desk.outbox.post_file(self.chat, file.path, file.type, file.name)
+
+    def ask(self, request: ToolRequested) -> None:
+        """Ask in the chat what an agent asks, without secrets: of what is cut, half of one would not be known."""
+        clean: ToolRequested = self.desk.opener.redactor.data(request)
+        self.asking.ask(clean.replace(call_id=request.call_id))
 
     def _decide(self, call_id: str, decision: Decision) -> None:
         if self.session is None:

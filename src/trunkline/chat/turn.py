@@ -120,7 +120,7 @@ class Turn:
         showing = Showing(
             self._begin,
             verbosity=self._conversation.settings.verbosity,
-            on_asked=self._conversation.asking.ask,
+            on_asked=self._conversation.ask,
             on_settled=self._conversation.asking.over,
         )
         given = session.state.agent_session
