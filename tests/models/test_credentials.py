@@ -34,7 +34,7 @@ def test_every_key_that_a_table_knows_is_kept_back(name: str) -> None:
         *("anthropic_api_key", "OPENAI_API_KEYS", "OPENAI_API_KEY_2", "TRUNKLINE_API_KEY", "ANTHROPIC_CUSTOM_HEADERS"),
         *("NVIDIA_API_KEY", "OLLAMA_API_KEY", "CEREBRAS_API_KEY", "LITELLM_API_KEY", "HUGGING_FACE_HUB_TOKEN"),
         *("CLOUDFLARE_API_TOKEN", "DIGITALOCEAN_TOKEN", "KUBECONFIG", "GITHUB_TOKEN", "PGPASSWORD", "WEB_TOKEN"),
-        *("ADMIN_API_KEY", "RUNNER_LAUNCHER_SECRET", "TRUNKLINE_TRYLL_TOKEN"),
+        *("ADMIN_API_KEY", "RUNNER_LAUNCHER_SECRET", "TRUNKLINE_TRYLL_TOKEN", "aws_role_arn"),
     ],
 )
 def test_so_is_what_else_opens_something(name: str) -> None:
@@ -62,6 +62,15 @@ def test_what_opens_nothing_is_handed_on(name: str) -> None:
 def test_a_key_under_any_name_is_kept_back() -> None:
     environ = {"PATH": "/bin", "WORK": "sk-of-mine", "OPENAI_API_KEY": "x"}
     assert without_credentials(environ, Redactor(["sk-of-mine"])) == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize(
+    "value", ["Bearer {}", '{{"model": {{"key": "{}"}}}}', "x={};y=1", "https://models.example/?k={}"]
+)
+def test_so_is_a_variable_that_holds_one_among_other_things(value: str) -> None:
+    environ = {"HOME": "/home/sk-of-mine", "PATH": "/opt/sk-of-mine/bin:/bin"}
+    settings = {"WORK_SETTINGS": value.format("sk-of-mine")}
+    assert without_credentials({**environ, **settings}, Redactor(["sk-of-mine"])) == environ
 
 
 def test_a_password_in_an_address_is_kept_back_unless_it_is_the_way_to_the_network() -> None:

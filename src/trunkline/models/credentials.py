@@ -2,8 +2,8 @@
 
 Such a program inherits no variable
 1. whose name says that it holds a secret (`base.environ_secrets`), or that the provider table knows;
-2. whose value is a secret that we know, whatever it is called, or a URL with one in it, apart from what the way to the
-   network takes (proxies and the indexes of packages);
+2. whose value is a secret that we know, or holds one, whatever it is called, or is a URL with a password in it, apart
+   from what the way to the network takes (proxies and the indexes of packages);
 3. that names an account of a cloud: a cloud's own programs have more ways to find one than we use.
 """
 
@@ -45,13 +45,17 @@ def is_credential(name: str) -> bool:
 
 def without_credentials(environ: Mapping[str, str], known: Redactor | None = None) -> dict[str, str]:
     """An environment without them, and without variables that hold what `known` masks, whatever they are called."""
-    masked = (known or Redactor()).text
+    masked = known or Redactor()
     return {
-        name: value
-        for name, value in environ.items()
-        if not is_credential(name) and masked(value.strip()) != MASK and not _is_open_address(name, value)
+        name: value for name, value in environ.items() if not is_credential(name) and not _opens(name, value, masked)
     }
 
 
-def _is_open_address(name: str, value: str) -> bool:
-    return "://" in value and not name.upper().endswith(_WAYS) and bool(environment_secrets({name: value}))
+def _opens(name: str, value: str, known: Redactor) -> bool:
+    if known.text(value.strip()) == MASK:
+        return True
+    if name.upper().endswith(_WAYS):
+        return False
+    # A place may be named like somebody's password; without `PATH` and `HOME` nothing runs.
+    holds_one = not value.startswith("/") and known.text(value) != value
+    return holds_one or ("://" in value and bool(environment_secrets({name: value})))
