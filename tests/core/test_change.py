@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from math import isqrt
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.core.change import NO_NEWLINE, change
+from trunkline.core.change import MOST_PAIRS, NO_NEWLINE, change
 
 
 def shown(old: str, new: str) -> list[str]:
@@ -46,6 +48,24 @@ def test_texts_that_are_hard_to_compare_take_no_longer_than_others() -> None:
     rows = change("".join(f"{n % 63}\n" for n in range(60_000)), "".join(f"{n % 61}\n" for n in range(60_000)))
     assert time.process_time() - began < 5
     assert sum(row.sign == "+" for row in rows) > 50_000
+
+
+@pytest.mark.parametrize(("side", "compared"), [(isqrt(MOST_PAIRS), True), (isqrt(MOST_PAIRS) + 1, False)])
+def test_lines_are_compared_up_to_the_limit(side: int, compared: bool) -> None:
+    old, new = ([f"{who} {n}" for n in range(side - 1)] for who in ("old", "new"))
+    for each in (old, new):
+        each.insert(side // 2, "the same")
+    rows = change("\n".join(old), "\n".join(new))
+    assert [row.sign for row in rows if row.text == "the same"] == ([" "] if compared else ["-", "+"])
+
+
+def test_what_is_hardest_to_compare_takes_a_moment() -> None:
+    half = isqrt(MOST_PAIRS) // 2
+    old = "".join(f"x\nold {n}\n" for n in range(half))
+    new = "".join(f"new {n}\nx\n" for n in range(half))
+    began = time.process_time()
+    assert any(row.sign == " " for row in change(old, new))
+    assert time.process_time() - began < 2
 
 
 lines = st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=12).map(

@@ -1,7 +1,8 @@
-"""What changes from one text to another, line by line. Takes time in proportion to the texts, whatever they are.
+"""What changes from one text to another, line by line. Takes time in proportion to the texts, and a moment at most.
 
 Lines that begin and end both texts alike are left aside, and what is between them is compared only where that is
-little: comparing is quadratic, and whoever wrote the texts may want it to take for ever.
+little: the time for that grows with the third power of the lines at worst, and whoever wrote the texts may want it to
+take for ever.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from trunkline.base.values import Value
 
 #: Lines around a change, as everybody shows them.
 CONTEXT = 3
-#: Pairs of lines that are compared. More than this is shown as all of the old ones, then all of the new ones.
-MOST_PAIRS = 250_000
+#: Pairs of lines that are compared: a fifth of a second at worst. More than this is shown as all of the old ones, then
+#: all of the new ones.
+MOST_PAIRS = 100_000
 
 #: Says that a text does not end with a line feed, where the other one does.
 NO_NEWLINE = " <no line feed at the end>"
