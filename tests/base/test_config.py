@@ -298,6 +298,7 @@ def test_what_is_not_for_projects_is_not_followed(files: Files, name: str, text:
         ('[providers.p.compat]\napi_path = "/v1/messages"', "providers.p.compat.api_path", None, "/v1/messages"),
         ('[providers.p.compat]\napi_path = "/chat/completions"', "providers.p.compat.api_path", "/mine", "/mine"),
         ('[providers.p.compat]\napi_path = "/tenant/chat/completions"', "providers.p.compat.api_path", None, None),
+        ('[providers.p.compat]\napi_path = "/v1/v2/messages"', "providers.p.compat.api_path", None, None),
         ('[providers.p.compat]\napi_path = "/v1/files"', "providers.p.compat.api_path", None, None),
         ('[providers.p.compat]\napi_path = "/messages?x=/messages"', "providers.p.compat.api_path", None, None),
         ('[providers.p.compat]\nmax_tokens_field = "max_completion_tokens"', "providers.p.compat.max_tokens_field",

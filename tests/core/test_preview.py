@@ -164,3 +164,19 @@ def test_whatever_the_arguments_are_each_is_named_or_shown(args: dict[str, Any],
             if room is WHOLE and not isinstance(value, str):
                 assert json.dumps(value)[:1] in text
     assert not preview("t", args).is_cut
+
+
+def test_blanks_at_the_ends_of_a_command_are_not_passed_over() -> None:
+    for command in ("rm -rf a ", " rm -rf a"):
+        shown = preview("Bash", {"command": command})
+        assert shown.about.text == ""
+        assert [part.text for part in shown.parts] == [command]
+
+
+def test_a_call_with_one_more_argument_is_not_taken_for_the_tool_that_is_known() -> None:
+    known = {"file_path": "a", "content": "x\n"}
+    assert "(no change" in plain(preview("Write", known, before="x\n"))
+    shown = plain(preview("Write", {**known, "append": True}, before="x\n"))
+    assert "(no change" not in shown
+    assert "append: true" in shown
+    assert "(no change" not in plain(preview("Write", known, before="x\n", category="mcp"))

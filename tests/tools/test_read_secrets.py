@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.tools.calling import Box
+from trunkline.tools import pdf
 from trunkline.tools.files import LARGEST_FILE
+from trunkline.tools.helper import Ended
 from trunkline.tools.read import READ_LIMIT
 
 KEY = "sk-live-0123456789abcde"
@@ -45,3 +48,13 @@ async def test_a_secret_of_many_lines_leaves_the_numbers_of_the_lines_behind_it_
     text = await Box(tmp_path, PEM).text("Read", file_path="a")
     assert "    11\tlast\n    12\txxx" in text
     assert "AAAA" not in text
+
+
+async def test_the_text_of_a_pdf_that_is_too_long_ends_with_a_whole_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def collect(argv: Sequence[str], cwd: str, take: Callable[[bytes], bool], seconds: float) -> Ended:
+        assert not take(f"--- Page 1 ---\n{KEY}\n{KEY}\n".encode())
+        return Ended(None, "")
+
+    monkeypatch.setattr(pdf, "collect", collect)
+    monkeypatch.setattr(pdf, "PDF_BYTES", len("--- Page 1 ---\n") + 2 * len(KEY) - 3)
+    assert await pdf.pdf_text("a.pdf") == f"--- Page 1 ---\n{KEY}\n"

@@ -87,6 +87,8 @@ def test_a_change_of_what_makes_programs_run_counts_as_outside_by_any_way(root: 
     (root / ".git" / "hooks").mkdir(parents=True)
     (root / "harmless").symlink_to(".git/hooks")
     (root / "notes").symlink_to(".git/config")
+    (root / "shared").mkdir()
+    (root / ".vscode").symlink_to("shared")
     workspace = Workspace(root)
     for path in (
         ".git/config",
@@ -95,6 +97,7 @@ def test_a_change_of_what_makes_programs_run_counts_as_outside_by_any_way(root: 
         "sub/.git/config",
         "harmless/pre-commit",
         "notes",
+        ".vscode/tasks.json",
         "../x",
     ):
         assert workspace.guards(path), path

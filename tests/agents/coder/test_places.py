@@ -41,6 +41,24 @@ async def test_a_path_that_leads_elsewhere_after_the_answer_is_left_alone(tmp_pa
     assert not (workspace / "other" / "n.txt").exists()
 
 
+async def test_so_is_a_search_of_several_places_of_which_one_leads_out_by_then(tmp_path: Path) -> None:
+    workspace, away = tmp_path / "work", tmp_path / "away"
+    (workspace / "d").mkdir(parents=True)
+    away.mkdir()
+    (away / "precious.txt").touch()
+
+    def swap(request: ToolRequested) -> Approve:
+        assert not request.outside
+        (workspace / "d").rmdir()
+        (workspace / "d").symlink_to(away)
+        return Approve()
+
+    async with talking(workspace, calls(call("Glob", pattern="{d,e}/*.txt")), words("Oh.")) as talk:
+        events = await talk.say("do it", swap)
+    (end,) = [event for event in events if isinstance(event, ToolFinished)]
+    assert (end.status, end.output) == ("error", MOVED)
+
+
 async def test_a_change_of_a_file_that_makes_programs_run_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     wanted: list[ToolRequested] = []
