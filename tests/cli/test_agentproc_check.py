@@ -106,7 +106,8 @@ def test_a_secret_is_not_shown_wherever_it_stands(profile: Path, monkeypatch: py
 
 def test_a_profile_that_cannot_be_loaded_is_a_problem_with_its_line(profile: Path) -> None:
     (problem,) = problems(profile, "command: sh\nargs: [-c, 'agent {{MESSAGE}}']\n")
-    assert problem.startswith(f"{profile}, line 2: `args[1]` is refused. `{{{{MESSAGE}}}}` is part of what `sh` runs")
+    why = "`{{MESSAGE}}` is only a part of this argument, which a program may read as code."
+    assert problem.startswith(f"{profile}, line 2: `args[1]` is refused: {why}")
     result = check(str(profile))
     assert result.exit_code == 1
     assert result.stdout == f"problem    {problem}\n"

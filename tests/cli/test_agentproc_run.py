@@ -232,7 +232,9 @@ class TestProcess:
         assert not set(shown) & {0x1B, 0x07}
 
     def test_in_any_locale_the_message_is_utf_8(self, profile: Write) -> None:
-        path = profile('printf "%s|%s|" "$AGENT_MESSAGE" "$1"; cat', protocol="auto", args=["ö {{MESSAGE}}"])
+        path = profile(
+            'printf "%s|%s|" "$AGENT_MESSAGE" "$1"; cat', protocol="auto", args=["ö {{MESSAGE}}"], allow_unsafe=True
+        )
         plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
         done = run(path, message="-", input="é", encoding="utf-8", env=os.environ | plain)
         message, argument, line = done.stdout.split("|")

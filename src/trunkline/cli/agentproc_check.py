@@ -103,6 +103,7 @@ def _record(name: str, profile: Profile | None, report: Report) -> dict[str, Any
         "stream": profile.stream,
         "streaming": profile.streaming,
         "permission": profile.permission,
+        "allow_unsafe": profile.allow_unsafe,
         "timeout_secs": profile.timeout_secs,
         "kill_grace_secs": profile.kill_grace_secs,
         "max_reply_chars": profile.max_reply_chars,

@@ -140,7 +140,7 @@ def test_without_a_protocol_it_is_found_out(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("stdin: none", "stdin: message", "session_line_prefix: 'SID:'", "args: [a, 'say {{MESSAGE}}']"),
+        *("stdin: none", "stdin: message", "session_line_prefix: 'SID:'", "args: [a, '--say={{MESSAGE}}']"),
         *("resume_args: ['{{MESSAGE}}']", "env: {TOLD: '{{MESSAGE}}'}", "cwd: 'x/{{MESSAGE}}'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Profiles that would let a message run what it likes: they are refused, and those beside them are not."""
+"""Profiles that let a message be read as code need `allow_unsafe: true`, and those beside them do not."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import pytest
 import yaml
 
 from trunkline.core.faults import ConfigError
+from trunkline.wires.agentproc import hub
 from trunkline.wires.agentproc.profile import Profile
+from trunkline.wires.agentproc.profile.check import examine
 from trunkline.wires.agentproc.profile.file import parse
+from trunkline.wires.agentproc.profile.safety import danger
 
 
 def read(text: str) -> Profile:
@@ -20,151 +23,92 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("command", "args"),
-    [
-        ("sh", ["-c", "agent {{MESSAGE}}"]),
-        ("bash", ["-oc", "pipefail", "{{MESSAGE}}"]),
-        ("bash", ["-Oc", "extglob", "{{MESSAGE}}"]),
-        ("bash", ["-co", "pipefail", "{{MESSAGE}}"]),
-        ("bash-static -c", ["{{MESSAGE}}"]),
-        ("git -c", ["alias.x=!{{MESSAGE}}", "x"]),
-        ("git --no-pager -c", ["alias.x=!{{MESSAGE}}", "x"]),
-        ("bash -lc", ["agent '{{MESSAGE}}'"]),
-        ("/usr/bin/env bash -ec", ["agent {{SESSION_NAME}}"]),
-        ("busybox sh -c", ["agent {{SESSION_ID}}"]),
-        ("bash -euo pipefail -c", ["agent {{MESSAGE}}"]),
-        ("zsh -c --", ["{{MESSAGE}}"]),
-        ("fish", ["--command=agent {{MESSAGE}}"]),
-        ("docker exec box sh -c", ["agent {{MESSAGE}}"]),
-        ("my-wrapper", ["bash", "-c", "agent {{MESSAGE}}"]),
-        ('sh -c "agent {{MESSAGE}}"', []),
-        ("sh {{MESSAGE}}", []),
-        ("{{MESSAGE}}", []),
-        ("env {{MESSAGE}}", []),
-        ("env -S", ["agent {{MESSAGE}}"]),
-        ("env PATH={{MESSAGE}} agent", []),
-        ("python3 -c", ["print('{{MESSAGE}}')"]),
-        ("python3.11 -Ic", ["{{MESSAGE}}"]),
-        ("python -m {{MESSAGE}}", []),
-        ("node -e", ["log('{{MESSAGE}}')"]),
-        ("node", ["--eval=log('{{MESSAGE}}')"]),
-        ("node -pe", ["log('{{MESSAGE}}')"]),
-        ("node -ep", ["log('{{MESSAGE}}')"]),
-        ("lksh -c", ["{{MESSAGE}}"]),
-        ("yash -c", ["{{MESSAGE}}"]),
-        ("posh -c", ["{{MESSAGE}}"]),
-        ("oksh -c", ["{{MESSAGE}}"]),
-        ("osh -c", ["{{MESSAGE}}"]),
-        ("elvish -c", ["{{MESSAGE}}"]),
-        ("vi -c", ["{{MESSAGE}}"]),
-        ("view -c", ["{{MESSAGE}}"]),
-        ("python3 -m timeit", ["{{MESSAGE}}"]),
-        ("python3 -Imtimeit -n 1", ["{{MESSAGE}}"]),
-        ("ipython -c", ["{{MESSAGE}}"]),
-        ("irb -e", ["{{MESSAGE}}"]),
-        ("socat -", ["EXEC:{{MESSAGE}}"]),
-        ("tar -cf x.tar --checkpoint=1", ["--checkpoint-action=exec={{MESSAGE}}", "."]),
-        ("tar --to-command", ["{{MESSAGE}}", "-xf", "x.tar"]),
-        ("tar", ["-I{{MESSAGE}}", "-xf", "x.tar"]),
-        ("perl -ne", ["print '{{MESSAGE}}'"]),
-        ("perl -e", ["print @ARGV", "{{MESSAGE}}"]),
-        ("ruby -e", ["puts '{{MESSAGE}}'"]),
-        ("awk", ["/{{MESSAGE}}/"]),
-        ("timeout 5 python -c", ["{{MESSAGE}}"]),
-        ("ssh host agent", ["{{MESSAGE}}"]),
-        ("su me -c", ["agent {{MESSAGE}}"]),
-        ("runuser -c", ["agent {{MESSAGE}}"]),
-        ("script -qc", ["agent {{MESSAGE}}"]),
-        ("flock /tmp/lock -c", ["agent {{MESSAGE}}"]),
-        ("npx -c", ["agent {{MESSAGE}}"]),
-        ("npx -y -p pkg", ["--call=agent {{MESSAGE}}"]),
-        ("npx -y {{MESSAGE}}", []),
-        ("npm exec -c", ["agent {{MESSAGE}}"]),
-        ("npm exec --package x", ["--call", "agent {{MESSAGE}}"]),
-        ("pnpm exec -c agent", ["{{MESSAGE}}"]),
-        ("nix-shell -p x --run", ["agent {{MESSAGE}}"]),
-        ("nix-shell", ["--command", "agent {{MESSAGE}}"]),
-        ("env -S", ["sh -c", "{{MESSAGE}}"]),
-        ("sudo", ["env", "--split-string=bash -c", "{{MESSAGE}}"]),
-        ("xargs sh -c", ["agent {{MESSAGE}}"]),
-        ("timeout -k 1 5 sh -c", ["agent {{MESSAGE}}"]),
-        ("timeout 5 {{MESSAGE}}", []),
-        ("nice -n 5 {{MESSAGE}}", []),
-        ("sudo -u me {{MESSAGE}}", []),
-        ("uv run {{MESSAGE}}", []),
-        ("uvx {{MESSAGE}}", []),
-        ("docker run {{MESSAGE}}", []),
-        ("stdbuf -o0 bash -c", ["agent {{MESSAGE}}"]),
-        ("tmux new-session", ["agent {{MESSAGE}}"]),
-        ("screen -dm", ["agent {{MESSAGE}}"]),
-        ("parallel agent", ["{{MESSAGE}}"]),
-        ("watch agent", ["{{MESSAGE}}"]),
-        ("docker run image sh -c", ["agent {{MESSAGE}}"]),
-        ("docker run --entrypoint sh image -c", ["agent {{MESSAGE}}"]),
-        ("kubectl exec pod -- sh -c", ["agent {{MESSAGE}}"]),
-        ("uv run sh -c", ["agent {{MESSAGE}}"]),
-        ("uv run --with x python -c", ["{{MESSAGE}}"]),
-        ("find . -exec sh -c", ["agent {{MESSAGE}}", ";"]),
-        ("find . -exec", ["{{MESSAGE}}", ";"]),
-        ("find . -exec python3 -c", ["{{MESSAGE}}", ";"]),
-        ("expect -c", ["spawn {{MESSAGE}}"]),
-        ("osascript -e", ["say {{MESSAGE}}"]),
-        ("sed -e", ["s/a/{{MESSAGE}}/"]),
-        ("sed", ["s/a/{{MESSAGE}}/"]),
-        ("sqlite3 my.db", ["select '{{MESSAGE}}'"]),
-        ("psql -c", ["select '{{MESSAGE}}'"]),
-        ("jq -n", ['"{{MESSAGE}}"']),
-        ("jq --arg a b", [".{{MESSAGE}}"]),
-    ],
-)
-def test_a_message_that_something_would_run_is_refused(command: str, args: list[str]) -> None:
-    text = yaml.safe_dump({"command": command, "args": args})
-    assert "is refused. `{{" in refusal(text)
-    key = "args" if args else "command"
-    assert f"`{key}" in refusal(text)
+PART = "`{{MESSAGE}}` is only a part of this argument, which a program may read as code."
+PARTS = [
+    ("agent", ["-p", "Answer this: {{MESSAGE}}"]),
+    ("agent", ["--say={{MESSAGE}}!"]),
+    ("agent", ["{{MESSAGE}}{{MESSAGE}}"]),
+    ("agent", ["{{SESSION_NAME}}: {{MESSAGE}}"]),
+    ("sh", ["-c", "agent {{MESSAGE}}"]),
+    ('sh -c "agent {{MESSAGE}}"', []),
+    ("git -c", ["alias.x=!{{MESSAGE}}", "x"]),
+    ("npx -c", ["agent {{MESSAGE}}"]),
+    ("nix-shell -p x --run", ["agent {{MESSAGE}}"]),
+    ("tar", ["--checkpoint-action=exec={{MESSAGE}}"]),
+    ("tar", ["-I{{MESSAGE}}"]),
+    ("sqlite3 my.db", ["select '{{MESSAGE}}'"]),
+    ("env", ["-S", "agent {{MESSAGE}}"]),
+    ("env PATH=x{{MESSAGE}} agent", []),
+    ("a-program-of-next-year", ["run('{{MESSAGE}}')"]),
+]
 
 
-def test_what_goes_to_a_shell_is_told_with_who_hands_it_over() -> None:
-    for command in ("npx -y -c", "npm exec -c", "nix-shell --run", "su -c"):
-        complaint = refusal(yaml.safe_dump({"command": command, "args": ["agent {{MESSAGE}}"]}))
-        assert f"is handed to a shell by `{command.split()[0]}`" in complaint
+@pytest.mark.parametrize(("command", "args"), PARTS)
+def test_a_message_within_a_longer_argument_is_refused_whatever_the_program(command: str, args: list[str]) -> None:
+    complaint = refusal(yaml.safe_dump({"command": command, "args": args}))
+    assert f"is refused: {PART}" in complaint
+    assert "`allow_unsafe: true` runs it as it is." in complaint
+
+
+INTERPRETED = [
+    ("sh", ["{{MESSAGE}}"]),
+    ("sh -c", ["{{MESSAGE}}"]),
+    ("sh -c", ['agent "$1"', "sh", "{{MESSAGE}}"]),
+    ("/bin/bash -lc", ["agent", "{{MESSAGE}}"]),
+    ("/usr/bin/env bash -ec", ["{{SESSION_NAME}}"]),
+    ("sudo -u me bash -c", ["agent {{SESSION_ID}}"]),
+    ("timeout -k 1 5 python3.11 -Ic", ["{{MESSAGE}}"]),
+    ("docker exec box sh -c", ["{{MESSAGE}}"]),
+    ("docker run --entrypoint sh image -c", ["{{MESSAGE}}"]),
+    ("a-wrapper-of-next-year", ["bash", "-c", "{{MESSAGE}}"]),
+    ("find . -exec python3 -c", ["{{MESSAGE}}", ";"]),
+    ("python3 -m", ["{{MESSAGE}}"]),
+    ("python3", ["{{MESSAGE}}"]),
+    ("node", ["--eval={{MESSAGE}}"]),
+    ("node -p", ["{{MESSAGE}}"]),
+    ("deno eval", ["{{MESSAGE}}"]),
+    ("bun run", ["{{MESSAGE}}"]),
+    ("perl -e", ["print @ARGV", "{{MESSAGE}}"]),
+    ("awk", ["{{MESSAGE}}"]),
+    ("sed -e", ["{{MESSAGE}}"]),
+    ("osascript -e", ["{{MESSAGE}}"]),
+    ("ssh host agent", ["{{MESSAGE}}"]),
+    ("su me -c", ["{{MESSAGE}}"]),
+    ("xargs agent", ["{{MESSAGE}}"]),
+]
+
+
+@pytest.mark.parametrize(("command", "args"), INTERPRETED)
+def test_what_a_shell_or_interpreter_may_read_as_code_is_refused(command: str, args: list[str]) -> None:
+    assert ", which may read it as code." in refusal(yaml.safe_dump({"command": command, "args": args}))
 
 
 @pytest.mark.parametrize(
     ("command", "args"),
     [
-        ("sh -c", ['agent "$1"', "sh", "{{MESSAGE}}"]),
-        ("sh -c", ['"$@" a "b" c', "sh", "{{MESSAGE}}"]),
-        ("env sh -c", ['agent "$1"', "sh", "{{MESSAGE}}"]),
+        ("agent", ["-p", "{{MESSAGE}}"]),
+        ("agent", ["-p", " {{MESSAGE}}"]),
+        ("agent", ["--prompt={{MESSAGE}}", "--session={{SESSION_ID}}"]),
+        ("agent", ["--message= {{MESSAGE}}"]),
+        ("agent --log chats/{{SESSION_NAME}}.log", ["{{MESSAGE}}"]),
+        ("agent -p {{MESSAGE}} --shell bash", []),
+        ("agent --shell=bash -p", ["{{MESSAGE}}"]),
+        ("sh -c", ['agent "$AGENT_MESSAGE"']),
         ("sh -c", ["cd {{PROFILE_DIR}} && ./agent"]),
         ("bash agent.sh", ["{{MESSAGE}}"]),
-        ("bash -o pipefail agent.sh", ["{{MESSAGE}}"]),
-        ("agent --shell bash -p", ["{{MESSAGE}}"]),
-        ("python3 agent.py {{MESSAGE}}", []),
+        ("python3 -u {{PROFILE_DIR}}/bridge.py", ["{{MESSAGE}}"]),
+        ("python3 -I -S agent.py {{MESSAGE}}", []),
         ("python3 -m agent", ["{{MESSAGE}}"]),
-        ("python3 -c", ["import sys", "{{MESSAGE}}"]),
-        ("node agent.js -p", ["{{MESSAGE}}"]),
-        ("node -e", ["1", "--", "{{MESSAGE}}"]),
+        ("timeout 5 python3 agent.py", ["{{MESSAGE}}"]),
+        ("node --no-warnings agent.js -p", ["{{MESSAGE}}"]),
+        ("deno run --allow-net agent.ts", ["{{MESSAGE}}"]),
         ("bun run agent.ts", ["{{MESSAGE}}"]),
+        ("awk -f agent.awk", ["{{MESSAGE}}"]),
+        ("docker exec box sh ./agent.sh", ["{{MESSAGE}}"]),
         ("env FROM={{SESSION_NAME}} agent", ["{{MESSAGE}}"]),
-        ("flock /tmp/lock agent", ["{{MESSAGE}}"]),
-        ("flock /tmp/{{SESSION_NAME}}.lock agent", ["{{MESSAGE}}"]),
-        ("npx -y -p pkg agent -c", ["{{MESSAGE}}"]),
-        ("npm exec agent -- -c", ["{{MESSAGE}}"]),
-        ("nix-shell -p agent --run", ['agent "$AGENT_MESSAGE"']),
-        ("env -S", ["agent --fast", "{{MESSAGE}}"]),
-        ("env -S agent", ["{{MESSAGE}}"]),
-        ("timeout -k 1 5 agent", ["{{MESSAGE}}"]),
-        ("nice -n 5 agent", ["{{MESSAGE}}"]),
         ("sudo -u me agent", ["{{MESSAGE}}"]),
         ("uv run agent", ["{{MESSAGE}}"]),
         ("docker run --name {{SESSION_NAME}} --rm image", ["{{MESSAGE}}"]),
-        ("find . -name", ["{{MESSAGE}}"]),
-        ("jq -n --arg m {{MESSAGE}} $m", []),
-        ("gemini -p", ["{{MESSAGE}}"]),
-        ("tar -cf", ["{{SESSION_NAME}}.tar", "."]),
-        ("python3 -mcode_m", ["{{MESSAGE}}"]),
     ],
 )
 def test_a_message_as_an_argument_of_its_own_is_fine(command: str, args: list[str]) -> None:
@@ -172,22 +116,40 @@ def test_a_message_as_an_argument_of_its_own_is_fine(command: str, args: list[st
     assert (*profile.command, *profile.args) == (*command.split(), *args)
 
 
+@pytest.mark.parametrize("name", hub.names())
+def test_every_profile_that_comes_with_us_is_safe(name: str) -> None:
+    assert danger(hub.load(name)) is None
+
+
+def test_the_chat_does_not_decide_which_program_is_run() -> None:
+    assert "`{{MESSAGE}}` would decide which program is run" in refusal('command: "{{MESSAGE}}"\n')
+    relative = 'command: ./agent\ncwd: "/rooms/{{SESSION_NAME}}"\n'
+    assert "it is a path from `cwd`, where `{{SESSION_NAME}}` would decide" in refusal(relative)
+    assert read('command: "{{PROFILE_DIR}}/agent"\ncwd: "/rooms/{{SESSION_NAME}}"\n').cwd
+    assert read('command: agent\ncwd: "/rooms/{{SESSION_NAME}}"\n').cwd
+
+
 def test_arguments_for_a_resumed_session_are_looked_at_where_they_stand() -> None:
-    text = yaml.safe_dump(
-        {"command": "sh", "resume_args": ["-c", "agent --resume {{SESSION_ID}}"], "args": ["agent.sh"]}
-    )
+    text = yaml.safe_dump({"command": "sh", "resume_args": ["-c", "{{SESSION_ID}}"], "args": ["agent.sh"]})
     assert "`resume_args[1]` is refused" in refusal(text)
 
 
-@pytest.mark.parametrize("command", ["sh", "bash -s", "env bash", "python3 -u", "python -", "node", "perl -n"])
+RUNS_INPUT = [
+    *("sh", "bash -s", "env bash", "python3 -u", "python -", "python3 -i agent.py", "node", "perl -n", "ipython"),
+    *("sh /dev/stdin", "bash /dev/fd/0", "sh /proc/self/fd/0", "awk -f /dev/stdin", "awk -f -", "xargs sh -c"),
+    *("ssh host bash", "docker exec -i box sh", "python3 -c pass"),
+]
+
+
+@pytest.mark.parametrize("command", RUNS_INPUT)
 @pytest.mark.parametrize("how", ["stdin: message", "protocol: '0.4'", "protocol: auto"])
-def test_an_interpreter_that_would_run_the_message_on_its_input_is_refused(command: str, how: str) -> None:
+def test_an_interpreter_without_a_script_gets_no_message_on_its_input(command: str, how: str) -> None:
     program, *args = command.split()
-    assert "The message comes on the input of" in refusal(f"command: {program}\nargs: {args}\n{how}\n")
+    assert "the message is the input of" in refusal(f"command: {program}\nargs: {args}\n{how}\n")
 
 
-@pytest.mark.parametrize("command", ["sh", "bash -s", "python3 -u", "node", "script", "ssh host"])
-def test_without_a_protocol_what_would_run_its_input_gets_none(command: str) -> None:
+@pytest.mark.parametrize("command", ["sh", "bash -s", "python3 -u", "node", "sh -c agent"])
+def test_without_a_protocol_what_may_run_its_input_gets_none(command: str) -> None:
     profile = read(f"command: {command}\n")
     assert (profile.protocol, profile.command) == ("0.1", tuple(command.split()))
 
@@ -195,77 +157,32 @@ def test_without_a_protocol_what_would_run_its_input_gets_none(command: str) -> 
 @pytest.mark.parametrize(
     "command",
     [
-        *("ssh host", "ssh -p 22 host bash", "xargs -I{} sh -c {}", "xargs sh -c", "xargs -n 1 env", "sqlite3 my.db"),
-        *("psql", "parallel", "at now", "su me", "nix-shell -p x", "docker exec -i box sh", "sudo -s", "sudo -u me -i"),
-        *("sudo --login", "doas -s", "chroot /srv", "unshare -r", "python3 -m code", "python3 -masyncio", "ipython"),
-        *("irb", "socat - EXEC:bash", "socat - system:sh,pty", "vi", "view -", "osh", "env yash"),
+        *("cat", "sh agent.sh", "python3 -m agent", "python3 {{PROFILE_DIR}}/bridge.py", "awk -f agent.awk"),
+        *("python3 dev/stdin.py", "ssh -p 22 host agent", "xargs agent", "su me -c agent", "sudo -u me agent"),
     ],
 )
-def test_a_program_that_would_run_its_input_in_a_shell_is_refused(command: str) -> None:
-    assert "The message comes on the input of" in refusal(f"command: {command}\nstdin: message\n") or (
-        "`xargs` puts it into the arguments" in refusal(f"command: {command}\nstdin: message\n")
-    )
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("ssh -p 22 host agent", "xargs agent", "xargs -I{} agent {}", "su me -c agent", "sudo -s agent"),
-        *("sudo -u me agent", "chroot /srv agent", "socat - EXEC:agent", "socat - TCP:localhost:1"),
-    ],
-)
-def test_a_program_that_hands_its_input_on_may_have_the_message_there(command: str) -> None:
-    assert read(f"command: {command}\nstdin: message\n").stdin == "message"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("sh agent.sh", "sh - agent.sh", "bash -c cat", "python3 -m agent", "python3 -c pass", "cat", "perl -epass"),
-        *("tar -xf -", "awk -f agent.awk", "python3 dev/stdin.py", "irb agent.rb"),
-    ],
-)
-def test_a_program_that_reads_its_input_may_have_the_message_there(command: str) -> None:
-    assert read(f"command: {command}\nstdin: message\n").stdin == "message"
+def test_a_program_or_a_script_may_have_the_message_on_its_input(command: str) -> None:
+    assert read(yaml.safe_dump({"command": command, "stdin": "message"})).stdin == "message"
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "GIT_SSH_COMMAND"])
-def test_a_variable_that_programs_run_cannot_come_from_the_chat(name: str) -> None:
-    complaint = refusal(f"command: a\nenv:\n  {name}: 'x {{{{MESSAGE}}}}'\n")
-    assert f"line 3: `env.{name}` must not hold `{{{{MESSAGE}}}}`" in complaint
-    assert read("command: a\nenv: {Q: '{{MESSAGE}}'}\n").env == {"Q": "{{MESSAGE}}"}
+def test_a_variable_that_decides_what_is_loaded_cannot_come_from_the_chat(name: str) -> None:
+    text = f"command: a\nenv:\n  {name}: 'x {{{{MESSAGE}}}}'\n"
+    assert f"line 3: `env.{name}` is refused: `{{{{MESSAGE}}}}` would decide what programs load." in refusal(text)
+    assert read(f"{text}allow_unsafe: true\n").env
+    assert read("command: a\nenv: {Q: 'you said: {{MESSAGE}}'}\n").env == {"Q": "you said: {{MESSAGE}}"}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "sh /dev/stdin",
-        "bash /dev/fd/0",
-        "sh //dev//stdin",
-        "sh /dev/./stdin",
-        "sh /proc/thread-self/fd/0",
-        "sh /proc/self/fd/00",
-        "sh ./../../dev/stdin",
-        "bash --rcfile /dev/stdin agent.sh",
-        "awk -f /dev/stdin",
-        "awk -f -",
-        "sed --file=/dev/stdin",
-        "python3 /dev/stdin",
-        "python3 -i -c pass",
-        "python3 -Ii agent.py",
-        "node -i a.js",
-    ],
-)
-def test_an_interpreter_that_would_read_the_message_as_a_script_is_refused(command: str) -> None:
-    assert "input" in refusal(yaml.safe_dump({"command": command, "stdin": "message"}))
+@pytest.mark.parametrize(("command", "args"), [*PARTS, *INTERPRETED])
+def test_what_is_unsafe_runs_where_the_profile_allows_it_and_a_check_says_so_in_one_sentence(
+    command: str, args: list[str]
+) -> None:
+    profile = read(yaml.safe_dump({"command": command, "args": args, "allow_unsafe": True}))
+    assert (*profile.command, *profile.args) == (*command.split(), *args)
+    (warning,) = (text for text in examine(profile, {}).warnings if "`allow_unsafe` is set" in text)
+    assert warning.endswith("as code: whoever may write in the chat can run programs here.")
 
 
-def test_a_program_in_a_directory_that_the_chat_chooses_is_refused() -> None:
-    assert "which program" in refusal('command: ./agent\ncwd: "/rooms/{{SESSION_NAME}}"\n')
-    assert read('command: "{{PROFILE_DIR}}/agent"\ncwd: "/rooms/{{SESSION_NAME}}"\n').cwd
-    assert read('command: agent\ncwd: "/rooms/{{SESSION_NAME}}"\n').cwd
-
-
-@pytest.mark.parametrize("args", [["log", "--grep", "{{MESSAGE}}"], ["log", "-c", "{{MESSAGE}}"]])
-def test_what_git_is_told_to_do_may_hold_a_message(args: list[str]) -> None:
-    assert read(yaml.safe_dump({"command": "git", "args": args})).args == tuple(args)
+def test_allowing_what_is_safe_is_told_to_be_needless() -> None:
+    (warning,) = read("command: agent\nallow_unsafe: true\n").warnings
+    assert warning == "p.yaml, line 2: `allow_unsafe` is not needed: nothing here lets a message be read as code."

@@ -48,6 +48,8 @@ class Profile(Value):
     """0.4: the agent may ask before it uses a tool."""
     stream: str | None = None
     """The agent speaks neither dialect, but a stream of its own: the name of what reads it (`streams`)."""
+    allow_unsafe: bool = False
+    """Run it although a message may be read as code (`safety`). Not part of AgentProc."""
     resume_args: tuple[str, ...] = ()
     """Arguments for a turn that goes on with a session, in front of `args`. Not part of AgentProc."""
     name: str = ""

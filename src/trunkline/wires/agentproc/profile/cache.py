@@ -19,7 +19,7 @@ from trunkline.wires.agentproc.profile import Profile
 #: Longer files are none of a profile; `file` says so.
 _MAX_BYTES = 1024 * 1024
 #: How profiles are read: another number where a text has come to mean something else.
-_READING = "3"
+_READING = "4"
 #: Fields that are tuples, which JSON does not have.
 _TUPLES = ("command", "args", "env_allowlist", "resume_args", "warnings")
 

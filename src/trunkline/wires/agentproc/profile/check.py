@@ -21,7 +21,7 @@ from trunkline.wires.agentproc.messages import Turn
 from trunkline.wires.agentproc.profile import Profile
 from trunkline.wires.agentproc.profile.contradictions import NO_SHELL, shell_syntax
 from trunkline.wires.agentproc.profile.placeholders import from_the_chat, used, variables
-from trunkline.wires.agentproc.profile.risks import script_file
+from trunkline.wires.agentproc.profile.safety import danger, script_of
 
 HIDDEN = "[hidden]"
 
@@ -97,7 +97,7 @@ def problem(profile: Profile, environ: Mapping[str, str], directory: str | None 
 def _is_relative(profile: Profile) -> bool:
     """Whether what is run is named from the directory in which the agent runs."""
     argv = (*profile.command, *profile.args)
-    script = script_file(argv)
+    script = script_of(argv)
     by_path = [argv[0]] if os.path.dirname(argv[0]) else []
     by_path += [argv[script]] if script is not None else []
     return any(not path.startswith(("/", "~/", "{{PROFILE_DIR}}")) for path in by_path)
@@ -191,7 +191,7 @@ def _wrong_with_file(path: str) -> str | None:
 
 def _wrong_with_script(profile: Profile, prepared: Launch) -> str | None:
     """The file that an interpreter is given must be there as well."""
-    index = script_file(prepared.argv)
+    index = script_of(prepared.argv)
     if index is None:
         return None
     name = prepared.argv[index]
@@ -240,6 +240,8 @@ def _warnings(profile: Profile, prepared: Launch, found: Sequence[Variable]) -> 
             yield f"`env.{variable.name}` holds a secret. Keep it out of the file: write `${{{variable.name}}}`."
     for index in _secret_arguments(prepared.argv):
         yield f"Everybody on this machine can see the value of `{prepared.argv[index - 1]}`. Use `env` for secrets."
+    if profile.allow_unsafe and (unsafe := danger(profile)) is not None:
+        yield f"`allow_unsafe` is set, and {unsafe.why}: whoever may write in the chat can run programs here."
     is_told = prepared.stdin is not None or _hands_over_message(profile)
     if profile.stream is not None and not is_told:
         yield "The program does not get the message. Add `{{MESSAGE}}` to `args`, or `stdin: message`."
@@ -260,7 +262,7 @@ def _hands_over_message(profile: Profile) -> bool:
 def _may_be_an_option(profile: Profile) -> str | None:
     """An argument that is a message and stands where options can stand."""
     argv = (*profile.command, *profile.args)
-    script = script_file(argv)
+    script = script_of(argv)
     for index, text in enumerate(argv):
         if text == "--":
             return None

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from trunkline.wires.agentproc.launch import leads_down
 from trunkline.wires.agentproc.profile import Profile
 from trunkline.wires.agentproc.profile.placeholders import NAMES, from_the_chat, used
+from trunkline.wires.agentproc.profile.safety import danger, is_shell
 
 #: Whoever writes one of these has an agent of protocol 0.4 in mind.
 NEW_STYLE = ("executor", "permission", "budget_secs", "deadline", "run_lock")
@@ -25,6 +26,8 @@ def contradictions(profile: Profile, given: Collection[str]) -> Iterator[tuple[s
     """Which of the given keys have no effect, or not the one that was meant, and why."""
     if (what := shell_syntax(profile)) is not None:
         yield "command", f"holds `{what}`, and no shell reads it. {NO_SHELL}"
+    if profile.allow_unsafe and danger(profile) is None:
+        yield "allow_unsafe", "is not needed: nothing here lets a message be read as code."
     if profile.stream is not None:
         yield from _with_a_stream(profile, given)
     elif profile.protocol == "0.1":
@@ -49,9 +52,7 @@ def shell_syntax(profile: Profile) -> str | None:
     if program in _BUILTINS or (equals and name.isidentifier()):
         return program
     # Wherever a shell is named there may be one.
-    from trunkline.wires.agentproc.profile.programs import SHELLS, name_of
-
-    if any(name_of(word) in SHELLS for word in words):
+    if any(map(is_shell, words)):
         return None
     return next((word for word in rest if word in _OPERATORS), None)
 

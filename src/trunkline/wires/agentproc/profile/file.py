@@ -5,14 +5,14 @@
     find(name)      a file, or a profile that comes with this package
 
 What cannot be meant is refused, with file, line and key; what can be passed over is passed over, and noted in the
-profile's `warnings` with the same. A profile that hands a message to something that would run it is refused, too
-(`profile_risks`).
+profile's `warnings` with the same. A profile that hands a message to something that may run it is refused, too, unless
+it says `allow_unsafe: true` (`safety`).
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.core.faults import ConfigError
@@ -21,11 +21,9 @@ from trunkline.wires.agentproc.messages import DIALECTS
 from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile, Protocol
 from trunkline.wires.agentproc.profile.contradictions import NEW_STYLE, contradictions
 from trunkline.wires.agentproc.profile.fields import Field, suggestion
-from trunkline.wires.agentproc.profile.placeholders import NAMES, from_the_chat, mistaken, used
+from trunkline.wires.agentproc.profile.placeholders import NAMES, mistaken, used
+from trunkline.wires.agentproc.profile.safety import danger
 from trunkline.wires.agentproc.profile.yaml import MAX_BYTES, read, too_large
-
-if TYPE_CHECKING:
-    from trunkline.wires.agentproc.profile.risks import Risk
 
 #: A tree that is being ended holds up whoever ended it.
 LONGEST_KILL_GRACE_SECS = 3600.0
@@ -34,7 +32,7 @@ LONGEST_KILL_GRACE_SECS = 3600.0
 KEYS = (
     "command", "args", "resume_args", "stdin", "cwd", "env", "env_allowlist", "timeout_secs", "kill_grace_secs",
     "max_reply_chars", "truncation_suffix", "include_stderr_in_reply", "send_error_reply", "streaming",
-    "session_line_prefix", "protocol", "permission", "stream", "name", "description",
+    "session_line_prefix", "protocol", "permission", "stream", "allow_unsafe", "name", "description",
 )  # fmt: skip
 #: What files may say about themselves besides: read by people and catalogues, not by us.
 ABOUT = ("name", "description", "cli", "cli_install", "tested", "maintainer", "tags", "notes", "version", "homepage")
@@ -174,16 +172,17 @@ class _Reading:
             protocol=protocol,
             permission=_flag(fields, "permission", default.permission),
             stream=self._stream(fields),
+            allow_unsafe=_flag(fields, "allow_unsafe", default.allow_unsafe),
             resume_args=fields["resume_args"].texts() if "resume_args" in fields else (),
             name=self._own_words("name"),
             description=self._own_words("description"),
             directory=self._directory,
         )
-        if protocol == "auto" and "protocol" not in fields and self._risk(profile) is not None:
+        if protocol == "auto" and "protocol" not in fields and not profile.allow_unsafe and danger(profile) is not None:
             # What would run its input is none that reads a turn there.
             split = command if len(command) > 1 else self._command(fields, "0.1")
             profile = profile.replace(protocol="0.1", command=split)
-        self._refuse_risks(profile, fields)
+        self._refuse_danger(profile, fields)
         self._warn_of_contradictions(profile, fields)
         self._warn_of_mistaken(fields)
         return profile.replace(warnings=tuple(self._warnings))
@@ -241,18 +240,7 @@ class _Reading:
             if name in VARIABLES:
                 self._warnings.append(field.place("has no effect: that variable belongs to the protocol."))
             found[name] = field.written('Write "" for an empty value, or remove the line.')
-            if (what := from_the_chat(found[name])) is not None:
-                self._refuse_run_variable(name, field, what)
         return found
-
-    def _refuse_run_variable(self, name: str, field: Field, what: str) -> None:
-        from trunkline.wires.agentproc.profile.programs import is_run
-
-        if is_run(name):
-            raise field.wrong(
-                f"must not hold `{what}`: programs run what is in that variable, and a message could run anything.",
-                "Use a variable of your own.",
-            )
 
     def _allowlist(self, fields: dict[str, Field]) -> tuple[str, ...] | None:
         if "env_allowlist" not in fields:
@@ -305,33 +293,16 @@ class _Reading:
 
     # What is wrong between fields
 
-    def _refuse_risks(self, profile: Profile, fields: dict[str, Field]) -> None:
-        program = profile.command[0]
-        what = from_the_chat(profile.cwd or "")
-        if what is not None and os.sep in program and not program.startswith((os.sep, "~", "{{")):
-            raise fields["command"].wrong(
-                f"is refused. It is a path from `cwd`, and there `{what}` would decide which program is run.",
-                "Begin it with `{{PROFILE_DIR}}/`, or give the whole path.",
-            )
-        if (found := self._risk(profile)) is not None:
-            key, index, risk = found
-            field = fields[key] if key == "command" else fields[key].items()[index]
-            raise field.wrong(f"is refused. {risk.why}", risk.hint)
-
-    def _risk(self, profile: Profile) -> tuple[str, int, Risk] | None:
-        """What would run a message, and which item of which key is the matter."""
-        chat_on_stdin = profile.stdin == "message" or (profile.protocol != "0.1" and profile.stream is None)
-        listed = [("command", profile.command), ("resume_args", profile.resume_args), ("args", profile.args)]
-        if not chat_on_stdin and not any(from_the_chat(text) for _, texts in listed for text in texts):
-            return None
-        from trunkline.wires.agentproc.profile.risks import risk
-
-        for parts in (listed, [listed[0], listed[2]]):
-            found = risk([text for _, texts in parts for text in texts], chat_on_stdin)
-            if found is not None:
-                places = [(key, index) for key, texts in parts for index in range(len(texts))]
-                return *places[max(found.index, 0)], found
-        return None
+    def _refuse_danger(self, profile: Profile, fields: dict[str, Field]) -> None:
+        found = None if profile.allow_unsafe else danger(profile)
+        if found is None:
+            return
+        field = fields[found.key]
+        if isinstance(found.item, str):
+            field = field.members()[found.item]
+        elif found.key != "command":
+            field = field.items()[found.item]
+        raise field.wrong(f"is refused: {found.why}.", f"{found.hint} `allow_unsafe: true` runs it as it is.")
 
     def _warn_of_contradictions(self, profile: Profile, fields: dict[str, Field]) -> None:
         for key, problem in contradictions(profile, fields):
