@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import itertools
 import os
@@ -17,13 +18,15 @@ import signal
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.support.loop import VirtualLoop
 
 # No deadline per example: on a busy machine it measures the neighbours.
 settings.register_profile("trunkline", deadline=None, print_blob=True)
@@ -138,6 +141,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif item.get_closest_marker("process"):
             seconds[item.path] += _PROCESS_SECONDS
     items.sort(key=lambda item: (-seconds[item.path], -tests[item.path], str(item.path)))
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop of an asynchronous test: on virtual time for those that are marked so."""
+    return {"virtual": VirtualLoop} if item.get_closest_marker("virtual_time") else {"real": asyncio.new_event_loop}
 
 
 def pytest_collection_finish() -> None:

@@ -36,6 +36,8 @@ from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
 
+pytestmark = pytest.mark.virtual_time
+
 DONE = TurnEnded("success", Usage(1, 1))
 
 
@@ -90,17 +92,14 @@ class RaisesAtOnce(Puppet):
 
 
 @pytest.mark.parametrize("bad", [CancelsItself, RaisesAtOnce])
-def test_a_turn_that_dies_in_an_odd_way_still_ends_and_the_next_one_works(bad: type[Puppet]) -> None:
-    async def main() -> None:
-        puppet = bad()
-        session, seen = await opened(puppet)
-        session.submit(UserMessage("bad"))
-        await asyncio.wait_for(session.at_rest(), 5)
-        await answered(session, puppet)
-        assert seen.ends == ["error", "success"]
-        await session.close()
-
-    run(main())
+async def test_a_turn_that_dies_in_an_odd_way_still_ends_and_the_next_one_works(bad: type[Puppet]) -> None:
+    puppet = bad()
+    session, seen = await opened(puppet)
+    session.submit(UserMessage("bad"))
+    await asyncio.wait_for(session.at_rest(), 5)
+    await answered(session, puppet)
+    assert seen.ends == ["error", "success"]
+    await session.close()
 
 
 @pytest.mark.parametrize(
@@ -108,79 +107,67 @@ def test_a_turn_that_dies_in_an_odd_way_still_ends_and_the_next_one_works(bad: t
     [TurnEnded("success", Usage(input_tokens=object())), Extension("odd", {"x": object()})],  # type: ignore[arg-type]
     ids=["end", "event"],
 )
-def test_what_cannot_be_recorded_fails_the_turn_and_nothing_that_waits_is_lost(event: Event) -> None:
+async def test_what_cannot_be_recorded_fails_the_turn_and_nothing_that_waits_is_lost(event: Event) -> None:
     class Strict(MemoryLog):
         def append(self, envelope: Envelope) -> int:
             if "object object" in repr(envelope.event):
                 raise TypeError("not JSON")
             return super().append(envelope)
 
-    async def main() -> None:
-        puppet = Puppet()
-        session, seen = await opened(puppet, Strict("s"))
-        for text in ("one", "two"):
-            session.submit(UserMessage(text))
-        await asyncio.sleep(1)
-        puppet.say(event)
-        await asyncio.sleep(1)
-        puppet.say(DONE)
-        await asyncio.wait_for(session.at_rest(), 5)
-        assert seen.ends == ["error", "success"]
-        assert any(isinstance(shown, Failed) for shown in seen.events)
-        await session.close()
-
-    run(main())
+    puppet = Puppet()
+    session, seen = await opened(puppet, Strict("s"))
+    for text in ("one", "two"):
+        session.submit(UserMessage(text))
+    await asyncio.sleep(1)
+    puppet.say(event)
+    await asyncio.sleep(1)
+    puppet.say(DONE)
+    await asyncio.wait_for(session.at_rest(), 5)
+    assert seen.ends == ["error", "success"]
+    assert any(isinstance(shown, Failed) for shown in seen.events)
+    await session.close()
 
 
-def test_a_decision_that_cannot_be_delivered_costs_one_turn_only() -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        session, seen = await opened(puppet)
-        session.submit(UserMessage("one"))
+async def test_a_decision_that_cannot_be_delivered_costs_one_turn_only() -> None:
+    puppet = Puppet()
+    session, seen = await opened(puppet)
+    session.submit(UserMessage("one"))
+    await asyncio.sleep(1)
+    puppet.say(ToolRequested("t1", "Bash", "exec", {}))
+    await asyncio.sleep(1)
+    puppet.refuses = OSError("pipe closed")
+    session.answer("t1", Approve())
+    await session.at_rest()
+    puppet.refuses = None
+    await answered(session, puppet)
+    assert seen.ends == ["error", "success"]
+    await session.close()
+
+
+async def test_one_call_id_for_two_calls_is_approved_for_neither() -> None:
+    puppet = Puppet()
+    session, seen = await opened(puppet)
+    for first in (
+        ToolRequested("t1", "Write", "edit", {"file_path": "a"}),
+        ToolRequested("t1", "Read", "info", {}),
+    ):
+        session.submit(UserMessage("go"))
         await asyncio.sleep(1)
-        puppet.say(ToolRequested("t1", "Bash", "exec", {}))
-        await asyncio.sleep(1)
-        puppet.refuses = OSError("pipe closed")
-        session.answer("t1", Approve())
+        puppet.say(first, ToolRequested("t1", "Bash", "exec", {"command": "rm -rf ~"}))
         await session.at_rest()
-        puppet.refuses = None
-        await answered(session, puppet)
-        assert seen.ends == ["error", "success"]
-        await session.close()
-
-    run(main())
+    assert seen.ends == ["error", "error"]
+    assert [decision for _, decision in puppet.decisions if isinstance(decision, Approve)] == []
+    await answered(session, puppet)
+    await session.close()
 
 
-def test_one_call_id_for_two_calls_is_approved_for_neither() -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        session, seen = await opened(puppet)
-        for first in (
-            ToolRequested("t1", "Write", "edit", {"file_path": "a"}),
-            ToolRequested("t1", "Read", "info", {}),
-        ):
-            session.submit(UserMessage("go"))
-            await asyncio.sleep(1)
-            puppet.say(first, ToolRequested("t1", "Bash", "exec", {"command": "rm -rf ~"}))
-            await session.at_rest()
-        assert seen.ends == ["error", "error"]
-        assert [decision for _, decision in puppet.decisions if isinstance(decision, Approve)] == []
-        await answered(session, puppet)
-        await session.close()
-
-    run(main())
-
-
-def test_two_waits_under_one_call_id_are_refused_where_agents_make_them() -> None:
-    async def main() -> None:
-        decisions = Decisions()
-        first = decisions.ask("t1")
-        with pytest.raises(ValueError, match="two calls"):
-            decisions.ask("t1")
-        decisions.resolve("t1", Deny("no"))
-        assert await first == Deny("no")
-
-    run(main())
+async def test_two_waits_under_one_call_id_are_refused_where_agents_make_them() -> None:
+    decisions = Decisions()
+    first = decisions.ask("t1")
+    with pytest.raises(ValueError, match="two calls"):
+        decisions.ask("t1")
+    decisions.resolve("t1", Deny("no"))
+    assert await first == Deny("no")
 
 
 class Slow(Puppet):
@@ -238,91 +225,76 @@ def test_an_agent_that_takes_for_ever_keeps_neither_messages_nor_the_end() -> No
         run(main())
 
 
-def test_configuring_and_submitting_after_the_end_is_refused_and_closing_again_is_harmless() -> None:
-    async def main() -> None:
-        session, _ = await opened(Puppet())
-        await session.close()
-        await session.close()
-        with pytest.raises(AgentBusy):
-            await session.configure(AddHistory("x"))
-        with pytest.raises(AgentBusy):
-            session.submit(UserMessage("x"))
-        assert [item async for item in session.subscribe()] == []
-
-    run(main())
+async def test_configuring_and_submitting_after_the_end_is_refused_and_closing_again_is_harmless() -> None:
+    session, _ = await opened(Puppet())
+    await session.close()
+    await session.close()
+    with pytest.raises(AgentBusy):
+        await session.configure(AddHistory("x"))
+    with pytest.raises(AgentBusy):
+        session.submit(UserMessage("x"))
+    assert [item async for item in session.subscribe()] == []
 
 
-def test_late_history_is_heard_and_written_down_when_the_turn_has_ended() -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        session, seen = await opened(puppet)
-        session.submit(UserMessage("hello"))
-        await asyncio.sleep(1)
-        told = session.configure(AddHistory("rules"))
-        await asyncio.sleep(1)
-        assert not told.done()
-        puppet.say(DONE)
-        await asyncio.wait_for(told, 1)
-        assert puppet.changes == [AddHistory("rules")]
-        assert seen.events[-2:] == [DONE, HistoryInjected("rules")]
-        assert session.state.history == ["rules"]
-        await session.close()
-        assert session.state.history == ["rules"]
-
-    run(main())
+async def test_late_history_is_heard_and_written_down_when_the_turn_has_ended() -> None:
+    puppet = Puppet()
+    session, seen = await opened(puppet)
+    session.submit(UserMessage("hello"))
+    await asyncio.sleep(1)
+    told = session.configure(AddHistory("rules"))
+    await asyncio.sleep(1)
+    assert not told.done()
+    puppet.say(DONE)
+    await asyncio.wait_for(told, 1)
+    assert puppet.changes == [AddHistory("rules")]
+    assert seen.events[-2:] == [DONE, HistoryInjected("rules")]
+    assert session.state.history == ["rules"]
+    await session.close()
+    assert session.state.history == ["rules"]
 
 
 @pytest.mark.parametrize("in_turn", [True, False])
-def test_history_that_the_agent_does_not_live_to_hear_is_kept_for_the_next_one(in_turn: bool) -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        puppet.held = asyncio.Event()
-        session, _ = await opened(puppet)
-        if in_turn:
-            session.submit(UserMessage("hello"))
-            await asyncio.sleep(1)
-        told = [session.configure(AddHistory(text)) for text in ("one", "two")]
-        await session.close()
-        assert all(each.done() for each in told)
-        assert session.state.history == ["one", "two"]
-
-    run(main())
+async def test_history_that_the_agent_does_not_live_to_hear_is_kept_for_the_next_one(in_turn: bool) -> None:
+    puppet = Puppet()
+    puppet.held = asyncio.Event()
+    session, _ = await opened(puppet)
+    if in_turn:
+        session.submit(UserMessage("hello"))
+        await asyncio.sleep(1)
+    told = [session.configure(AddHistory(text)) for text in ("one", "two")]
+    await session.close()
+    assert all(each.done() for each in told)
+    assert session.state.history == ["one", "two"]
 
 
-def test_a_change_that_is_made_at_once_leaves_no_task_behind() -> None:
-    async def main() -> None:
-        session, seen = await opened(Puppet())
-        before = asyncio.all_tasks()
-        await session.configure(AddHistory("rules"))
-        await asyncio.sleep(0)
-        assert asyncio.all_tasks() == before
-        await asyncio.sleep(20)
-        assert not [event for event in seen.events if isinstance(event, Progress)]
-        await session.close()
-
-    run(main())
+async def test_a_change_that_is_made_at_once_leaves_no_task_behind() -> None:
+    session, seen = await opened(Puppet())
+    before = asyncio.all_tasks()
+    await session.configure(AddHistory("rules"))
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+    await asyncio.sleep(20)
+    assert not [event for event in seen.events if isinstance(event, Progress)]
+    await session.close()
 
 
-def test_a_change_takes_its_place_among_the_messages() -> None:
+async def test_a_change_takes_its_place_among_the_messages() -> None:
     class Careful(Puppet):
         async def configure(self, change: Change) -> None:
             await asyncio.sleep(1)
             await super().configure(change)
 
-    async def main() -> None:
-        puppet = Careful()
-        session, seen = await opened(puppet)
-        session.configure(AddHistory("rules"))
-        session.submit(UserMessage("hello"))
-        await asyncio.sleep(0.5)
-        assert puppet.heard == []
-        await asyncio.sleep(1)
-        assert puppet.changes == [AddHistory("rules")]
-        assert len(puppet.heard) == 1
-        assert HistoryInjected("rules") in seen.events
-        await session.close()
-
-    run(main())
+    puppet = Careful()
+    session, seen = await opened(puppet)
+    session.configure(AddHistory("rules"))
+    session.submit(UserMessage("hello"))
+    await asyncio.sleep(0.5)
+    assert puppet.heard == []
+    await asyncio.sleep(1)
+    assert puppet.changes == [AddHistory("rules")]
+    assert len(puppet.heard) == 1
+    assert HistoryInjected("rules") in seen.events
+    await session.close()
 
 
 # The disk
@@ -333,83 +305,71 @@ class SlowDisk(MemoryLog):
         await asyncio.sleep(0.05)
 
 
-def test_turns_that_end_faster_than_the_disk_syncs_are_shown_as_they_become_durable() -> None:
+async def test_turns_that_end_faster_than_the_disk_syncs_are_shown_as_they_become_durable() -> None:
     class Quick(Puppet):
         async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
             await asyncio.sleep(0.02)
             yield DONE
 
-    async def main() -> None:
-        session, seen = await opened(Quick(), SlowDisk("s"))
-        for number in range(50):
-            session.submit(UserMessage(str(number)))
-        await session.at_rest()
-        shown = [at for at, event in zip(seen.at, seen.events, strict=True) if isinstance(event, TurnEnded)]
-        # Each at most two syncs after it happened: the one under way, and its own.
-        for number, at in enumerate(shown, 1):
-            assert at <= number * 0.021 + 0.12
-        await session.close()
-
-    run(main())
+    session, seen = await opened(Quick(), SlowDisk("s"))
+    for number in range(50):
+        session.submit(UserMessage(str(number)))
+    await session.at_rest()
+    shown = [at for at, event in zip(seen.at, seen.events, strict=True) if isinstance(event, TurnEnded)]
+    # Each at most two syncs after it happened: the one under way, and its own.
+    for number, at in enumerate(shown, 1):
+        assert at <= number * 0.021 + 0.12
+    await session.close()
 
 
-def test_a_thread_that_cannot_be_started_does_not_hold_the_answer() -> None:
+async def test_a_thread_that_cannot_be_started_does_not_hold_the_answer() -> None:
     class NoThreads(MemoryLog):
         async def sync(self) -> None:
             raise RuntimeError("can't start new thread")
 
-    async def main() -> None:
-        puppet = Puppet()
-        session, seen = await opened(puppet, NoThreads("s"))
-        await answered(session, puppet)
-        assert seen.ends == ["success"]
-        assert any(isinstance(event, Failed) and "thread" in event.message for event in seen.events)
-        await session.close()
-
-    run(main())
+    puppet = Puppet()
+    session, seen = await opened(puppet, NoThreads("s"))
+    await answered(session, puppet)
+    assert seen.ends == ["success"]
+    assert any(isinstance(event, Failed) and "thread" in event.message for event in seen.events)
+    await session.close()
 
 
 # Signs of life
 
 
-def test_a_silent_turn_shows_a_sign_of_life_before_a_host_gives_up_and_a_waiting_one_does_not() -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        session, seen = await opened(puppet)
-        session.submit(UserMessage("hi"))
-        await asyncio.sleep(60)
-        times = seen.at[:]
-        assert max(later - earlier for earlier, later in pairwise(times)) <= 10
-        assert sum(isinstance(event, Progress) for event in seen.events) >= 5
-        puppet.say(ToolRequested("t1", "Bash", "exec", {}))
-        await asyncio.sleep(1)
-        count = len(seen.events)
-        await asyncio.sleep(60)
-        assert len(seen.events) == count
-        await session.close()
-
-    run(main())
+async def test_a_silent_turn_shows_a_sign_of_life_before_a_host_gives_up_and_a_waiting_one_does_not() -> None:
+    puppet = Puppet()
+    session, seen = await opened(puppet)
+    session.submit(UserMessage("hi"))
+    await asyncio.sleep(60)
+    times = seen.at[:]
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 10
+    assert sum(isinstance(event, Progress) for event in seen.events) >= 5
+    puppet.say(ToolRequested("t1", "Bash", "exec", {}))
+    await asyncio.sleep(1)
+    count = len(seen.events)
+    await asyncio.sleep(60)
+    assert len(seen.events) == count
+    await session.close()
 
 
 # Watchers
 
 
-def test_a_watch_begins_when_it_is_asked_for_and_not_when_it_is_first_read() -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        session, _ = await opened(puppet)
-        watch = session.subscribe()
-        await answered(session, puppet, TextDelta("a"))
-        late = session.subscribe(since=0)
-        await session.close()
-        kinds = [type(item.event) for item in [item async for item in watch] if isinstance(item, Envelope)]
-        assert kinds == [TurnStarted, TextDelta, TurnEnded]
-        assert [item.seq for item in [item async for item in late] if isinstance(item, Envelope)] == [1, 2, 3]
-
-    run(main())
+async def test_a_watch_begins_when_it_is_asked_for_and_not_when_it_is_first_read() -> None:
+    puppet = Puppet()
+    session, _ = await opened(puppet)
+    watch = session.subscribe()
+    await answered(session, puppet, TextDelta("a"))
+    late = session.subscribe(since=0)
+    await session.close()
+    kinds = [type(item.event) for item in [item async for item in watch] if isinstance(item, Envelope)]
+    assert kinds == [TurnStarted, TextDelta, TurnEnded]
+    assert [item.seq for item in [item async for item in late] if isinstance(item, Envelope)] == [1, 2, 3]
 
 
-def test_a_watcher_is_shown_nothing_that_is_not_in_the_log_yet() -> None:
+async def test_a_watcher_is_shown_nothing_that_is_not_in_the_log_yet() -> None:
     class Late(MemoryLog):
         flushed = 0
 
@@ -419,30 +379,27 @@ def test_a_watcher_is_shown_nothing_that_is_not_in_the_log_yet() -> None:
         async def sync(self) -> None:
             self.flush()
 
-    async def main() -> None:
-        puppet, log = Puppet(), Late("s")
-        session, _ = await opened(puppet, log)
-        ahead: list[int] = []
+    puppet, log = Puppet(), Late("s")
+    session, _ = await opened(puppet, log)
+    ahead: list[int] = []
 
-        async def watching() -> None:
-            async for item in session.subscribe():
-                if not isinstance(item, Gap) and item.seq > log.flushed:
-                    ahead.append(item.seq)
+    async def watching() -> None:
+        async for item in session.subscribe():
+            if not isinstance(item, Gap) and item.seq > log.flushed:
+                ahead.append(item.seq)
 
-        watcher = asyncio.create_task(watching())
-        await asyncio.sleep(0)
-        await answered(session, puppet, TextDelta("a"), Notice("b"))
-        await session.close()
-        await watcher
-        assert ahead == []
-
-    run(main())
+    watcher = asyncio.create_task(watching())
+    await asyncio.sleep(0)
+    await answered(session, puppet, TextDelta("a"), Notice("b"))
+    await session.close()
+    await watcher
+    assert ahead == []
 
 
 # Back-pressure
 
 
-def test_an_agent_waits_for_a_host_that_does_not_read() -> None:
+async def test_an_agent_waits_for_a_host_that_does_not_read() -> None:
     class Full(Seen):
         def __init__(self) -> None:
             super().__init__()
@@ -455,24 +412,21 @@ def test_an_agent_waits_for_a_host_that_does_not_read() -> None:
         async def drain(self) -> None:
             await self.room.wait()
 
-    async def main() -> None:
-        puppet, full = Puppet(), Full()
-        session = await Session.open(puppet, MemoryLog("s"), Policy())
-        session.attach(full)
-        session.submit(UserMessage("hi"))
-        await asyncio.sleep(1)
-        puppet.say(*[TextDelta("x")] * 5000, DONE)
-        await asyncio.sleep(1)
-        assert len(full.events) < 1000
-        full.room.set()
-        await session.at_rest()
-        assert len(full.events) == 5002
-        await session.close()
-
-    run(main())
+    puppet, full = Puppet(), Full()
+    session = await Session.open(puppet, MemoryLog("s"), Policy())
+    session.attach(full)
+    session.submit(UserMessage("hi"))
+    await asyncio.sleep(1)
+    puppet.say(*[TextDelta("x")] * 5000, DONE)
+    await asyncio.sleep(1)
+    assert len(full.events) < 1000
+    full.room.set()
+    await session.at_rest()
+    assert len(full.events) == 5002
+    await session.close()
 
 
-def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
+async def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
     many = 200_000
 
     class Endless(Puppet):
@@ -492,37 +446,30 @@ def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
         async def cancel(self) -> None:
             self.stopped = True
 
-    async def main() -> None:
-        puppet = Endless()
-        session, seen = await opened(puppet)
-        session.submit(UserMessage("go"))
-        await asyncio.wait_for(puppet.begun.wait(), 5)
-        session.stop()
-        await session.at_rest()
-        assert 0 < puppet.said < many
-        assert seen.ends == ["cancelled"]
-        await session.close()
-
-    run(main())
+    puppet = Endless()
+    session, seen = await opened(puppet)
+    session.submit(UserMessage("go"))
+    await asyncio.wait_for(puppet.begun.wait(), 5)
+    session.stop()
+    await session.at_rest()
+    assert 0 < puppet.said < many
+    assert seen.ends == ["cancelled"]
+    await session.close()
 
 
 # Secrets in text that comes in pieces
 
 
-def test_a_secret_in_streamed_text_is_masked_however_it_is_cut() -> None:
+async def test_a_secret_in_streamed_text_is_masked_however_it_is_cut() -> None:
     secret = "sk-0123456789abcdef"
-
-    async def main() -> None:
-        puppet, log = Puppet(), MemoryLog("s")
-        session, seen = await opened(puppet, log, redact=Redaction(Redactor([secret])))
-        session.submit(UserMessage(f"my key is {secret}"))
-        await asyncio.sleep(1)
-        puppet.say(TextDelta("it is sk-0123"), TextDelta("456789abc"), TextDelta("def, is it? s"), Notice("x"), DONE)
-        await session.at_rest()
-        text = "".join(event.text for event in seen.events if isinstance(event, TextDelta))
-        assert text == "it is [redacted], is it? s"
-        assert secret not in repr(list(log.read()))
-        assert puppet.heard[0].text == f"my key is {secret}"
-        await session.close()
-
-    run(main())
+    puppet, log = Puppet(), MemoryLog("s")
+    session, seen = await opened(puppet, log, redact=Redaction(Redactor([secret])))
+    session.submit(UserMessage(f"my key is {secret}"))
+    await asyncio.sleep(1)
+    puppet.say(TextDelta("it is sk-0123"), TextDelta("456789abc"), TextDelta("def, is it? s"), Notice("x"), DONE)
+    await session.at_rest()
+    text = "".join(event.text for event in seen.events if isinstance(event, TextDelta))
+    assert text == "it is [redacted], is it? s"
+    assert secret not in repr(list(log.read()))
+    assert puppet.heard[0].text == f"my key is {secret}"
+    await session.close()

@@ -44,6 +44,8 @@ from trunkline.core.turns import NOBODY_TO_ASK, State
 from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.store.files import FileStore
 
+pytestmark = pytest.mark.virtual_time
+
 DONE = TurnEnded("success", Usage(10, 5))
 
 
@@ -101,33 +103,30 @@ class WatchedLog(MemoryLog):
         await self.synced.wait()
 
 
-def test_nothing_is_shown_before_it_is_logged_and_no_end_before_it_is_durable() -> None:
-    async def main() -> None:
-        seen, puppet = Seen(), Puppet()
-        log = WatchedLog(seen)
-        session = await Session.open(puppet, log, Policy())
-        session.attach(seen)
-        session.submit(UserMessage("hi"))
-        await settle()
-        puppet.say(TextDelta("one"))
-        await settle()
-        assert seen.shown == [TurnStarted(UserMessage("hi")), TextDelta("one")]
-        puppet.say(DONE)
-        await settle()
-        session.submit(UserMessage("more"))
-        session.flush()
-        await settle()
-        assert DONE not in seen.shown
-        log.synced.set()
-        await settle()
-        assert seen.shown[-2:] == [DONE, TurnStarted(UserMessage("more"))]
-        assert log.violations == []
-        await session.close()
-
-    run(main())
+async def test_nothing_is_shown_before_it_is_logged_and_no_end_before_it_is_durable() -> None:
+    seen, puppet = Seen(), Puppet()
+    log = WatchedLog(seen)
+    session = await Session.open(puppet, log, Policy())
+    session.attach(seen)
+    session.submit(UserMessage("hi"))
+    await settle()
+    puppet.say(TextDelta("one"))
+    await settle()
+    assert seen.shown == [TurnStarted(UserMessage("hi")), TextDelta("one")]
+    puppet.say(DONE)
+    await settle()
+    session.submit(UserMessage("more"))
+    session.flush()
+    await settle()
+    assert DONE not in seen.shown
+    log.synced.set()
+    await settle()
+    assert seen.shown[-2:] == [DONE, TurnStarted(UserMessage("more"))]
+    assert log.violations == []
+    await session.close()
 
 
-def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() -> None:
+async def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() -> None:
     class FullLog(MemoryLog):
         full = True
 
@@ -138,26 +137,23 @@ def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() -> Non
         async def sync(self) -> None:
             self.flush()
 
-    async def main() -> None:
-        seen, puppet, log = Seen(), Puppet(), FullLog("s1")
-        session = await Session.open(puppet, log, Policy())
-        session.attach(seen)
-        await say(session, puppet, TextDelta("a"), Notice("b"))
-        await settle()
-        failures = [event for event in seen.shown if isinstance(event, Failed)]
-        assert failures == [Failed("internal", "Failed to save session: No space left on device", retryable=True)]
-        assert DONE in seen.shown
-        log.full = False
-        await say(session, puppet)
-        await settle()
-        log.full = True
-        await say(session, puppet)
-        await settle()
-        assert sum(isinstance(event, Failed) for event in seen.shown) == 2
-        log.full = False
-        await session.close()
-
-    run(main())
+    seen, puppet, log = Seen(), Puppet(), FullLog("s1")
+    session = await Session.open(puppet, log, Policy())
+    session.attach(seen)
+    await say(session, puppet, TextDelta("a"), Notice("b"))
+    await settle()
+    failures = [event for event in seen.shown if isinstance(event, Failed)]
+    assert failures == [Failed("internal", "Failed to save session: No space left on device", retryable=True)]
+    assert DONE in seen.shown
+    log.full = False
+    await say(session, puppet)
+    await settle()
+    log.full = True
+    await say(session, puppet)
+    await settle()
+    assert sum(isinstance(event, Failed) for event in seen.shown) == 2
+    log.full = False
+    await session.close()
 
 
 def test_what_is_not_json_fails_the_turn_and_leaves_no_hole_in_the_log(tmp_path: Path) -> None:
@@ -263,23 +259,20 @@ def _equal(one: object, other: object) -> None:
     assert one == other
 
 
-def test_what_is_always_allowed_is_told_to_the_agent_as_this_once() -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        session = await Session.open(puppet, MemoryLog("s1"), Policy())
-        session.submit(UserMessage("hi"))
-        await settle()
-        puppet.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Bash", "exec", {}))
-        await settle()
-        session.answer("t1", Approve("always"))
-        await settle()
-        # The second is covered by what the first was given. The agent goes on asking, so that it can be taken back.
-        assert puppet.decisions == [("t1", Approve()), ("t2", Approve())]
-        assert session.grants == (Grant("exec"),)
-        puppet.say(DONE)
-        await session.close()
-
-    run(main())
+async def test_what_is_always_allowed_is_told_to_the_agent_as_this_once() -> None:
+    puppet = Puppet()
+    session = await Session.open(puppet, MemoryLog("s1"), Policy())
+    session.submit(UserMessage("hi"))
+    await settle()
+    puppet.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Bash", "exec", {}))
+    await settle()
+    session.answer("t1", Approve("always"))
+    await settle()
+    # The second is covered by what the first was given. The agent goes on asking, so that it can be taken back.
+    assert puppet.decisions == [("t1", Approve()), ("t2", Approve())]
+    assert session.grants == (Grant("exec"),)
+    puppet.say(DONE)
+    await session.close()
 
 
 @pytest.mark.parametrize(("used", "keep", "kept"), [(False, False, False), (False, True, True), (True, False, True)])
@@ -299,28 +292,25 @@ def test_a_session_in_which_nothing_was_said_is_forgotten_unless_it_is_to_be_kep
     assert [info.id for info in store.list()] == (["s1"] if kept else [])
 
 
-def test_whoever_waits_for_a_session_hears_of_its_end_before_the_agent_has_closed() -> None:
+async def test_whoever_waits_for_a_session_hears_of_its_end_before_the_agent_has_closed() -> None:
     class Log(MemoryLog):
         told = 0
 
         def ending(self) -> None:
             self.told += 1
 
-    async def main() -> None:
-        log = Log("s1")
+    log = Log("s1")
 
-        class Slow(Puppet):
-            async def close(self) -> None:
-                assert log.told == 1
-                await super().close()
+    class Slow(Puppet):
+        async def close(self) -> None:
+            assert log.told == 1
+            await super().close()
 
-        puppet = Slow()
-        session = await Session.open(puppet, log, Policy())
-        assert log.told == 0
-        await session.close()
-        assert (log.told, puppet.closed) == (1, True)
-
-    run(main())
+    puppet = Slow()
+    session = await Session.open(puppet, log, Policy())
+    assert log.told == 0
+    await session.close()
+    assert (log.told, puppet.closed) == (1, True)
 
 
 def test_the_agent_may_replace_its_journal_and_the_log_keeps_both(tmp_path: Path) -> None:
@@ -413,95 +403,80 @@ async def collect(session: Session, into: list[Envelope | Gap], since: int | Non
         into.append(item)
 
 
-def test_a_watcher_sees_the_past_and_the_present_without_a_hole_or_a_repetition() -> None:
-    async def main() -> None:
-        puppet = Puppet()
-        session = await Session.open(puppet, MemoryLog("s1"), Policy())
-        await say(session, puppet, TextDelta("a"), TextDelta("b"))
-        late: list[Envelope | Gap] = []
-        live: list[Envelope | Gap] = []
-        watchers = [asyncio.create_task(collect(session, late, 2)), asyncio.create_task(collect(session, live, None))]
-        await settle()
-        assert puppet.request is not None
-        puppet.request.journal.append("private")
-        await say(session, puppet, TextDelta("c"))
-        await session.close()
-        await asyncio.gather(*watchers)
-        assert [item.seq for item in late if isinstance(item, Envelope)] == [3, 4, 6, 7, 8]
-        assert [item.seq for item in live if isinstance(item, Envelope)] == [6, 7, 8]
-
-    run(main())
+async def test_a_watcher_sees_the_past_and_the_present_without_a_hole_or_a_repetition() -> None:
+    puppet = Puppet()
+    session = await Session.open(puppet, MemoryLog("s1"), Policy())
+    await say(session, puppet, TextDelta("a"), TextDelta("b"))
+    late: list[Envelope | Gap] = []
+    live: list[Envelope | Gap] = []
+    watchers = [asyncio.create_task(collect(session, late, 2)), asyncio.create_task(collect(session, live, None))]
+    await settle()
+    assert puppet.request is not None
+    puppet.request.journal.append("private")
+    await say(session, puppet, TextDelta("c"))
+    await session.close()
+    await asyncio.gather(*watchers)
+    assert [item.seq for item in late if isinstance(item, Envelope)] == [3, 4, 6, 7, 8]
+    assert [item.seq for item in live if isinstance(item, Envelope)] == [6, 7, 8]
 
 
 # Who may do what
 
 
-def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
-    async def main() -> None:
-        puppet, seen = Puppet(), Seen()
-        session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
-        session.attach(seen)
-        session.submit(UserMessage("hi"))
-        await settle()
-        puppet.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Read", "info", {}))
-        await settle()
-        assert puppet.decisions == [("t1", Deny(NOBODY_TO_ASK)), ("t2", Approve())]
-        assert ToolCancelled("t1", NOBODY_TO_ASK) in seen.shown
-        assert not any(isinstance(event, ToolRequested) for event in seen.shown)
-        await session.close()
-
-    run(main())
+async def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
+    puppet, seen = Puppet(), Seen()
+    session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
+    session.attach(seen)
+    session.submit(UserMessage("hi"))
+    await settle()
+    puppet.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Read", "info", {}))
+    await settle()
+    assert puppet.decisions == [("t1", Deny(NOBODY_TO_ASK)), ("t2", Approve())]
+    assert ToolCancelled("t1", NOBODY_TO_ASK) in seen.shown
+    assert not any(isinstance(event, ToolRequested) for event in seen.shown)
+    await session.close()
 
 
-def test_a_session_that_does_not_queue_refuses_and_the_running_turn_is_undisturbed() -> None:
-    async def main() -> None:
-        puppet, seen = Puppet(), Seen()
-        session = await Session.open(puppet, MemoryLog("s1"), Policy(), busy="reject")
-        session.attach(seen)
-        session.submit(UserMessage("one"))
-        with pytest.raises(AgentBusy):
-            session.submit(UserMessage("two"))
-        await settle()
-        puppet.say(DONE)
-        await session.at_rest()
-        assert seen.shown == [TurnStarted(UserMessage("one")), DONE]
-        await session.close()
-        with pytest.raises(AgentBusy):
-            session.submit(UserMessage("three"))
-
-    run(main())
+async def test_a_session_that_does_not_queue_refuses_and_the_running_turn_is_undisturbed() -> None:
+    puppet, seen = Puppet(), Seen()
+    session = await Session.open(puppet, MemoryLog("s1"), Policy(), busy="reject")
+    session.attach(seen)
+    session.submit(UserMessage("one"))
+    with pytest.raises(AgentBusy):
+        session.submit(UserMessage("two"))
+    await settle()
+    puppet.say(DONE)
+    await session.at_rest()
+    assert seen.shown == [TurnStarted(UserMessage("one")), DONE]
+    await session.close()
+    with pytest.raises(AgentBusy):
+        session.submit(UserMessage("three"))
 
 
-def test_an_agent_that_says_it_runs_what_was_denied_is_reported() -> None:
-    async def main() -> None:
-        puppet, seen = Puppet(), Seen()
-        session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
-        session.attach(seen)
-        await say(session, puppet, ToolRequested("t1", "Bash", "exec", {}), ToolStarted("t1", "Bash"))
-        assert any(isinstance(event, Notice) and "denied" in event.message for event in seen.shown)
-        await session.close()
-
-    run(main())
+async def test_an_agent_that_says_it_runs_what_was_denied_is_reported() -> None:
+    puppet, seen = Puppet(), Seen()
+    session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
+    session.attach(seen)
+    await say(session, puppet, ToolRequested("t1", "Bash", "exec", {}), ToolStarted("t1", "Bash"))
+    assert any(isinstance(event, Notice) and "denied" in event.message for event in seen.shown)
+    await session.close()
 
 
 # Ending
 
 
-def test_closing_ends_the_turn_the_agent_and_the_log() -> None:
-    async def main() -> None:
-        puppet, seen = Puppet(), Seen()
-        session = await Session.open(puppet, MemoryLog("s1"), Policy())
-        session.attach(seen)
-        session.submit(UserMessage("one"))
-        session.submit(UserMessage("two"))
-        await settle()
-        await session.close()
-        assert puppet.closed
-        assert session.status is State.CLOSED
-        ends = [event for event in seen.shown if isinstance(event, TurnEnded)]
-        assert ends == [TurnEnded("cancelled", NOTHING_USED)] * 2
-
-    run(main())
+async def test_closing_ends_the_turn_the_agent_and_the_log() -> None:
+    puppet, seen = Puppet(), Seen()
+    session = await Session.open(puppet, MemoryLog("s1"), Policy())
+    session.attach(seen)
+    session.submit(UserMessage("one"))
+    session.submit(UserMessage("two"))
+    await settle()
+    await session.close()
+    assert puppet.closed
+    assert session.status is State.CLOSED
+    ends = [event for event in seen.shown if isinstance(event, TurnEnded)]
+    assert ends == [TurnEnded("cancelled", NOTHING_USED)] * 2
 
 
 def test_an_agent_that_hangs_or_fails_while_it_closes_keeps_nobody() -> None:
@@ -526,44 +501,37 @@ def test_an_agent_that_hangs_or_fails_while_it_closes_keeps_nobody() -> None:
     run(main(Failing()))
 
 
-def test_an_agent_that_cannot_open_passes_its_reason_on() -> None:
+async def test_an_agent_that_cannot_open_passes_its_reason_on() -> None:
     class Broken(Puppet):
         async def open(self, request: OpenRequest) -> Puppet:
             raise ConfigError("no key")
 
-    async def main() -> None:
-        with pytest.raises(ConfigError, match="no key"):
-            await Session.open(Broken(), MemoryLog("s1"), Policy())
-
-    run(main())
+    with pytest.raises(ConfigError, match="no key"):
+        await Session.open(Broken(), MemoryLog("s1"), Policy())
 
 
 # Secrets
 
 
-def test_known_secrets_reach_neither_the_log_nor_a_sink() -> None:
+async def test_known_secrets_reach_neither_the_log_nor_a_sink() -> None:
     secret = "sk-0123456789abcdef"
-
-    async def main() -> None:
-        puppet, seen, log = Puppet(), Seen(), MemoryLog("s1")
-        session = await Session.open(puppet, log, Policy(), redact=Redaction(Redactor([secret])))
-        session.attach(seen)
-        events: list[Event] = [
-            Failed("provider", f"bad key {secret}"),
-            Notice(f"using {secret}"),
-            Progress(f"still {secret}"),
-            ToolRequested("t1", "Read", "info", {"command": f"echo {secret}"}, f"Execute: echo {secret}"),
-            ToolStarted("t1", "Read"),
-            ToolFinished("t1", "Read", "success", f"out {secret}", metadata={"env": [secret]}),
-            ToolCancelled("t9", f"because {secret}"),
-        ]
-        await say(session, puppet, *events)
-        await session.close()
-        assert len(seen.shown) >= len(events)
-        assert secret not in repr(seen.shown)
-        assert secret not in repr(list(log.read()))
-
-    run(main())
+    puppet, seen, log = Puppet(), Seen(), MemoryLog("s1")
+    session = await Session.open(puppet, log, Policy(), redact=Redaction(Redactor([secret])))
+    session.attach(seen)
+    events: list[Event] = [
+        Failed("provider", f"bad key {secret}"),
+        Notice(f"using {secret}"),
+        Progress(f"still {secret}"),
+        ToolRequested("t1", "Read", "info", {"command": f"echo {secret}"}, f"Execute: echo {secret}"),
+        ToolStarted("t1", "Read"),
+        ToolFinished("t1", "Read", "success", f"out {secret}", metadata={"env": [secret]}),
+        ToolCancelled("t9", f"because {secret}"),
+    ]
+    await say(session, puppet, *events)
+    await session.close()
+    assert len(seen.shown) >= len(events)
+    assert secret not in repr(seen.shown)
+    assert secret not in repr(list(log.read()))
 
 
 # Contracts in words

@@ -73,28 +73,26 @@ def errors(lines: list[dict[str, Any]]) -> list[tuple[str | None, str]]:
 # Starting
 
 
-def test_ready_names_the_version_the_session_and_the_capabilities() -> None:
-    async def main() -> None:
-        async with served() as it:
-            assert it.host.take() == [
-                {
-                    "type": "ready",
-                    "version": "0.1.0",
-                    "capabilities": {
-                        "tool_approval": True,
-                        "thinking": True,
-                        "mcp": False,
-                        "image_input": "unsupported",
-                        "effort": False,
-                        "effort_levels": [],
-                        "modes": ["default", "auto_edit", "yolo"],
-                        "current_mode": "default",
-                    },
-                    "session_id": "s1",
-                }
-            ]
-
-    run(main())
+@pytest.mark.virtual_time
+async def test_ready_names_the_version_the_session_and_the_capabilities() -> None:
+    async with served() as it:
+        assert it.host.take() == [
+            {
+                "type": "ready",
+                "version": "0.1.0",
+                "capabilities": {
+                    "tool_approval": True,
+                    "thinking": True,
+                    "mcp": False,
+                    "image_input": "unsupported",
+                    "effort": False,
+                    "effort_levels": [],
+                    "modes": ["default", "auto_edit", "yolo"],
+                    "current_mode": "default",
+                },
+                "session_id": "s1",
+            }
+        ]
 
 
 # Message turns
@@ -161,20 +159,18 @@ async def test_a_repeated_msg_id_is_just_another_message(it: Served) -> None:
     assert it.host.ends == {"same": 2}
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("text", ["", "   \n"])
-def test_an_empty_message_gets_an_error_and_an_end_and_never_reaches_the_agent(text: str) -> None:
-    async def main() -> None:
-        async with served() as it:
-            it.host.take()
-            it.host.message("m1", text)
-            await it.settle()
-            lines = it.host.take()
-            assert [line["type"] for line in lines] == ["stream_start", "error", "stream_end"]
-            assert errors(lines) == [("m1", "protocol_error")]
-            assert lines[2]["usage"] == {"input_tokens": 0, "output_tokens": 0}
-            assert it.puppet.heard == []
-
-    run(main())
+async def test_an_empty_message_gets_an_error_and_an_end_and_never_reaches_the_agent(text: str) -> None:
+    async with served() as it:
+        it.host.take()
+        it.host.message("m1", text)
+        await it.settle()
+        lines = it.host.take()
+        assert [line["type"] for line in lines] == ["stream_start", "error", "stream_end"]
+        assert errors(lines) == [("m1", "protocol_error")]
+        assert lines[2]["usage"] == {"input_tokens": 0, "output_tokens": 0}
+        assert it.puppet.heard == []
 
 
 # Approvals
@@ -282,20 +278,18 @@ async def test_an_approval_for_always_covers_the_category_also_what_is_pending_a
     assert [request.call_id for request in it.session._turns.pending] == ["t2"]
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("mode", "released"),
     [("default", []), ("auto_edit", ["t1"]), ("yolo", ["t1", "t2", "t5"])],
 )
-def test_a_mode_releases_what_is_pending_and_covers_what_comes(mode: str, released: list[str]) -> None:
-    async def main() -> None:
-        async with served() as it:
-            await ask(it, WRITE, BASH, ToolRequested("t5", "mcp_tool", "mcp", {}))
-            it.host.send(type="set_mode", mode=mode)
-            await it.settle()
-            assert [call for call, _ in it.puppet.decisions] == released
-            assert it.host.take()[0] == {"type": "info", "msg_id": "m1", "message": f"mode updated: {mode}"}
-
-    run(main())
+async def test_a_mode_releases_what_is_pending_and_covers_what_comes(mode: str, released: list[str]) -> None:
+    async with served() as it:
+        await ask(it, WRITE, BASH, ToolRequested("t5", "mcp_tool", "mcp", {}))
+        it.host.send(type="set_mode", mode=mode)
+        await it.settle()
+        assert [call for call, _ in it.puppet.decisions] == released
+        assert it.host.take()[0] == {"type": "info", "msg_id": "m1", "message": f"mode updated: {mode}"}
 
 
 @scenario
@@ -305,20 +299,18 @@ async def test_reading_tools_need_no_approval_unless_told_otherwise(it: Served) 
     assert [request.call_id for request in it.session._turns.pending] == ["r2"]
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("command", ["tool_approve", "tool_deny"])
-def test_an_unknown_or_repeated_call_id_is_a_protocol_error(command: str) -> None:
-    async def main() -> None:
-        async with served() as it:
-            await ask(it, WRITE)
-            it.host.send(type=command, call_id="nope")
-            it.host.send(type=command, call_id="t1")
-            await it.settle()
-            it.host.send(type=command, call_id="t1")
-            await it.settle()
-            assert errors(it.host.take()) == [(None, "protocol_error")] * 2
-            assert len(it.puppet.decisions) == 1
-
-    run(main())
+async def test_an_unknown_or_repeated_call_id_is_a_protocol_error(command: str) -> None:
+    async with served() as it:
+        await ask(it, WRITE)
+        it.host.send(type=command, call_id="nope")
+        it.host.send(type=command, call_id="t1")
+        await it.settle()
+        it.host.send(type=command, call_id="t1")
+        await it.settle()
+        assert errors(it.host.take()) == [(None, "protocol_error")] * 2
+        assert len(it.puppet.decisions) == 1
 
 
 # Stopping
@@ -371,24 +363,22 @@ async def test_stop_when_idle_does_nothing(it: Served) -> None:
     assert it.host.types() == ["stream_end"]
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("deaf", [False, True])
-def test_an_agent_that_ignores_stop_is_cut_off_within_a_second(deaf: bool) -> None:
-    async def main() -> None:
-        async with served() as it:
-            await ask(it, ToolStarted("t1", "Bash"))
-            it.puppet.obedient, it.puppet.deaf = False, deaf
-            it.host.send(type="stop")
-            await asyncio.sleep(1)
-            assert it.host.types() == ["tool_cancelled t1", "stream_end"]
-            it.host.message("m2")
-            await asyncio.sleep(1)
-            it.puppet.say(DONE)
-            await it.settle()
-            # One that swallows its own cancellation is still in its old turn: the message fails, and says so.
-            assert ("error" in it.host.types()) is deaf
-            assert it.host.ends == {"m1": 1, "m2": 1}
-
-    run(main())
+async def test_an_agent_that_ignores_stop_is_cut_off_within_a_second(deaf: bool) -> None:
+    async with served() as it:
+        await ask(it, ToolStarted("t1", "Bash"))
+        it.puppet.obedient, it.puppet.deaf = False, deaf
+        it.host.send(type="stop")
+        await asyncio.sleep(1)
+        assert it.host.types() == ["tool_cancelled t1", "stream_end"]
+        it.host.message("m2")
+        await asyncio.sleep(1)
+        it.puppet.say(DONE)
+        await it.settle()
+        # One that swallows its own cancellation is still in its old turn: the message fails, and says so.
+        assert ("error" in it.host.types()) is deaf
+        assert it.host.ends == {"m1": 1, "m2": 1}
 
 
 @scenario
@@ -480,6 +470,7 @@ async def test_a_decision_that_cannot_be_delivered_ends_the_turn_with_an_error(i
 # Bad lines
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -510,19 +501,16 @@ async def test_a_decision_that_cannot_be_delivered_ends_the_turn_with_an_error(i
         (b'{"type":"stop","x":"' + b"x" * 1000 + b'"}', "exceeds the limit of 1000 bytes"),
     ],
 )
-def test_a_bad_line_is_one_protocol_error_and_the_next_line_works(line: bytes, says: str) -> None:
-    async def main() -> None:
-        async with served() as it:
-            it.host.take()
-            it.server.feed(line + b"\n" + b'{"type":"ping"}\n')
-            error, pong = it.host.take()
-            assert error["msg_id"] is None
-            assert error["error"]["code"] == "protocol_error"
-            assert error["error"]["retryable"] is False
-            assert says in error["error"]["message"]
-            assert pong == {"type": "pong"}
-
-    run(main())
+async def test_a_bad_line_is_one_protocol_error_and_the_next_line_works(line: bytes, says: str) -> None:
+    async with served() as it:
+        it.host.take()
+        it.server.feed(line + b"\n" + b'{"type":"ping"}\n')
+        error, pong = it.host.take()
+        assert error["msg_id"] is None
+        assert error["error"]["code"] == "protocol_error"
+        assert error["error"]["retryable"] is False
+        assert says in error["error"]["message"]
+        assert pong == {"type": "pong"}
 
 
 @scenario

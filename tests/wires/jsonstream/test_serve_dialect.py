@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from tests.support.loop import run
 from tests.support.served import Served, served
 from tests.wires.jsonstream.test_serve import DONE, ask, scenario
 from trunkline.core import performer
@@ -139,48 +138,44 @@ async def test_history_between_two_messages_is_context_of_the_second(it: Served)
     assert it.host.take() == []
 
 
-def test_late_history_without_a_next_message_is_there_when_the_session_is_resumed() -> None:
-    async def main() -> None:
-        log = MemoryLog("s1")
-        async with served(log=log) as it:
-            await ask(it)
-            it.host.send(type="init_history", text="late")
-            await it.settle()
-        async with served(log=log, resume=True) as it:
-            assert it.puppet.request is not None
-            assert it.puppet.request.history == ("late",)
-
-    run(main())
+@pytest.mark.virtual_time
+async def test_late_history_without_a_next_message_is_there_when_the_session_is_resumed() -> None:
+    log = MemoryLog("s1")
+    async with served(log=log) as it:
+        await ask(it)
+        it.host.send(type="init_history", text="late")
+        await it.settle()
+    async with served(log=log, resume=True) as it:
+        assert it.puppet.request is not None
+        assert it.puppet.request.history == ("late",)
 
 
 # A server that does not answer
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("asked", [False, True])
-def test_while_a_server_is_waited_for_the_host_hears_of_it_and_of_its_name(asked: bool) -> None:
-    async def main() -> None:
-        async with served() as it:
-            it.host.take()
-            it.puppet.held = asyncio.Event()
-            it.host.send(**SLOW)
-            if asked:
-                it.host.message("m1")
-                await it.settle()
-                assert it.host.types() == ["stream_start"]
-            for _ in range(3):
-                await asyncio.sleep(SILENCE_SECONDS)
-                lines = it.host.take()
-                assert lines
-                assert {(line["type"], line["msg_id"]) for line in lines} == {("info", "m1" if asked else "")}
-                assert all("MCP server `slow`" in line["message"] for line in lines)
-            await asyncio.sleep(performer.CONFIGURE_SECONDS)
-            (error,) = [line for line in it.host.take() if line["type"] == "error"]
-            assert "MCP server `slow` did not answer" in error["error"]["message"]
-            if asked:
-                it.puppet.say(DONE)
-                await it.settle()
-
-    run(main())
+async def test_while_a_server_is_waited_for_the_host_hears_of_it_and_of_its_name(asked: bool) -> None:
+    async with served() as it:
+        it.host.take()
+        it.puppet.held = asyncio.Event()
+        it.host.send(**SLOW)
+        if asked:
+            it.host.message("m1")
+            await it.settle()
+            assert it.host.types() == ["stream_start"]
+        for _ in range(3):
+            await asyncio.sleep(SILENCE_SECONDS)
+            lines = it.host.take()
+            assert lines
+            assert {(line["type"], line["msg_id"]) for line in lines} == {("info", "m1" if asked else "")}
+            assert all("MCP server `slow`" in line["message"] for line in lines)
+        await asyncio.sleep(performer.CONFIGURE_SECONDS)
+        (error,) = [line for line in it.host.take() if line["type"] == "error"]
+        assert "MCP server `slow` did not answer" in error["error"]["message"]
+        if asked:
+            it.puppet.say(DONE)
+            await it.settle()
 
 
 @scenario

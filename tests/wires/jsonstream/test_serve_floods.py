@@ -12,13 +12,14 @@ import time
 import pytest
 
 from tests.support.agent_process import AgentProcess
-from tests.support.loop import run
 from tests.support.served import served
 from tests.support.unmeasured import unmeasured
 from trunkline.core import turns
 from trunkline.core.events import TurnEnded
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.jsonstream import codec, serve
+
+pytestmark = pytest.mark.virtual_time
 
 #: What the protocol promises for a stop is 1 s, and for a signal 2 s.
 PROMPT_SECONDS = 1.0
@@ -27,92 +28,76 @@ EXIT_SECONDS = 2.0
 MiB = 1024 * 1024
 
 
-def test_messages_beyond_the_queue_are_refused_in_their_place_and_not_inside_the_running_turn(
+async def test_messages_beyond_the_queue_are_refused_in_their_place_and_not_inside_the_running_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turns, "MAX_QUEUED", 2)
-
-    async def main() -> None:
-        async with served() as it:
-            it.host.take()
-            for number in range(5):
-                it.host.message(f"m{number}")
+    async with served() as it:
+        it.host.take()
+        for number in range(5):
+            it.host.message(f"m{number}")
+        await it.settle()
+        assert [line["msg_id"] for line in it.host.take()] == ["m0"]
+        for _ in range(3):
+            it.puppet.say(TurnEnded("success"))
             await it.settle()
-            assert [line["msg_id"] for line in it.host.take()] == ["m0"]
-            for _ in range(3):
-                it.puppet.say(TurnEnded("success"))
-                await it.settle()
-            lines = it.host.take()
-            ends = [(line["type"], line["msg_id"]) for line in lines]
-            assert ends == [
-                ("stream_end", "m0"),
-                ("stream_start", "m1"),
-                ("stream_end", "m1"),
-                ("stream_start", "m2"),
-                ("stream_end", "m2"),
-                ("stream_start", "m3"),
-                ("error", "m3"),
-                ("stream_end", "m3"),
-                ("stream_start", "m4"),
-                ("error", "m4"),
-                ("stream_end", "m4"),
-            ]
-            it.host.message("m5")
-            await it.settle()
-            assert it.puppet.heard[-1].id == "m5"
-
-    run(main())
+        lines = it.host.take()
+        ends = [(line["type"], line["msg_id"]) for line in lines]
+        assert ends == [
+            ("stream_end", "m0"),
+            ("stream_start", "m1"),
+            ("stream_end", "m1"),
+            ("stream_start", "m2"),
+            ("stream_end", "m2"),
+            ("stream_start", "m3"),
+            ("error", "m3"),
+            ("stream_end", "m3"),
+            ("stream_start", "m4"),
+            ("error", "m4"),
+            ("stream_end", "m4"),
+        ]
+        it.host.message("m5")
+        await it.settle()
+        assert it.puppet.heard[-1].id == "m5"
 
 
-def test_a_message_that_finds_no_place_to_wait_is_an_error_of_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_that_finds_no_place_to_wait_is_an_error_of_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MAX_WAITING", 1)
-
-    async def main() -> None:
-        async with served() as it:
-            it.host.take()
-            for number in range(3):
-                it.host.message(f"m{number}")
-            await it.settle()
-            lines = it.host.take()
-            assert [(line["type"], line["msg_id"]) for line in lines] == [("stream_start", "m0"), ("error", None)]
-            assert "not taken" in lines[1]["error"]["message"]
-            it.host.send(type="stop")
-            await asyncio.sleep(2)
-            assert [line["msg_id"] for line in it.host.take() if line["type"] == "stream_end"] == ["m0", "m1"]
-
-    run(main())
+    async with served() as it:
+        it.host.take()
+        for number in range(3):
+            it.host.message(f"m{number}")
+        await it.settle()
+        lines = it.host.take()
+        assert [(line["type"], line["msg_id"]) for line in lines] == [("stream_start", "m0"), ("error", None)]
+        assert "not taken" in lines[1]["error"]["message"]
+        it.host.send(type="stop")
+        await asyncio.sleep(2)
+        assert [line["msg_id"] for line in it.host.take() if line["type"] == "stream_end"] == ["m0", "m1"]
 
 
-def test_changes_that_outrun_the_agent_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_changes_that_outrun_the_agent_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "MAX_CHANGES", 2)
-
-    async def main() -> None:
-        async with served() as it:
-            it.host.take()
-            for number in range(3):
-                it.host.send(type="init_history", text=str(number))
-            await it.settle()
-            assert ["not taken" in line["error"]["message"] for line in it.host.take()] == [True]
-            it.host.send(type="init_history", text="later")
-            await it.settle()
-            assert it.host.take() == []
-
-    run(main())
+    async with served() as it:
+        it.host.take()
+        for number in range(3):
+            it.host.send(type="init_history", text=str(number))
+        await it.settle()
+        assert ["not taken" in line["error"]["message"] for line in it.host.take()] == [True]
+        it.host.send(type="init_history", text="later")
+        await it.settle()
+        assert it.host.take() == []
 
 
 @pytest.mark.parametrize("limit", ["MAX_HISTORY", "MAX_HISTORY_CHARS"])
-def test_history_has_a_limit(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+async def test_history_has_a_limit(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(serve, limit, 2)
-
-    async def main() -> None:
-        async with served() as it:
-            it.host.take()
-            for text in "abca":
-                it.host.send(type="init_history", text=text)
-                await it.settle()
-            assert [line["error"]["code"] for line in it.host.take()] == ["protocol_error"]
-
-    run(main())
+    async with served() as it:
+        it.host.take()
+        for text in "abca":
+            it.host.send(type="init_history", text=text)
+            await it.settle()
+        assert [line["error"]["code"] for line in it.host.take()] == ["protocol_error"]
 
 
 def message(text: bytes, msg_id: bytes = b"m") -> bytes:
