@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from tests.support.provider import BREAK, HANG, Gate, Reply, Request, StubProvider
-from trunkline.base import http, posting
+from trunkline.base import http, posting, posting_direct
 from trunkline.base.posting import Answer, ConnectionFailed, Poster, poster, why_unmade
 from trunkline.base.posting_direct import Direct
 
@@ -70,6 +70,18 @@ async def test_pieces_are_given_before_the_answer_is_complete(asks: Poster) -> N
         gate.open()
         assert await anext(pieces) == b"second"
         assert await anext(pieces, None) is None
+
+
+async def test_no_more_connections_are_kept_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posting_direct, "MAX_IDLE", 1)
+    asks = Direct(None)
+    async with StubProvider(lambda _: Reply([b"x"])) as stub:
+        for _ in range(2):
+            for answer in [await post(asks, stub.url), await post(asks, stub.url)]:
+                assert await whole(answer) == b"x"
+        await asks.close()
+        # One of the first two is kept for the second round.
+        assert len({request.connection for request in stub.requests}) == 3
 
 
 async def test_a_connection_whose_answer_was_read_is_used_again(asks: Poster) -> None:

@@ -89,6 +89,20 @@ def test_a_request_that_waits_when_the_turn_is_ended_is_denied(py: Script) -> No
     assert '"deny"' in outcome.partials[0]
 
 
+@pytest.mark.parametrize("flush", [True, False])
+def test_nobody_is_asked_once_the_agent_has_said_its_result(py: Script, flush: bool) -> None:
+    script = f"""
+import json
+request = {{"type": "permission_request", "request_id": "r1", "tool_name": "Write", "input": {{}}}}
+print(json.dumps({{"type": "result", "text": "all"}}), flush={flush})
+print(json.dumps(request), flush=True)
+"""
+    heard: list[Said] = []
+    outcome = Run(py(script, protocol="0.4", permission=True), Turn("hi", permission=True), hear=heard.append).perform()
+    assert (outcome.exit_code, outcome.reply) == (0, "all")
+    assert heard == [Ignored("a permission request after the end of the answer was left out")]
+
+
 class Clock:
     """Deadlines that come when the test says so."""
 

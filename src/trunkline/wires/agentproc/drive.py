@@ -319,7 +319,7 @@ class Run:
             self.respond(PermissionResponse(request.request_id, "deny", "malformed permission request"))
         elif self._is_mute:
             self.respond(PermissionResponse(request.request_id, "deny", _NOT_ANSWERED))
-        elif self._endings or self._said_all:
+        elif self._endings:
             self.respond(PermissionResponse(request.request_id, "deny", "the turn is being ended"))
         else:
             self._hear(request)

@@ -130,6 +130,9 @@ class Reply:
                     self.usage = said.usage
                 else:
                     heard.append(Ignored("a second result was left out"))
+            case PermissionRequest() if self.concluded:
+                # Its input ends with that.
+                heard.append(Ignored("a permission request after the end of the answer was left out"))
             case PermissionRequest() | Withdrawn() | Used() | Ignored():
                 self.truncated = self.truncated or isinstance(said, Lost)
                 heard.append(said)

@@ -187,6 +187,8 @@ def test_claude_takes_a_changed_input() -> None:
         # What is not one command in one shell is shown as it is.
         ("/bin/bash -lc 'git status'; rm x", "/bin/bash -lc 'git status'; rm x", None),
         ("/bin/bash -c 'a' 'b'", "/bin/bash -c 'a' 'b'", None),
+        ('/bin/bash -lc "git status"', '/bin/bash -lc "git status"', None),
+        ("/bin/bash -lc git\n", "/bin/bash -lc git\n", None),
         ("git 'status", "git 'status", None),
     ],
 )
@@ -266,6 +268,18 @@ def test_a_change_of_which_nobody_can_tell_where_it_goes_is_malformed(changes: l
     _, (request,) = codex(
         {"method": "item/started", "params": {"threadId": "t", "item": item}},
         {"method": "item/fileChange/requestApproval", "id": 0, "params": {"threadId": "t", "itemId": "i"}},
+    )
+    assert isinstance(request, PermissionRequest)
+    assert request.tool_name == ""
+
+
+@pytest.mark.parametrize("root", [5, ["/etc"], {"path": "/etc"}])
+def test_a_change_that_wants_a_root_of_which_nobody_can_tell_where_it_is_is_malformed(root: Any) -> None:
+    item = {"type": "fileChange", "id": "i", "changes": [{"path": "a", "diff": "1"}]}
+    params = {"threadId": "t", "itemId": "i", "grantRoot": root}
+    _, (request,) = codex(
+        {"method": "item/started", "params": {"threadId": "t", "item": item}},
+        {"method": "item/fileChange/requestApproval", "id": 0, "params": params},
     )
     assert isinstance(request, PermissionRequest)
     assert request.tool_name == ""
