@@ -33,6 +33,23 @@ async def test_a_provider_is_asked_for_its_own_list(provider: str, path: str, he
         assert asked.headers[header[0]] == header[1]
 
 
+async def test_what_nobody_could_type_is_no_name_of_a_model() -> None:
+    longest = "x" * module.LONGEST_NAME
+    names = [longest, f"{longest}x", "", "a\nb", "\x1b[2J", "\u202ea", "fine/model:8b"]
+    async with answering(json.dumps({"data": [{"id": name} for name in names]}).encode()) as stub:
+        assert await offered(ModelSettings("openai", "m", "k", stub.url)) == [longest, "fine/model:8b"]
+
+
+async def test_a_list_that_is_too_long_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps(LISTED).encode()
+    async with answering(body) as stub:
+        settings = ModelSettings("openai", "m", "k", stub.url)
+        monkeypatch.setattr(module, "MAX_LIST_BYTES", len(body))
+        assert await offered(settings) == ["big", "small"]
+        monkeypatch.setattr(module, "MAX_LIST_BYTES", len(body) - 1)
+        assert await offered(settings) == []
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"data": null}', b'{"data": {}}'])
 async def test_a_server_that_lists_nothing_has_no_models_that_we_know(body: bytes) -> None:
     async with answering(body) as stub:

@@ -16,6 +16,9 @@ OFFERED_SECONDS = 4.0
 #: More than the longest list of a reseller has.
 MAX_LIST_BYTES = 4 * 1024 * 1024
 
+#: Names of models are words that people type; what is longer, or cannot be shown, is none.
+LONGEST_NAME = 200
+
 #: How the names of a provider's own models begin, among those whose price is known.
 _FAMILIES: dict[str, tuple[str, ...]] = {
     "anthropic": ("claude",),
@@ -64,7 +67,8 @@ async def _listed(settings: ModelSettings) -> list[str]:
     models = found.get("data") if isinstance(found, dict) else None
     if not isinstance(models, list):
         raise ValueError("no list of models")
-    return [model["id"] for model in models if isinstance(model, dict) and isinstance(model.get("id"), str)]
+    names = [model.get("id") for model in models if isinstance(model, dict)]
+    return [name for name in names if isinstance(name, str) and name.isprintable() and 0 < len(name) <= LONGEST_NAME]
 
 
 def _request(settings: ModelSettings) -> tuple[str, dict[str, str]]:
