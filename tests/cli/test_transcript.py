@@ -116,3 +116,23 @@ def test_control_characters_and_lone_surrogates_are_shown_and_not_obeyed() -> No
 )
 def test_usage_that_is_absent_is_not_told_as_zero(usage: Usage | None, words: str) -> None:
     assert transcript.tokens(usage) == words
+
+
+def test_another_agent_is_told_what_was_said_and_of_a_long_talk_the_newest_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    talk = [events.TurnStarted(events.UserMessage("first")), events.ThinkingDelta("hm"), events.TextDelta("one")]
+    talk += [events.TurnStarted(events.UserMessage("second")), events.TextDelta("two")]
+    whole = "User: first\n\nAssistant: one\n\nUser: second\n\nAssistant: two"
+    said = sum(map(len, whole.split("\n\n")))
+    monkeypatch.setattr(transcript, "MOST_DIALOGUE", said)
+    assert transcript.dialogue(_records(talk)) == whole
+    monkeypatch.setattr(transcript, "MOST_DIALOGUE", said - 1)
+    cut = transcript.dialogue(_records(talk))
+    assert cut == "(What was said before that is left out.)\n\nAssistant: one\n\nUser: second\n\nAssistant: two"
+    monkeypatch.setattr(transcript, "MOST_DIALOGUE", 5)
+    assert transcript.dialogue(_records(talk[:1])) == "User: ..."
+
+
+def _records(talk: list[events.Event]) -> list[Envelope]:
+    return [Envelope("s", number, 1, 0.0, event) for number, event in enumerate(talk, 1)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
@@ -20,6 +21,12 @@ from trunkline.core.grants import Grant
 from trunkline.core.usage import Usage
 
 Kind = Literal["turn", "user", "agent", "thinking", "tool", "output", "note", "failure", "end"]
+
+
+#: Characters of a conversation that another agent is told. They are in each of its requests, and compaction leaves
+#: them alone: about an eighth of a usual window.
+MOST_DIALOGUE = 100_000
+_CUT = "(What was said before that is left out.)"
 
 
 class Block(Value):
@@ -59,9 +66,20 @@ def blocks(records: Iterable[Envelope | Gap]) -> Iterator[Block]:
 
 
 def dialogue(records: Iterable[Envelope | Gap]) -> str:
-    """What was said, and nothing of what was done: for an agent that was not there."""
+    """What was said, and nothing of what was done: for an agent that was not there. Of a long one, the newest part."""
     who: dict[Kind, str] = {"user": "User", "agent": "Assistant"}
-    return "\n\n".join(f"{who[block.kind]}: {block.text}" for block in blocks(records) if block.kind in who)
+    said: deque[str] = deque()
+    size, is_cut = 0, False
+    for block in blocks(records):
+        if block.kind not in who:
+            continue
+        text = f"{who[block.kind]}: {block.text}"
+        said.append(text if len(text) <= MOST_DIALOGUE else f"{text[:MOST_DIALOGUE]} ...")
+        size += len(said[-1])
+        while size > MOST_DIALOGUE and len(said) > 1:
+            size -= len(said.popleft())
+            is_cut = True
+    return "\n\n".join([_CUT, *said] if is_cut else said)
 
 
 def _blocks_of(record: Envelope | Gap) -> Iterator[Block]:
