@@ -350,6 +350,17 @@ async def test_no_keyring_is_told(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("credential", "list", "--url", "ftp://x"), "is no address of a network"),
+        (("credential", "list", "--url", "http://127.0.0.1:1?x"), "is no address of a network"),
+        (("credential", "list", "--url", "http://127.0.0.1:1/#x"), "is no address of a network"),
+        (("credential", "list", "--url", "http://me:secret@127.0.0.1:1"), "Leave out what is before the `@`"),
+        (
+            ("register", "community", "--name", "x", "--contract", "A=0x1", "--abi", "A=-", "--key-file", "-"),
+            "cannot be both the key and the ABI of A",
+        ),
+        (
+            ("community", "update", "c", "--abi", "A=-", "--source", "A=-", "--key-file", "k"),
+            "cannot be both the ABI of A and the source of A",
+        ),
         (("register", "community", "--name", "x", "--contract", "0x1"), "is not of the form NAME=ADDRESS"),
         (("register", "community", "--name", "x", "--contract", "A=0x1", "--abi", "B=f"), "There is: A."),
         (("register", "community", "--name", "x", "--contract", "A=0x1", "--contract", "A=0x2"), "the same name"),

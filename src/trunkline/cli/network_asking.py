@@ -9,13 +9,13 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import click
 
 from trunkline.base import jsontext
 from trunkline.base.printable import printable
-from trunkline.base.regular import open_to_others, read_regular
+from trunkline.base.regular import NotRegular, open_to_others, read_regular
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
@@ -120,16 +120,20 @@ def read(path: str) -> bytes:
 
 
 def secret_text(path: str, what: str, most: int) -> str:
-    """A secret in a file, without the line break at its end; `-`: standard input. A file open to others is told of.
+    """A secret in a file, without the line break at its end; `-`: standard input, hidden if it is typed.
+
+    A file that others can read is told of.
 
     Raises:
         ConfigError: it cannot be read, is too large, or is no text.
     """
+    if path == "-" and at_terminal():
+        return str(click.prompt(what.capitalize(), hide_input=True, err=True))
     data = _read(path, most)
     try:
         found = data.decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"The {what} in `{path}` is no text in UTF-8.") from None
+        raise ConfigError(f"{_place(path)} holds no text in UTF-8, and so no {what}.") from None
     if path != "-" and open_to_others(path):
         click.echo(f"Others can read the {what} in `{printable(path)}`: `chmod 600` keeps them out.", err=True)
     return found.removesuffix("\n").removesuffix("\r")
@@ -231,6 +235,7 @@ async def agent(owner: Owner, named: str) -> dict[str, Any]:
         there = ", ".join(map(_named, found or pairs)) or "none"
         problem = "is the handle of several agents" if found else "is no agent of this wallet"
         raise ConfigError(f"`{named}` {problem}.", hint=f"Say one of: {there}.")
+    given(found[0], "id")
     return found[0]
 
 
@@ -274,16 +279,19 @@ def _address(url: str) -> str:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
+        parts, usable = urlsplit(""), False
+    if "@" in parts.netloc:
+        raise click.UsageError("`--url`: no name or password is asked for there. Leave out what is before the `@`.")
+    # What is asked is put behind it: nothing else may stand there.
+    if not usable or not url.isprintable() or any(sign in url for sign in " ?#"):
         raise click.UsageError(f"`--url`: `{printable(url)}` is no address of a network. Say `http://HOST:PORT`.")
-    return url.rstrip("/")
+    return urlunsplit(parts).rstrip("/")
 
 
 def _from_file(path: str) -> str:
     found = secret_text(path, "key", _MAX_KEY).strip()
     if not found:
-        raise ConfigError(f"`{path}` holds no key.", hint="It has 64 hexadecimal digits, with `0x` or without.")
+        raise ConfigError(f"{_place(path)} holds no key.", hint="It has 64 hexadecimal digits, with `0x` or without.")
     return found
 
 
@@ -294,8 +302,14 @@ def _read(path: str, most: int) -> bytes:
             data = sys.stdin.buffer.read(most + 1) if sys.stdin is not None else b""
         else:
             data = read_regular(path, most + 1).data
+    except NotRegular:
+        raise ConfigError(f"`{path}` is no regular file.", hint="`-` reads from a pipe.") from None
     except OSError as error:
-        raise ConfigError(f"`{path}` cannot be read: {error.strerror or error}.") from None
+        raise ConfigError(f"{_place(path)} cannot be read: {error.strerror or error}.") from None
     if len(data) > most:
-        raise ConfigError(f"`{path}` has more than {most} bytes.")
+        raise ConfigError(f"{_place(path)} has more than {most} bytes.")
     return data
+
+
+def _place(path: str) -> str:
+    return "Standard input" if path == "-" else f"`{path}`"

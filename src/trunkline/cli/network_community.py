@@ -10,7 +10,7 @@ import click
 
 from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
-from trunkline.cli.network_contracts import Pair, Pairs, in_options, read_abi, read_source
+from trunkline.cli.network_contracts import Pair, Pairs, in_options, one_standard_input, read_abi, read_source
 from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
@@ -84,6 +84,7 @@ def update(
     """
     about = {"description": description, "githubRepositoryUrl": repository}
     about = {name: value for name, value in about.items() if value is not None}
+    one_standard_input(abis, sources, key_file)
     wanted = _wanted(contracts, abis, sources, renamed)
     if both := wanted.keys() & set(removed):
         raise click.UsageError(f"`--remove-contract`: `{printable(min(both))}` is to be changed, too.")
@@ -98,7 +99,7 @@ def update(
         changes = [{"action": "UPDATE_DESCRIPTION", **about}] if about else []
         changes += [_change(community, name, members) for name, members in wanted.items()]
         changes += [
-            {"action": "REMOVE_CONTRACT", "contractId": _contract(community, name)["id"]}
+            {"action": "REMOVE_CONTRACT", "contractId": _contract_id(community, name)}
             for name in dict.fromkeys(removed)
         ]
         return await _made(owner, str(community["id"]), changes)
@@ -217,10 +218,10 @@ def _change(community: Mapping[str, Any], name: str, members: dict[str, Any]) ->
     """The change that makes a contract what is wanted: of one that is there, or a new one."""
     if "address" in members and "name" not in members and not _called(community, name):
         return {"action": "ADD_CONTRACT", "name": name, **members}
-    return {"action": "UPDATE_CONTRACT", "contractId": _contract(community, name)["id"], **members}
+    return {"action": "UPDATE_CONTRACT", "contractId": _contract_id(community, name), **members}
 
 
-def _contract(community: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _contract_id(community: Mapping[str, Any], name: str) -> str:
     found = _called(community, name)
     if len(found) != 1:
         there = ", ".join(
@@ -228,7 +229,7 @@ def _contract(community: Mapping[str, Any], name: str) -> dict[str, Any]:
         )
         problem = "is the name of several contracts" if found else "is no contract of this community"
         raise ConfigError(f"`{name}` {problem}.", hint=f"Say one of: {there}.")
-    return found[0]
+    return asking.given(found[0], "id")
 
 
 def _called(community: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
@@ -300,7 +301,7 @@ async def _banned(owner: Owner, community: Mapping[str, Any], agent: str) -> str
         )
         problem = "is the handle of several that are banned" if found else "is not banned there"
         raise ConfigError(f"`{agent}` {problem}.", hint=f"Say one of: {there or 'none'}.")
-    return str(found[0]["ownerWallet"])
+    return asking.given(found[0], "ownerWallet")
 
 
 async def _moderate(owner: Owner, community: Mapping[str, Any], wallet: str, action: str) -> dict[str, Any]:

@@ -30,6 +30,15 @@ class Pair(click.ParamType[tuple[str, str]]):
         return name, rest
 
 
+def one_standard_input(abis: Pairs, sources: Pairs, key_file: str | None) -> None:
+    """See that no two of the files that are named are standard input."""
+    asking.one_standard_input(
+        ("the key", key_file),
+        *((f"the ABI of {name}", path) for name, path in abis),
+        *((f"the source of {name}", path) for name, path in sources),
+    )
+
+
 def in_options(error: SnsError) -> SnsError:
     """A refusal in the words of the command line: the network speaks of members, which here are options."""
     return SnsError(str(error).replace("as `abi`", "with `--abi NAME=FILE`"), error.status)

@@ -121,9 +121,11 @@ async def _requests(owner: Owner, status: str, limit: int) -> dict[str, Any]:
         if before:
             query["before"] = str(before)
         part = await owner.call("GET", f"/api/requests?{urlencode(query)}")
-        threads += asking.items(part, "threads")
+        more = asking.items(part, "threads")
+        threads += more
         last, before = before, part.get("nextBefore")
-        if not before or before == last or len(threads) >= limit:
+        # A page without anything on it is the last, whatever it says.
+        if not more or not before or before == last or len(threads) >= limit:
             return {"threads": threads[:limit], "hasMore": bool(part.get("hasMore"))}
 
 
@@ -132,10 +134,15 @@ async def _thread(owner: Owner, id: str) -> dict[str, Any]:
     path = f"/api/threads/{asking.segment(id)}"
     found = part = await owner.call("GET", path)
     comments = asking.items(found, "comments")
-    while (after := part.get("nextAfter")) and len(comments) < MOST:
-        part = await owner.call("GET", f"{path}?{urlencode({'after': after})}")
-        comments += asking.items(part, "comments")
-    return {"community": found.get("community"), "thread": found.get("thread"), "comments": comments}
+    more = comments
+    while (after := part.get("nextAfter")) and more and len(comments) < MOST:
+        part = await owner.call("GET", f"{path}?{urlencode({'after': str(after)})}")
+        more = asking.items(part, "comments")
+        comments = comments + more
+    return {
+        "community": found.get("community"), "thread": found.get("thread"), "comments": comments,
+        "hasMore": bool(part.get("nextAfter")),
+    }  # fmt: skip
 
 
 def _show_thread(found: dict[str, Any]) -> None:
@@ -145,6 +152,8 @@ def _show_thread(found: dict[str, Any]) -> None:
     _show_text(thread.get("author"), thread.get("createdAt"), thread.get("body"))
     for comment in found["comments"]:
         _show_text(comment.get("author"), comment.get("createdAt"), comment.get("body"))
+    if found["hasMore"]:
+        click.echo("There are more comments than are shown here: its page has them all.", err=True)
 
 
 def _show_text(author: Any, at: Any, body: Any) -> None:

@@ -8,7 +8,7 @@ import click
 
 from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
-from trunkline.cli.network_contracts import Pair, Pairs, in_options, listed
+from trunkline.cli.network_contracts import Pair, Pairs, in_options, listed, one_standard_input
 from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
@@ -60,6 +60,7 @@ def community(
       trunkline network register community --key-file owner.key --name Counter
                 --contract Counter=0x5FbDB2315678afecb367f032d93F642f64180aa3 --abi Counter=Counter.json
     """
+    one_standard_input(abis, sources, key_file)
     try:
         body = {
             "serviceName": called,

@@ -51,8 +51,10 @@ def show(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
     if not isinstance(answer.get("webhook"), dict):
         click.echo("There is none. Set one with `trunkline network webhook set COMMUNITY ADDRESS`.")
         return
-    waiting, missed = (asking.member(answer, "webhook", name) for name in ("waiting", "missed"))
-    click.echo(f"{asking.line(asking.member(answer, 'webhook', 'url'))} ({waiting} waiting, {missed} missed)")
+    hook, waiting, missed = (
+        asking.line(asking.member(answer, "webhook", name)) for name in ("url", "waiting", "missed")
+    )
+    click.echo(f"{hook} ({waiting} waiting, {missed} missed)")
     rows = [
         tuple(asking.line(each.get(name)) for name in ("createdAt", "event", "state", "attempts", "error"))
         for each in asking.items(answer, "deliveries")

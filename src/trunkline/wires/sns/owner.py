@@ -9,6 +9,7 @@ async with http.client() as client:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,14 @@ from trunkline.wires.sns.wallet import Wallet
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
 
+#: Where one would start a network that is not there.
+_OWN_MACHINE = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 _SUCCESS = range(200, 300)
+#: An answer that takes longer, from the first byte of the question to the last of the answer, does not come: a block
+#: explorer may be asked meanwhile, for a minute.
+MOST_SECONDS = 120.0
+#: Whoever ends a session does not wait for long: it ends by itself, too.
+PARTING_SECONDS = 5.0
 #: The longest that a challenge may be good for, and how wrong a clock may be.
 MOST_LIFETIME = timedelta(hours=1)
 #: All that a challenge to sign in says, below the network's name.
@@ -69,7 +77,7 @@ class Owner:
         if self._token is None:
             return
         try:
-            await self.call("POST", "/api/auth/owner/logout", {})
+            await self.call("POST", "/api/auth/owner/logout", {}, seconds=PARTING_SECONDS)
         except SnsError:
             return
         finally:
@@ -91,8 +99,8 @@ class Owner:
         """
         return sealing.unseal(kept, password, self.wallet, self._wallet.sign)
 
-    async def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """Ask the API, and give the members of its answer.
+    async def call(self, method: str, path: str, body: Any = None, *, seconds: float = MOST_SECONDS) -> dict[str, Any]:
+        """Ask the API, and give the members of its answer, which comes within some seconds.
 
         Raises:
             SnsError: it said no, or could not be asked.
@@ -104,11 +112,17 @@ class Owner:
             headers["authorization"] = f"Bearer {self._token}"
         content = None if body is None else jsontext.dumps(body)
         try:
-            async with self._client.stream(method, f"{self._url}{path}", headers=headers, content=content) as response:
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream(method, f"{self._url}{path}", headers=headers, content=content) as response,
+            ):
                 data = await http.whole(response.aiter_bytes(), MAX_ANSWER)
+        except TimeoutError:
+            raise SnsError(f"The network at `{self._url}` gave no whole answer within {seconds:g} s.") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             told = str(error) or type(error).__name__
-            hint = " `trunkline network serve` starts one." if isinstance(error, httpx.ConnectError) else ""
+            here = isinstance(error, httpx.ConnectError) and self._url.startswith(_OWN_MACHINE)
+            hint = " `trunkline network serve` starts one." if here else ""
             raise SnsError(f"The network at `{self._url}` cannot be asked: {told}.{hint}") from None
         except http.TooLong as error:
             raise SnsError(f"The network at `{self._url}` cannot be understood: {error}.") from None
