@@ -68,7 +68,7 @@ def test_messages_are_answered_in_order_by_one_session_and_the_queue_is_told(sta
             await stage.asked(3)
             await stage.answers("third")
             assert [message.text for message in stage.agent.heard] == ["one", "two", "three"]
-            assert len(stage.dolls) == 1
+            assert len(stage.fakes) == 1
             assert [text for text in stage.platform.shown() if "waiting" not in text] == ["first", "second", "third"]
 
     run(main())
@@ -81,7 +81,7 @@ def test_two_chats_do_not_wait_for_each_other(stage: Stage) -> None:
             await stage.asked(1)
             stage.platform.says("quick", chat="b")
             await stage.asked(2)
-            stage.dolls[1].say(TextDelta("done"), DONE)
+            stage.fakes[1].say(TextDelta("done"), DONE)
             await stage.sees("done", "b")
             assert stage.platform.shown("a") == []
 
@@ -115,7 +115,7 @@ def test_what_is_delivered_twice_is_answered_once(stage: Stage) -> None:
             stage.platform.says("hello", id="x")
             stage.platform.says("other", id="y")
             await stage.asked(2)
-            assert [message.text for doll in stage.dolls for message in doll.heard] == ["hello", "other"]
+            assert [message.text for fake in stage.fakes for message in fake.heard] == ["hello", "other"]
 
     run(main())
 
@@ -361,8 +361,8 @@ def test_only_so_many_turns_run_at_once_and_the_others_are_told_that_they_wait(s
                 await stage.sees("2 answers are being written in other chats; this one waits for its turn.", chat)
             stage.platform.says("/stop", chat="c")
             await stage.sees("(stopped)", "c")
-            assert len(stage.dolls) == 2
-            stage.dolls[0].say(TextDelta("a is done"), DONE)
+            assert len(stage.fakes) == 2
+            stage.fakes[0].say(TextDelta("a is done"), DONE)
             await stage.sees("a is done", "a")
             await stage.asked(3)
             assert stage.agent.heard[0].text == "from d"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chat_bridge import DONE, Doll, Stage
+from tests.support.chat_bridge import DONE, BridgeFake, Stage
 from tests.support.chat_platform import MemoryPlatform
 from tests.support.loop import run
 from trunkline.base.redact import Redactor
@@ -519,7 +519,7 @@ def test_what_the_bridge_knows_for_a_secret_is_neither_in_what_is_cut_nor_in_all
     stage: Stage, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The agent's own redactor does not know it, so it is in the request.
-    monkeypatch.setattr(Doll, "redactor", Redactor(), raising=False)
+    monkeypatch.setattr(BridgeFake, "redactor", Redactor(), raising=False)
     stage.environ["API_TOKEN"] = "123:very-secret"
     files: list[str] = []
 

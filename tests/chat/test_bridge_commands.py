@@ -33,7 +33,7 @@ def test_stop_ends_the_answer_drops_the_queue_and_the_session_lives_on(stage: St
             await stage.asked(2)
             await stage.answers("ok")
             assert [message.text for message in stage.agent.heard] == ["one", "four"]
-            assert len(stage.dolls) == 1
+            assert len(stage.fakes) == 1
 
     run(main())
 
@@ -58,7 +58,7 @@ def test_stop_is_obeyed_while_files_are_fetched(stage: Stage) -> None:
             stage.platform.delay = 0.0
             stage.platform.says("/stop")
             await stage.sees("(stopped)")
-            assert not stage.dolls
+            assert not stage.fakes
 
     run(main())
 
@@ -73,7 +73,7 @@ def test_new_begins_a_fresh_session_also_in_the_middle_of_an_answer(stage: Stage
             stage.platform.says("two")
             await stage.asked(2)
             await stage.answers("fresh")
-            first, second = stage.dolls
+            first, second = stage.fakes
             assert first.closed
             assert not second.requests[0].resumed
             assert first.requests[0].session_id != second.requests[0].session_id
@@ -93,7 +93,7 @@ def test_status_tells_what_is_going_on(stage: Stage) -> None:
             stage.platform.says("/status")
             await stage.sees("state: answering")
             status = stage.platform.last().text
-            assert "agent: `puppet`" in status
+            assert "agent: `fake`" in status
             assert f"session: `{stage.agent.requests[0].session_id}`" in status
             assert "waiting messages: 1" in status
             await stage.answers("ok")
@@ -106,12 +106,12 @@ def test_status_tells_what_is_going_on(stage: Stage) -> None:
 
 
 def test_people_change_between_the_agents_that_are_configured(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"})
+    stage = Stage(tmp_path, agents={"fake": "fake", "other": "fake"})
 
     async def main() -> None:
         async with stage.bridge():
             stage.platform.says("/agent")
-            await stage.sees("- `puppet` (answers here)\n- `other`")
+            await stage.sees("- `fake` (answers here)\n- `other`")
             stage.platform.says("/agent nobody")
             await stage.sees("There is no agent `nobody`")
             stage.platform.says("one")
@@ -127,14 +127,14 @@ def test_people_change_between_the_agents_that_are_configured(tmp_path: Path) ->
         async with stage.bridge():
             stage.platform.says("three")
             await stage.asked(3)
-            assert [doll.spec for doll in stage.dolls] == ["puppet", "doll", "doll"]
-            assert stage.dolls[2].requests[0].resumed
+            assert [fake.spec for fake in stage.fakes] == ["fake", "fake", "fake"]
+            assert stage.fakes[2].requests[0].resumed
 
     run(main())
 
 
 def test_an_agent_that_is_not_configured_any_more_gives_way(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"})
+    stage = Stage(tmp_path, agents={"fake": "fake", "other": "fake"})
 
     async def main() -> None:
         async with stage.bridge():
@@ -142,10 +142,10 @@ def test_an_agent_that_is_not_configured_any_more_gives_way(tmp_path: Path) -> N
             stage.platform.says("one")
             await stage.asked()
             await stage.answers("ok")
-        stage.settings = stage.settings.replace(agents={"puppet": "puppet"})
+        stage.settings = stage.settings.replace(agents={"fake": "fake"})
         async with stage.bridge():
             stage.platform.says("two")
-            await stage.sees("The agent here was `other`. From now on `puppet` answers, in a new session.")
+            await stage.sees("The agent here was `other`. From now on `fake` answers, in a new session.")
             await stage.asked(2)
             assert not stage.agent.requests[0].resumed
 
@@ -153,7 +153,7 @@ def test_an_agent_that_is_not_configured_any_more_gives_way(tmp_path: Path) -> N
 
 
 def test_an_owner_who_insists_on_an_agent_gets_it_until_somebody_chooses_another(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"}, idle_seconds=100.0)
+    stage = Stage(tmp_path, agents={"fake": "fake", "other": "fake"}, idle_seconds=100.0)
 
     async def main() -> None:
         async with stage.bridge():
@@ -166,12 +166,12 @@ def test_an_owner_who_insists_on_an_agent_gets_it_until_somebody_chooses_another
             await stage.sees("From now on `other` answers, in a new session.")
             await stage.asked(2)
             await stage.answers("I answer")
-            stage.platform.says("/agent puppet")
-            await stage.sees("`puppet` answers from now on")
+            stage.platform.says("/agent fake")
+            await stage.sees("`fake` answers from now on")
             await asyncio.sleep(200)
             stage.platform.says("three")
             await stage.asked(3)
-            assert [doll.spec for doll in stage.dolls] == ["puppet", "doll", "puppet"]
+            assert [fake.spec for fake in stage.fakes] == ["fake", "fake", "fake"]
 
     run(main())
 
@@ -213,7 +213,7 @@ def test_retry_asks_again_what_failed_and_only_once(stage: Stage) -> None:
 
 
 def test_status_does_not_pair_an_agent_with_another_ones_session(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"})
+    stage = Stage(tmp_path, agents={"fake": "fake", "other": "fake"})
 
     async def main() -> None:
         async with stage.bridge():
@@ -231,7 +231,7 @@ def test_status_does_not_pair_an_agent_with_another_ones_session(tmp_path: Path)
 
 
 def test_after_a_stop_another_agent_can_be_chosen_at_once(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, agents={"puppet": "puppet", "other": "doll"})
+    stage = Stage(tmp_path, agents={"fake": "fake", "other": "fake"})
 
     async def main() -> None:
         async with stage.bridge():
@@ -243,6 +243,6 @@ def test_after_a_stop_another_agent_can_be_chosen_at_once(tmp_path: Path) -> Non
             await stage.sees("`other` answers from now on")
             stage.platform.says("two")
             await stage.asked(2)
-            assert [doll.spec for doll in stage.dolls] == ["puppet", "doll"]
+            assert [fake.spec for fake in stage.fakes] == ["fake", "fake"]
 
     run(main())

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.chat_bridge import DONE, Doll, Stage
+from tests.support.chat_bridge import DONE, BridgeFake, Stage
 from tests.support.chat_platform import LIMITS, MemoryPlatform
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import run
-from tests.support.puppet import Puppet
 from trunkline.core.agent import OpenRequest
 from trunkline.core.events import TextDelta
 from trunkline.core.faults import AgentFailed, ConfigError
@@ -30,12 +30,12 @@ def test_a_name_that_stands_for_another_agent_begins_a_new_session(stage: Stage)
     async def main() -> None:
         async with stage.bridge():
             await talk(stage, 1)
-        stage.settings = stage.settings.replace(agents={"puppet": "another"})
+        stage.settings = stage.settings.replace(agents={"fake": "another"})
         async with stage.bridge():
             stage.platform.says("/status")
             await stage.sees("session: none yet")
             await talk(stage, 2)
-        assert stage.platform.sees(f"`puppet` is another agent now. {ANEW}")
+        assert stage.platform.sees(f"`fake` is another agent now. {ANEW}")
         assert not stage.agent.requests[0].resumed
         async with stage.bridge():
             await talk(stage, 3)
@@ -67,14 +67,14 @@ def test_another_workspace_begins_a_new_session(stage: Stage, tmp_path: Path) ->
 def test_a_session_that_the_agent_cannot_read_is_replaced(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
-    open_doll = Doll.open
+    open_doll = BridgeFake.open
 
-    async def particular(doll: Doll, request: OpenRequest) -> Puppet:
+    async def particular(fake: BridgeFake, request: OpenRequest) -> FakeAgent:
         if request.resumed:
             raise error
-        return await open_doll(doll, request)
+        return await open_doll(fake, request)
 
-    monkeypatch.setattr(Doll, "open", particular)
+    monkeypatch.setattr(BridgeFake, "open", particular)
 
     async def main() -> None:
         async with stage.bridge():
@@ -126,7 +126,7 @@ def test_where_programs_read_the_chat_it_holds_answers_and_no_remarks(
     with caplog.at_level(logging.WARNING):
         run(main())
     assert stage.platform.shown() == ["answer 1", "answer 2", "answer 3"]
-    assert caplog.messages == ["The agent here was `puppet`. From now on `other` answers, in a new session."]
+    assert caplog.messages == ["The agent here was `fake`. From now on `other` answers, in a new session."]
 
 
 @pytest.mark.parametrize("history", [False, True])

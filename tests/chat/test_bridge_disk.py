@@ -104,7 +104,7 @@ def test_what_comes_meanwhile_is_not_confirmed_before_it_is_noted(stage: Stage) 
             stage.platform.says("/status")
             await asyncio.sleep(A_WHILE)
             assert stage.platform.confirmed == 0
-            assert not stage.dolls
+            assert not stage.fakes
             disk.works()
             await stage.asked()
             await stage.sees("state: answering")

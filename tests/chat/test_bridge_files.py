@@ -64,7 +64,7 @@ def test_a_message_of_which_nothing_is_left_is_an_error_and_not_a_turn(stage: St
         async with stage.bridge():
             stage.platform.says("", files=(File("file", "gone"),))
             await stage.sees("There is nothing to answer in this message.")
-            assert not stage.dolls
+            assert not stage.fakes
 
     run(main())
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.chat_bridge import MemorySessions
-from tests.support.puppet import Puppet
+from tests.support.fake_agent import FakeAgent
 from trunkline.agents.external.agentproc import AgentProcAgent
 from trunkline.base.redact import Redactor
 from trunkline.chat.matrix import account
@@ -27,7 +27,7 @@ SETTINGS = BridgeSettings(
 )
 
 
-class Knowing(Puppet):
+class Knowing(FakeAgent):
     """An agent that knows why it cannot answer, if it cannot."""
 
     why: str | None = None
@@ -39,17 +39,17 @@ class Knowing(Puppet):
 async def test_an_agent_that_says_why_it_cannot_answer_is_not_fine() -> None:
     agent = Knowing()
     opener = Opener(SETTINGS, make=lambda spec, options: agent, environ={})
-    assert await opener.check("a") == "puppet"
+    assert await opener.check("a") == "fake"
     agent.why = "`claude` is not installed."
     with pytest.raises(ConfigError, match="`claude` is not installed"):
         await opener.check("a")
 
 
 async def test_an_agent_that_cannot_tell_is_fine_if_it_can_be_made() -> None:
-    assert await Opener(SETTINGS, make=lambda spec, options: Puppet(), environ={}).check("a") == "puppet"
+    assert await Opener(SETTINGS, make=lambda spec, options: FakeAgent(), environ={}).check("a") == "fake"
 
 
-class Careful(Puppet):
+class Careful(FakeAgent):
     """An agent that knows secrets of its own."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ async def test_an_agent_that_knows_secrets_learns_those_of_the_platforms(tmp_pat
     await session.close()
 
 
-class Trusting(Puppet):
+class Trusting(FakeAgent):
     """An agent whose own configuration allows a tool, and everything besides."""
 
     settings = SimpleNamespace(allow=("Deploy",), auto_approve=True)
@@ -76,8 +76,8 @@ async def test_an_agents_own_list_of_what_needs_no_question_counts_in_a_chat_and
     tmp_path: Path,
 ) -> None:
     settings = SETTINGS.replace(workspace=str(tmp_path))
-    opener = Opener(settings, make=lambda spec, options: Puppet(), sessions=MemorySessions(), environ={})
-    trusting, plain = opener._policy(Trusting()), opener._policy(Puppet())
+    opener = Opener(settings, make=lambda spec, options: FakeAgent(), sessions=MemorySessions(), environ={})
+    trusting, plain = opener._policy(Trusting()), opener._policy(FakeAgent())
     assert [policy.verdict("Deploy", "exec") for policy in (trusting, plain)] == ["allow", "ask"]
     assert trusting.verdict("Bash", "exec") == "ask"
 

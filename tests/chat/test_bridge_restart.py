@@ -35,7 +35,7 @@ def test_a_session_goes_on_after_a_restart(stage: Stage) -> None:
             stage.platform.says("two")
             await stage.asked(2)
             await stage.answers("second")
-            before, after = (doll.requests[0] for doll in stage.dolls)
+            before, after = (fake.requests[0] for fake in stage.fakes)
             assert after.resumed
             assert before.session_id == after.session_id
 
@@ -50,7 +50,7 @@ def test_a_session_that_nobody_uses_is_closed_and_goes_on_later(tmp_path: Path) 
             stage.platform.says("one")
             await stage.asked()
             await stage.answers("first")
-            first = stage.dolls[0]
+            first = stage.fakes[0]
             closed = []
             for seconds in (90, 20):
                 await asyncio.sleep(seconds)
@@ -129,7 +129,7 @@ def test_an_agent_that_forgot_its_session_gets_a_new_one_once(stage: Stage, monk
             assert not stage.agent.requests[0].resumed
             stage.agent.say(*dead)
             await stage.sees("**Error**: No conversation found")
-            assert len(stage.dolls) == 2
+            assert len(stage.fakes) == 2
 
     run(main())
 
@@ -155,7 +155,7 @@ def test_an_agent_that_has_begun_is_not_asked_again_whatever_it_says_of_its_sess
             await stage.asked(2)
             stage.agent.say(*before, *dead)
             await stage.sees("**Error**: No conversation found")
-            assert len(stage.dolls) == 1, why
+            assert len(stage.fakes) == 1, why
             assert [message.text for message in stage.agent.heard] == ["one", "send it"]
 
     run(main())
@@ -191,7 +191,7 @@ def test_an_agent_that_names_its_session_and_says_it_is_gone_gets_a_new_one(
                 assert stage.platform.sees("The agent does not know the earlier session any more.")
             else:
                 await stage.sees("**Error**")
-            assert len(stage.dolls) == 1 + is_dead
+            assert len(stage.fakes) == 1 + is_dead
 
     run(main())
 
@@ -223,7 +223,7 @@ def test_another_failure_does_not_cost_the_session(stage: Stage) -> None:
             await stage.sees("**Error**: It took too long.")
             stage.platform.says("three")
             await stage.asked(3)
-            assert len(stage.dolls) == 1
+            assert len(stage.fakes) == 1
 
     run(main())
 
@@ -247,7 +247,7 @@ def test_what_waited_is_answered_after_the_restart_and_what_ran_is_told(stage: S
             await stage.sees("There is nothing to ask again.")
             stage.platform.says("/retry 1")
             await stage.asked(4)
-            assert [message.text for doll in stage.dolls for message in doll.heard] == ["one", "two", "three", "one"]
+            assert [message.text for fake in stage.fakes for message in fake.heard] == ["one", "two", "three", "one"]
 
     run(main())
 
@@ -266,7 +266,7 @@ def test_a_turn_that_a_crash_cut_off_is_told_once_and_never_run_again_unasked(st
                 await stage.sees("The bridge was interrupted before this was answered: `one one")
         told = [text for text in stage.platform.shown() if "interrupted" in text]
         assert len(told) == 1
-        assert sum(len(doll.heard) for doll in stage.dolls) == 1
+        assert sum(len(fake.heard) for fake in stage.fakes) == 1
         async with stage.bridge():
             stage.platform.presses("Ask again")
             await stage.asked(2)

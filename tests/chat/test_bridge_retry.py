@@ -23,7 +23,7 @@ async def interrupt(stage: Stage, text: str, *, private: bool = True) -> str:
     """Kill a bridge in the middle of answering this; gives the message's id."""
     bridge = await stage.started()
     serving = asyncio.ensure_future(bridge.serve())
-    before = sum(len(doll.heard) for doll in stage.dolls)
+    before = sum(len(fake.heard) for fake in stage.fakes)
     id = stage.platform.says(text, private=private)
     await stage.asked(before + 1)
     await stage.vanishes(bridge, serving)
@@ -31,7 +31,7 @@ async def interrupt(stage: Stage, text: str, *, private: bool = True) -> str:
 
 
 def heard(stage: Stage) -> list[str]:
-    return [message.text for doll in stage.dolls for message in doll.heard]
+    return [message.text for fake in stage.fakes for message in fake.heard]
 
 
 def test_a_button_asks_the_message_that_it_stands_under_and_goes(stage: Stage) -> None:

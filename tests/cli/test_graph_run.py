@@ -69,7 +69,7 @@ def test_an_agent_that_the_graph_names_answers_and_one_that_runs_code_is_for_the
     Path(file).write_text(SLOW.replace("mock-slow", "agent:echo"))
     assert (result := run(file, "-m", "as it was said")).stdout == "as it was said\n", result.output
     assert run(file, "-m", "hi", "--model", "agent:scripted:tour").exit_code == 0
-    name = "agent:tests.support.puppet:Puppet"
+    name = "agent:tests.support.fake_agent:FakeAgent"
     Path(file).write_text(SLOW.replace("mock-slow", f"{name!r}"))
     result = run(file, "-m", "hi")
     assert (result.exit_code, "not for a file to decide" in result.stderr) == (1, True)

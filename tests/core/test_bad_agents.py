@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import run
-from tests.support.puppet import Puppet
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, Approve, Change, Decision, Deny
 from trunkline.core.approvals import Decisions, Policy
@@ -60,21 +60,21 @@ class Seen:
         return [event.outcome for event in self.events if isinstance(event, TurnEnded)]
 
 
-async def opened(puppet: Puppet, log: MemoryLog | None = None, **options: Any) -> tuple[Session, Seen]:
-    session, seen = await Session.open(puppet, log or MemoryLog("s"), Policy(), **options), Seen()
+async def opened(fake: FakeAgent, log: MemoryLog | None = None, **options: Any) -> tuple[Session, Seen]:
+    session, seen = await Session.open(fake, log or MemoryLog("s"), Policy(), **options), Seen()
     session.attach(seen)
     return session, seen
 
 
-async def answered(session: Session, puppet: Puppet, *events: Event) -> None:
+async def answered(session: Session, fake: FakeAgent, *events: Event) -> None:
     """A message that is answered well: the session is usable."""
     session.submit(UserMessage("still there?"))
     await asyncio.sleep(1)
-    puppet.say(*events, DONE)
+    fake.say(*events, DONE)
     await session.at_rest()
 
 
-class CancelsItself(Puppet):
+class CancelsItself(FakeAgent):
     """Something that it awaits was cancelled, and it lets that through."""
 
     async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
@@ -84,7 +84,7 @@ class CancelsItself(Puppet):
             yield event
 
 
-class RaisesAtOnce(Puppet):
+class RaisesAtOnce(FakeAgent):
     def turn(self, message: UserMessage) -> AsyncIterator[Event]:
         if message.text == "bad":
             raise RuntimeError("no turn for you")
@@ -92,12 +92,12 @@ class RaisesAtOnce(Puppet):
 
 
 @pytest.mark.parametrize("bad", [CancelsItself, RaisesAtOnce])
-async def test_a_turn_that_dies_in_an_odd_way_still_ends_and_the_next_one_works(bad: type[Puppet]) -> None:
-    puppet = bad()
-    session, seen = await opened(puppet)
+async def test_a_turn_that_dies_in_an_odd_way_still_ends_and_the_next_one_works(bad: type[FakeAgent]) -> None:
+    fake = bad()
+    session, seen = await opened(fake)
     session.submit(UserMessage("bad"))
     await asyncio.wait_for(session.at_rest(), 5)
-    await answered(session, puppet)
+    await answered(session, fake)
     assert seen.ends == ["error", "success"]
     await session.close()
 
@@ -114,14 +114,14 @@ async def test_what_cannot_be_recorded_fails_the_turn_and_nothing_that_waits_is_
                 raise TypeError("not JSON")
             return super().append(envelope)
 
-    puppet = Puppet()
-    session, seen = await opened(puppet, Strict("s"))
+    fake = FakeAgent()
+    session, seen = await opened(fake, Strict("s"))
     for text in ("one", "two"):
         session.submit(UserMessage(text))
     await asyncio.sleep(1)
-    puppet.say(event)
+    fake.say(event)
     await asyncio.sleep(1)
-    puppet.say(DONE)
+    fake.say(DONE)
     await asyncio.wait_for(session.at_rest(), 5)
     assert seen.ends == ["error", "success"]
     assert any(isinstance(shown, Failed) for shown in seen.events)
@@ -129,35 +129,35 @@ async def test_what_cannot_be_recorded_fails_the_turn_and_nothing_that_waits_is_
 
 
 async def test_a_decision_that_cannot_be_delivered_costs_one_turn_only() -> None:
-    puppet = Puppet()
-    session, seen = await opened(puppet)
+    fake = FakeAgent()
+    session, seen = await opened(fake)
     session.submit(UserMessage("one"))
     await asyncio.sleep(1)
-    puppet.say(ToolRequested("t1", "Bash", "exec", {}))
+    fake.say(ToolRequested("t1", "Bash", "exec", {}))
     await asyncio.sleep(1)
-    puppet.refuses = OSError("pipe closed")
+    fake.refuses = OSError("pipe closed")
     session.answer("t1", Approve())
     await session.at_rest()
-    puppet.refuses = None
-    await answered(session, puppet)
+    fake.refuses = None
+    await answered(session, fake)
     assert seen.ends == ["error", "success"]
     await session.close()
 
 
 async def test_one_call_id_for_two_calls_is_approved_for_neither() -> None:
-    puppet = Puppet()
-    session, seen = await opened(puppet)
+    fake = FakeAgent()
+    session, seen = await opened(fake)
     for first in (
         ToolRequested("t1", "Write", "edit", {"file_path": "a"}),
         ToolRequested("t1", "Read", "info", {}),
     ):
         session.submit(UserMessage("go"))
         await asyncio.sleep(1)
-        puppet.say(first, ToolRequested("t1", "Bash", "exec", {"command": "rm -rf ~"}))
+        fake.say(first, ToolRequested("t1", "Bash", "exec", {"command": "rm -rf ~"}))
         await session.at_rest()
     assert seen.ends == ["error", "error"]
-    assert [decision for _, decision in puppet.decisions if isinstance(decision, Approve)] == []
-    await answered(session, puppet)
+    assert [decision for _, decision in fake.decisions if isinstance(decision, Approve)] == []
+    await answered(session, fake)
     await session.close()
 
 
@@ -170,7 +170,7 @@ async def test_two_waits_under_one_call_id_are_refused_where_agents_make_them() 
     assert await first == Deny("no")
 
 
-class Slow(Puppet):
+class Slow(FakeAgent):
     """Takes for ever to note anything, and ignores being cancelled."""
 
     async def _for_ever(self) -> None:
@@ -193,15 +193,15 @@ class Slow(Puppet):
 
 def test_an_agent_that_takes_for_ever_keeps_neither_messages_nor_the_end() -> None:
     async def main() -> None:
-        puppet = Slow()
-        session, seen = await opened(puppet)
+        fake = Slow()
+        session, seen = await opened(fake)
         changed = session.configure(AddHistory("rules"))
-        await answered_after(session, puppet, CONFIGURE_SECONDS + 1)
+        await answered_after(session, fake, CONFIGURE_SECONDS + 1)
         with pytest.raises(AgentTimeout):
             await changed
         session.submit(UserMessage("go"))
         await asyncio.sleep(1)
-        puppet.say(ToolRequested("t1", "Read", "info", {}))
+        fake.say(ToolRequested("t1", "Read", "info", {}))
         await asyncio.wait_for(session.at_rest(), 10)
         assert seen.ends == ["success", "error"]
         started = asyncio.get_running_loop().time()
@@ -213,10 +213,10 @@ def test_an_agent_that_takes_for_ever_keeps_neither_messages_nor_the_end() -> No
             assert coroutine is not None
             coroutine.close()
 
-    async def answered_after(session: Session, puppet: Puppet, seconds: float) -> None:
+    async def answered_after(session: Session, fake: FakeAgent, seconds: float) -> None:
         session.submit(UserMessage("hello"))
         await asyncio.sleep(seconds)
-        puppet.say(DONE)
+        fake.say(DONE)
         await session.at_rest()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -226,7 +226,7 @@ def test_an_agent_that_takes_for_ever_keeps_neither_messages_nor_the_end() -> No
 
 
 async def test_configuring_and_submitting_after_the_end_is_refused_and_closing_again_is_harmless() -> None:
-    session, _ = await opened(Puppet())
+    session, _ = await opened(FakeAgent())
     await session.close()
     await session.close()
     with pytest.raises(AgentBusy):
@@ -237,16 +237,16 @@ async def test_configuring_and_submitting_after_the_end_is_refused_and_closing_a
 
 
 async def test_late_history_is_heard_and_written_down_when_the_turn_has_ended() -> None:
-    puppet = Puppet()
-    session, seen = await opened(puppet)
+    fake = FakeAgent()
+    session, seen = await opened(fake)
     session.submit(UserMessage("hello"))
     await asyncio.sleep(1)
     told = session.configure(AddHistory("rules"))
     await asyncio.sleep(1)
     assert not told.done()
-    puppet.say(DONE)
+    fake.say(DONE)
     await asyncio.wait_for(told, 1)
-    assert puppet.changes == [AddHistory("rules")]
+    assert fake.changes == [AddHistory("rules")]
     assert seen.events[-2:] == [DONE, HistoryInjected("rules")]
     assert session.state.history == ["rules"]
     await session.close()
@@ -255,9 +255,9 @@ async def test_late_history_is_heard_and_written_down_when_the_turn_has_ended() 
 
 @pytest.mark.parametrize("in_turn", [True, False])
 async def test_history_that_the_agent_does_not_live_to_hear_is_kept_for_the_next_one(in_turn: bool) -> None:
-    puppet = Puppet()
-    puppet.held = asyncio.Event()
-    session, _ = await opened(puppet)
+    fake = FakeAgent()
+    fake.held = asyncio.Event()
+    session, _ = await opened(fake)
     if in_turn:
         session.submit(UserMessage("hello"))
         await asyncio.sleep(1)
@@ -268,7 +268,7 @@ async def test_history_that_the_agent_does_not_live_to_hear_is_kept_for_the_next
 
 
 async def test_a_change_that_is_made_at_once_leaves_no_task_behind() -> None:
-    session, seen = await opened(Puppet())
+    session, seen = await opened(FakeAgent())
     before = asyncio.all_tasks()
     await session.configure(AddHistory("rules"))
     await asyncio.sleep(0)
@@ -279,20 +279,20 @@ async def test_a_change_that_is_made_at_once_leaves_no_task_behind() -> None:
 
 
 async def test_a_change_takes_its_place_among_the_messages() -> None:
-    class Careful(Puppet):
+    class Careful(FakeAgent):
         async def configure(self, change: Change) -> None:
             await asyncio.sleep(1)
             await super().configure(change)
 
-    puppet = Careful()
-    session, seen = await opened(puppet)
+    fake = Careful()
+    session, seen = await opened(fake)
     session.configure(AddHistory("rules"))
     session.submit(UserMessage("hello"))
     await asyncio.sleep(0.5)
-    assert puppet.heard == []
+    assert fake.heard == []
     await asyncio.sleep(1)
-    assert puppet.changes == [AddHistory("rules")]
-    assert len(puppet.heard) == 1
+    assert fake.changes == [AddHistory("rules")]
+    assert len(fake.heard) == 1
     assert HistoryInjected("rules") in seen.events
     await session.close()
 
@@ -306,7 +306,7 @@ class SlowDisk(MemoryLog):
 
 
 async def test_turns_that_end_faster_than_the_disk_syncs_are_shown_as_they_become_durable() -> None:
-    class Quick(Puppet):
+    class Quick(FakeAgent):
         async def turn(self, message: UserMessage) -> AsyncIterator[Event]:
             await asyncio.sleep(0.02)
             yield DONE
@@ -327,9 +327,9 @@ async def test_a_thread_that_cannot_be_started_does_not_hold_the_answer() -> Non
         async def sync(self) -> None:
             raise RuntimeError("can't start new thread")
 
-    puppet = Puppet()
-    session, seen = await opened(puppet, NoThreads("s"))
-    await answered(session, puppet)
+    fake = FakeAgent()
+    session, seen = await opened(fake, NoThreads("s"))
+    await answered(session, fake)
     assert seen.ends == ["success"]
     assert any(isinstance(event, Failed) and "thread" in event.message for event in seen.events)
     await session.close()
@@ -339,14 +339,14 @@ async def test_a_thread_that_cannot_be_started_does_not_hold_the_answer() -> Non
 
 
 async def test_a_silent_turn_shows_a_sign_of_life_before_a_host_gives_up_and_a_waiting_one_does_not() -> None:
-    puppet = Puppet()
-    session, seen = await opened(puppet)
+    fake = FakeAgent()
+    session, seen = await opened(fake)
     session.submit(UserMessage("hi"))
     await asyncio.sleep(60)
     times = seen.at[:]
     assert max(later - earlier for earlier, later in pairwise(times)) <= 10
     assert sum(isinstance(event, Progress) for event in seen.events) >= 5
-    puppet.say(ToolRequested("t1", "Bash", "exec", {}))
+    fake.say(ToolRequested("t1", "Bash", "exec", {}))
     await asyncio.sleep(1)
     count = len(seen.events)
     await asyncio.sleep(60)
@@ -358,10 +358,10 @@ async def test_a_silent_turn_shows_a_sign_of_life_before_a_host_gives_up_and_a_w
 
 
 async def test_a_watch_begins_when_it_is_asked_for_and_not_when_it_is_first_read() -> None:
-    puppet = Puppet()
-    session, _ = await opened(puppet)
+    fake = FakeAgent()
+    session, _ = await opened(fake)
     watch = session.subscribe()
-    await answered(session, puppet, TextDelta("a"))
+    await answered(session, fake, TextDelta("a"))
     late = session.subscribe(since=0)
     await session.close()
     kinds = [type(item.event) for item in [item async for item in watch] if isinstance(item, Envelope)]
@@ -379,8 +379,8 @@ async def test_a_watcher_is_shown_nothing_that_is_not_in_the_log_yet() -> None:
         async def sync(self) -> None:
             self.flush()
 
-    puppet, log = Puppet(), Late("s")
-    session, _ = await opened(puppet, log)
+    fake, log = FakeAgent(), Late("s")
+    session, _ = await opened(fake, log)
     ahead: list[int] = []
 
     async def watching() -> None:
@@ -390,7 +390,7 @@ async def test_a_watcher_is_shown_nothing_that_is_not_in_the_log_yet() -> None:
 
     watcher = asyncio.create_task(watching())
     await asyncio.sleep(0)
-    await answered(session, puppet, TextDelta("a"), Notice("b"))
+    await answered(session, fake, TextDelta("a"), Notice("b"))
     await session.close()
     await watcher
     assert ahead == []
@@ -412,12 +412,12 @@ async def test_an_agent_waits_for_a_host_that_does_not_read() -> None:
         async def drain(self) -> None:
             await self.room.wait()
 
-    puppet, full = Puppet(), Full()
-    session = await Session.open(puppet, MemoryLog("s"), Policy())
+    fake, full = FakeAgent(), Full()
+    session = await Session.open(fake, MemoryLog("s"), Policy())
     session.attach(full)
     session.submit(UserMessage("hi"))
     await asyncio.sleep(1)
-    puppet.say(*[TextDelta("x")] * 5000, DONE)
+    fake.say(*[TextDelta("x")] * 5000, DONE)
     await asyncio.sleep(1)
     assert len(full.events) < 1000
     full.room.set()
@@ -429,7 +429,7 @@ async def test_an_agent_waits_for_a_host_that_does_not_read() -> None:
 async def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
     many = 200_000
 
-    class Endless(Puppet):
+    class Endless(FakeAgent):
         said, stopped = 0, False
 
         def __init__(self) -> None:
@@ -446,13 +446,13 @@ async def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
         async def cancel(self) -> None:
             self.stopped = True
 
-    puppet = Endless()
-    session, seen = await opened(puppet)
+    fake = Endless()
+    session, seen = await opened(fake)
     session.submit(UserMessage("go"))
-    await asyncio.wait_for(puppet.begun.wait(), 5)
+    await asyncio.wait_for(fake.begun.wait(), 5)
     session.stop()
     await session.at_rest()
-    assert 0 < puppet.said < many
+    assert 0 < fake.said < many
     assert seen.ends == ["cancelled"]
     await session.close()
 
@@ -462,14 +462,14 @@ async def test_an_agent_that_never_waits_cannot_keep_out_a_stop() -> None:
 
 async def test_a_secret_in_streamed_text_is_masked_however_it_is_cut() -> None:
     secret = "sk-0123456789abcdef"
-    puppet, log = Puppet(), MemoryLog("s")
-    session, seen = await opened(puppet, log, redact=Redaction(Redactor([secret])))
+    fake, log = FakeAgent(), MemoryLog("s")
+    session, seen = await opened(fake, log, redact=Redaction(Redactor([secret])))
     session.submit(UserMessage(f"my key is {secret}"))
     await asyncio.sleep(1)
-    puppet.say(TextDelta("it is sk-0123"), TextDelta("456789abc"), TextDelta("def, is it? s"), Notice("x"), DONE)
+    fake.say(TextDelta("it is sk-0123"), TextDelta("456789abc"), TextDelta("def, is it? s"), Notice("x"), DONE)
     await session.at_rest()
     text = "".join(event.text for event in seen.events if isinstance(event, TextDelta))
     assert text == "it is [redacted], is it? s"
     assert secret not in repr(list(log.read()))
-    assert puppet.heard[0].text == f"my key is {secret}"
+    assert fake.heard[0].text == f"my key is {secret}"
     await session.close()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import run
-from tests.support.puppet import Puppet
 from trunkline.base.redact import Redactor
 from trunkline.core import faults, recorder
 from trunkline.core.agent import AddHistory, Approve, Deny, OpenRequest
@@ -69,11 +69,11 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def say(session: Session, puppet: Puppet, *events: Event) -> None:
+async def say(session: Session, fake: FakeAgent, *events: Event) -> None:
     """One whole turn."""
     session.submit(UserMessage("hi"))
     await settle()
-    puppet.say(*events, DONE)
+    fake.say(*events, DONE)
     await session.at_rest()
 
 
@@ -104,16 +104,16 @@ class WatchedLog(MemoryLog):
 
 
 async def test_nothing_is_shown_before_it_is_logged_and_no_end_before_it_is_durable() -> None:
-    seen, puppet = Seen(), Puppet()
+    seen, fake = Seen(), FakeAgent()
     log = WatchedLog(seen)
-    session = await Session.open(puppet, log, Policy())
+    session = await Session.open(fake, log, Policy())
     session.attach(seen)
     session.submit(UserMessage("hi"))
     await settle()
-    puppet.say(TextDelta("one"))
+    fake.say(TextDelta("one"))
     await settle()
     assert seen.shown == [TurnStarted(UserMessage("hi")), TextDelta("one")]
-    puppet.say(DONE)
+    fake.say(DONE)
     await settle()
     session.submit(UserMessage("more"))
     session.flush()
@@ -137,19 +137,19 @@ async def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() 
         async def sync(self) -> None:
             self.flush()
 
-    seen, puppet, log = Seen(), Puppet(), FullLog("s1")
-    session = await Session.open(puppet, log, Policy())
+    seen, fake, log = Seen(), FakeAgent(), FullLog("s1")
+    session = await Session.open(fake, log, Policy())
     session.attach(seen)
-    await say(session, puppet, TextDelta("a"), Notice("b"))
+    await say(session, fake, TextDelta("a"), Notice("b"))
     await settle()
     failures = [event for event in seen.shown if isinstance(event, Failed)]
     assert failures == [Failed("internal", "Failed to save session: No space left on device", retryable=True)]
     assert DONE in seen.shown
     log.full = False
-    await say(session, puppet)
+    await say(session, fake)
     await settle()
     log.full = True
-    await say(session, puppet)
+    await say(session, fake)
     await settle()
     assert sum(isinstance(event, Failed) for event in seen.shown) == 2
     log.full = False
@@ -159,9 +159,9 @@ async def test_a_disk_that_fills_up_is_told_once_and_the_conversation_goes_on() 
 def test_what_is_not_json_fails_the_turn_and_leaves_no_hole_in_the_log(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
 
-    async def script(session: Session, puppet: Puppet) -> None:
-        await say(session, puppet, Extension("odd", {"object": object()}))
-        await say(session, puppet)
+    async def script(session: Session, fake: FakeAgent) -> None:
+        await say(session, fake, Extension("odd", {"object": object()}))
+        await say(session, fake)
 
     begun(store, script)
     items = list(store.open("s1").read())
@@ -175,25 +175,25 @@ def test_what_is_not_json_fails_the_turn_and_leaves_no_hole_in_the_log(tmp_path:
 # Resuming
 
 
-def restarted(store: FileStore, check: Callable[[Session, Puppet], Any] | None = None, **options: Any) -> Session:
+def restarted(store: FileStore, check: Callable[[Session, FakeAgent], Any] | None = None, **options: Any) -> Session:
     """Open the session anew, as another process would, and close it again."""
 
     async def main() -> Session:
-        puppet = Puppet()
-        session = await Session.open(puppet, store.open("s1"), Policy(), resume=True, **options)
+        fake = FakeAgent()
+        session = await Session.open(fake, store.open("s1"), Policy(), resume=True, **options)
         if check is not None:
-            check(session, puppet)
+            check(session, fake)
         await session.close()
         return session
 
     return asyncio.run(main())
 
 
-def begun(store: FileStore, script: Callable[[Session, Puppet], Any]) -> None:
+def begun(store: FileStore, script: Callable[[Session, FakeAgent], Any]) -> None:
     async def main() -> None:
-        puppet = Puppet()
-        session = await Session.open(puppet, store.create("s1", "/work"), Policy())
-        await script(session, puppet)
+        fake = FakeAgent()
+        session = await Session.open(fake, store.create("s1", "/work"), Policy())
+        await script(session, fake)
         await session.close()
 
     asyncio.run(main())
@@ -202,23 +202,23 @@ def begun(store: FileStore, script: Callable[[Session, Puppet], Any]) -> None:
 def test_resuming_restores_usage_grants_mode_history_and_the_agents_journal(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
 
-    async def script(session: Session, puppet: Puppet) -> None:
-        assert puppet.request is not None
+    async def script(session: Session, fake: FakeAgent) -> None:
+        assert fake.request is not None
         await session.configure(AddHistory("rules"))
         session.set_mode("auto_edit")
         session.submit(UserMessage("hi"))
         await settle()
-        puppet.request.journal.append({"role": "user", "blocks": ["hi"]})
-        puppet.say(ToolRequested("t1", "Bash", "exec", {}))
+        fake.request.journal.append({"role": "user", "blocks": ["hi"]})
+        fake.say(ToolRequested("t1", "Bash", "exec", {}))
         await settle()
         session.answer("t1", Approve("always"))
-        puppet.say(DONE)
+        fake.say(DONE)
         await session.at_rest()
-        await say(session, puppet)
-        puppet.request.journal.append({"role": "assistant"})
+        await say(session, fake)
+        fake.request.journal.append({"role": "assistant"})
 
-    def check(session: Session, puppet: Puppet) -> None:
-        request = puppet.request
+    def check(session: Session, fake: FakeAgent) -> None:
+        request = fake.request
         assert isinstance(request, OpenRequest)
         assert request.resumed
         assert request.history == ("rules",)
@@ -235,14 +235,14 @@ def test_resuming_restores_usage_grants_mode_history_and_the_agents_journal(tmp_
 def test_a_grant_that_was_taken_back_stays_so_after_a_resume(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
 
-    async def script(session: Session, puppet: Puppet) -> None:
+    async def script(session: Session, fake: FakeAgent) -> None:
         for asked in (ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Edit", "edit", {})):
             session.submit(UserMessage("hi"))
             await settle()
-            puppet.say(asked)
+            fake.say(asked)
             await settle()
             session.answer(asked.call_id, Approve("always"))
-            puppet.say(DONE)
+            fake.say(DONE)
             await session.at_rest()
         assert list(session.grants) == [Grant("exec"), Grant("edit")]
         session.revoke(Grant("exec"))
@@ -260,18 +260,18 @@ def _equal(one: object, other: object) -> None:
 
 
 async def test_what_is_always_allowed_is_told_to_the_agent_as_this_once() -> None:
-    puppet = Puppet()
-    session = await Session.open(puppet, MemoryLog("s1"), Policy())
+    fake = FakeAgent()
+    session = await Session.open(fake, MemoryLog("s1"), Policy())
     session.submit(UserMessage("hi"))
     await settle()
-    puppet.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Bash", "exec", {}))
+    fake.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Bash", "exec", {}))
     await settle()
     session.answer("t1", Approve("always"))
     await settle()
     # The second is covered by what the first was given. The agent goes on asking, so that it can be taken back.
-    assert puppet.decisions == [("t1", Approve()), ("t2", Approve())]
+    assert fake.decisions == [("t1", Approve()), ("t2", Approve())]
     assert session.grants == (Grant("exec"),)
-    puppet.say(DONE)
+    fake.say(DONE)
     await session.close()
 
 
@@ -282,10 +282,10 @@ def test_a_session_in_which_nothing_was_said_is_forgotten_unless_it_is_to_be_kep
     store = FileStore(tmp_path)
 
     async def main() -> None:
-        puppet = Puppet()
-        session = await Session.open(puppet, store.create("s1", "/work"), Policy())
+        fake = FakeAgent()
+        session = await Session.open(fake, store.create("s1", "/work"), Policy())
         if used:
-            await say(session, puppet)
+            await say(session, fake)
         await session.close(keep_unused=keep)
 
     asyncio.run(main())
@@ -301,31 +301,31 @@ async def test_whoever_waits_for_a_session_hears_of_its_end_before_the_agent_has
 
     log = Log("s1")
 
-    class Slow(Puppet):
+    class Slow(FakeAgent):
         async def close(self) -> None:
             assert log.told == 1
             await super().close()
 
-    puppet = Slow()
-    session = await Session.open(puppet, log, Policy())
+    fake = Slow()
+    session = await Session.open(fake, log, Policy())
     assert log.told == 0
     await session.close()
-    assert (log.told, puppet.closed) == (1, True)
+    assert (log.told, fake.closed) == (1, True)
 
 
 def test_the_agent_may_replace_its_journal_and_the_log_keeps_both(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
 
-    async def script(session: Session, puppet: Puppet) -> None:
-        assert puppet.request is not None
+    async def script(session: Session, fake: FakeAgent) -> None:
+        assert fake.request is not None
         for number in range(5):
-            puppet.request.journal.append(number)
-        puppet.request.journal.replace(["summary"])
-        puppet.request.journal.append(5)
+            fake.request.journal.append(number)
+        fake.request.journal.replace(["summary"])
+        fake.request.journal.append(5)
 
-    def check(session: Session, puppet: Puppet) -> None:
-        assert puppet.request is not None
-        assert puppet.request.journal.records == ("summary", 5)
+    def check(session: Session, fake: FakeAgent) -> None:
+        assert fake.request is not None
+        assert fake.request.journal.records == ("summary", 5)
 
     begun(store, script)
     restarted(store, check)
@@ -349,11 +349,11 @@ def test_resuming_reads_from_the_last_checkpoint_and_not_from_the_beginning(
     monkeypatch.setattr(recorder, "CHECKPOINT_BYTES", 2000)
     store = FileStore(tmp_path)
 
-    async def script(session: Session, puppet: Puppet) -> None:
-        assert puppet.request is not None
-        puppet.request.journal.append("kept")
+    async def script(session: Session, fake: FakeAgent) -> None:
+        assert fake.request is not None
+        fake.request.journal.append("kept")
         for _ in range(30):
-            await say(session, puppet, *[TextDelta("word ")] * 20)
+            await say(session, fake, *[TextDelta("word ")] * 20)
 
     begun(store, script)
     log = store.open("s1")
@@ -375,8 +375,8 @@ def test_checkpoints_stay_a_fraction_of_the_log_however_large_the_live_context_i
     sizes: list[tuple[bool, int]] = []
     store = FileStore(tmp_path)
 
-    async def script(session: Session, puppet: Puppet) -> None:
-        assert puppet.request is not None
+    async def script(session: Session, fake: FakeAgent) -> None:
+        assert fake.request is not None
         append = session._recorder._log.append
 
         def measured(envelope: Envelope) -> int:
@@ -386,8 +386,8 @@ def test_checkpoints_stay_a_fraction_of_the_log_however_large_the_live_context_i
 
         session._recorder._log.append = measured  # type: ignore[method-assign]
         for number in range(200):
-            puppet.request.journal.append({"number": number, "text": "x" * 100})
-            await say(session, puppet)
+            fake.request.journal.append({"number": number, "text": "x" * 100})
+            await say(session, fake)
 
     begun(store, script)
     checkpoints = sum(size for is_checkpoint, size in sizes if is_checkpoint)
@@ -404,16 +404,16 @@ async def collect(session: Session, into: list[Envelope | Gap], since: int | Non
 
 
 async def test_a_watcher_sees_the_past_and_the_present_without_a_hole_or_a_repetition() -> None:
-    puppet = Puppet()
-    session = await Session.open(puppet, MemoryLog("s1"), Policy())
-    await say(session, puppet, TextDelta("a"), TextDelta("b"))
+    fake = FakeAgent()
+    session = await Session.open(fake, MemoryLog("s1"), Policy())
+    await say(session, fake, TextDelta("a"), TextDelta("b"))
     late: list[Envelope | Gap] = []
     live: list[Envelope | Gap] = []
     watchers = [asyncio.create_task(collect(session, late, 2)), asyncio.create_task(collect(session, live, None))]
     await settle()
-    assert puppet.request is not None
-    puppet.request.journal.append("private")
-    await say(session, puppet, TextDelta("c"))
+    assert fake.request is not None
+    fake.request.journal.append("private")
+    await say(session, fake, TextDelta("c"))
     await session.close()
     await asyncio.gather(*watchers)
     assert [item.seq for item in late if isinstance(item, Envelope)] == [3, 4, 6, 7, 8]
@@ -424,28 +424,28 @@ async def test_a_watcher_sees_the_past_and_the_present_without_a_hole_or_a_repet
 
 
 async def test_where_nobody_can_be_asked_the_answer_is_no() -> None:
-    puppet, seen = Puppet(), Seen()
-    session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
+    fake, seen = FakeAgent(), Seen()
+    session = await Session.open(fake, MemoryLog("s1"), Policy(interactive=False))
     session.attach(seen)
     session.submit(UserMessage("hi"))
     await settle()
-    puppet.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Read", "info", {}))
+    fake.say(ToolRequested("t1", "Bash", "exec", {}), ToolRequested("t2", "Read", "info", {}))
     await settle()
-    assert puppet.decisions == [("t1", Deny(NOBODY_TO_ASK)), ("t2", Approve())]
+    assert fake.decisions == [("t1", Deny(NOBODY_TO_ASK)), ("t2", Approve())]
     assert ToolCancelled("t1", NOBODY_TO_ASK) in seen.shown
     assert not any(isinstance(event, ToolRequested) for event in seen.shown)
     await session.close()
 
 
 async def test_a_session_that_does_not_queue_refuses_and_the_running_turn_is_undisturbed() -> None:
-    puppet, seen = Puppet(), Seen()
-    session = await Session.open(puppet, MemoryLog("s1"), Policy(), busy="reject")
+    fake, seen = FakeAgent(), Seen()
+    session = await Session.open(fake, MemoryLog("s1"), Policy(), busy="reject")
     session.attach(seen)
     session.submit(UserMessage("one"))
     with pytest.raises(AgentBusy):
         session.submit(UserMessage("two"))
     await settle()
-    puppet.say(DONE)
+    fake.say(DONE)
     await session.at_rest()
     assert seen.shown == [TurnStarted(UserMessage("one")), DONE]
     await session.close()
@@ -454,10 +454,10 @@ async def test_a_session_that_does_not_queue_refuses_and_the_running_turn_is_und
 
 
 async def test_an_agent_that_says_it_runs_what_was_denied_is_reported() -> None:
-    puppet, seen = Puppet(), Seen()
-    session = await Session.open(puppet, MemoryLog("s1"), Policy(interactive=False))
+    fake, seen = FakeAgent(), Seen()
+    session = await Session.open(fake, MemoryLog("s1"), Policy(interactive=False))
     session.attach(seen)
-    await say(session, puppet, ToolRequested("t1", "Bash", "exec", {}), ToolStarted("t1", "Bash"))
+    await say(session, fake, ToolRequested("t1", "Bash", "exec", {}), ToolStarted("t1", "Bash"))
     assert any(isinstance(event, Notice) and "denied" in event.message for event in seen.shown)
     await session.close()
 
@@ -466,44 +466,44 @@ async def test_an_agent_that_says_it_runs_what_was_denied_is_reported() -> None:
 
 
 async def test_closing_ends_the_turn_the_agent_and_the_log() -> None:
-    puppet, seen = Puppet(), Seen()
-    session = await Session.open(puppet, MemoryLog("s1"), Policy())
+    fake, seen = FakeAgent(), Seen()
+    session = await Session.open(fake, MemoryLog("s1"), Policy())
     session.attach(seen)
     session.submit(UserMessage("one"))
     session.submit(UserMessage("two"))
     await settle()
     await session.close()
-    assert puppet.closed
+    assert fake.closed
     assert session.status is State.CLOSED
     ends = [event for event in seen.shown if isinstance(event, TurnEnded)]
     assert ends == [TurnEnded("cancelled", NOTHING_USED)] * 2
 
 
 def test_an_agent_that_hangs_or_fails_while_it_closes_keeps_nobody() -> None:
-    class Hanging(Puppet):
+    class Hanging(FakeAgent):
         async def close(self) -> None:
             self.closed = True
             await asyncio.sleep(3600)
 
-    class Failing(Puppet):
+    class Failing(FakeAgent):
         async def close(self) -> None:
             self.closed = True
             raise RuntimeError("no")
 
-    async def main(puppet: Puppet) -> None:
-        session = await Session.open(puppet, MemoryLog("s1"), Policy())
+    async def main(fake: FakeAgent) -> None:
+        session = await Session.open(fake, MemoryLog("s1"), Policy())
         started = asyncio.get_running_loop().time()
         await session.close()
         assert asyncio.get_running_loop().time() - started < 1
-        assert puppet.closed
+        assert fake.closed
 
     run(main(Hanging()))
     run(main(Failing()))
 
 
 async def test_an_agent_that_cannot_open_passes_its_reason_on() -> None:
-    class Broken(Puppet):
-        async def open(self, request: OpenRequest) -> Puppet:
+    class Broken(FakeAgent):
+        async def open(self, request: OpenRequest) -> FakeAgent:
             raise ConfigError("no key")
 
     with pytest.raises(ConfigError, match="no key"):
@@ -515,8 +515,8 @@ async def test_an_agent_that_cannot_open_passes_its_reason_on() -> None:
 
 async def test_known_secrets_reach_neither_the_log_nor_a_sink() -> None:
     secret = "sk-0123456789abcdef"
-    puppet, seen, log = Puppet(), Seen(), MemoryLog("s1")
-    session = await Session.open(puppet, log, Policy(), redact=Redaction(Redactor([secret])))
+    fake, seen, log = FakeAgent(), Seen(), MemoryLog("s1")
+    session = await Session.open(fake, log, Policy(), redact=Redaction(Redactor([secret])))
     session.attach(seen)
     events: list[Event] = [
         Failed("provider", f"bad key {secret}"),
@@ -527,7 +527,7 @@ async def test_known_secrets_reach_neither_the_log_nor_a_sink() -> None:
         ToolFinished("t1", "Read", "success", f"out {secret}", metadata={"env": [secret]}),
         ToolCancelled("t9", f"because {secret}"),
     ]
-    await say(session, puppet, *events)
+    await say(session, fake, *events)
     await session.close()
     assert len(seen.shown) >= len(events)
     assert secret not in repr(seen.shown)

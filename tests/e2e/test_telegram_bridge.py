@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.fake_cli import install_fake
 from tests.support.fake_dialogue import COMMAND
-from tests.support.puppet import Puppet
 from tests.support.telegram_server import PATIENCE_SECONDS, TelegramServer
 from tests.support.telegram_world import MAX_UNITS
 from trunkline.agents import registry
@@ -51,22 +51,22 @@ async def server() -> AsyncIterator[TelegramServer]:
 
 
 @pytest.fixture
-def puppet() -> Puppet:
-    return Puppet()
+def fake() -> FakeAgent:
+    return FakeAgent()
 
 
 @asynccontextmanager
-async def bridge(server: TelegramServer, workspace: Path, agent: str, puppet: Puppet) -> AsyncIterator[Bridge]:
+async def bridge(server: TelegramServer, workspace: Path, agent: str, fake: FakeAgent) -> AsyncIterator[Bridge]:
     """A bridge that serves the server's bot, with a store that outlives it."""
 
     def make(spec: str, options: object) -> Agent:
         if spec == "tour":
             return ScriptedAgent(load_script("tour"))
-        return puppet if spec == "puppet" else registry.make(spec, {})
+        return fake if spec == "fake" else registry.make(spec, {})
 
     settings = BridgeSettings(
         agent=agent,
-        agents={name: name for name in ("echo", "tour", "puppet", agent)},
+        agents={name: name for name in ("echo", "tour", "fake", agent)},
         workspace=str(workspace),
     )
     store = ChatStore()
@@ -93,9 +93,9 @@ def said(server: TelegramServer, chat: int = ADA) -> list[str]:
 
 
 async def test_a_message_is_answered_where_it_was_written(
-    server: TelegramServer, tmp_path: Path, puppet: Puppet
+    server: TelegramServer, tmp_path: Path, fake: FakeAgent
 ) -> None:
-    async with bridge(server, tmp_path, "echo", puppet):
+    async with bridge(server, tmp_path, "echo", fake):
         server.world.says(ADA, ADA, "**Hello** there")
         await server.until(lambda: said(server) == ["Hello there"])
         server.world.says(GROUP, ADA, "nobody asked you")
@@ -106,23 +106,23 @@ async def test_a_message_is_answered_where_it_was_written(
     assert (ADA, "typing") in server.world.actions
 
 
-async def test_an_answer_grows_in_one_message(server: TelegramServer, tmp_path: Path, puppet: Puppet) -> None:
-    async with bridge(server, tmp_path, "puppet", puppet):
+async def test_an_answer_grows_in_one_message(server: TelegramServer, tmp_path: Path, fake: FakeAgent) -> None:
+    async with bridge(server, tmp_path, "fake", fake):
         server.world.says(ADA, ADA, "count")
-        await server.until(lambda: server.world.actions and puppet.busy)
+        await server.until(lambda: server.world.actions and fake.busy)
         for text, shown in [("one **tw", "one **tw"), ("o**", "one two"), (" three", "one two three")]:
-            puppet.say(TextDelta(text))
+            fake.say(TextDelta(text))
             await server.until(lambda shown=shown: said(server) == [shown])  # type: ignore[misc]  # no type for `shown`
-        puppet.say(ENDED)
+        fake.say(ENDED)
     [message] = server.world.said(ADA)
     assert message.edits >= 2
     assert message.styled("bold") == ["two"]
 
 
 async def test_strangers_are_told_their_id_once_and_nothing_more(
-    server: TelegramServer, tmp_path: Path, puppet: Puppet
+    server: TelegramServer, tmp_path: Path, fake: FakeAgent
 ) -> None:
-    async with bridge(server, tmp_path, "echo", puppet):
+    async with bridge(server, tmp_path, "echo", fake):
         server.world.says(STRANGER, STRANGER, "let me in")
         server.world.says(STRANGER, STRANGER, "let me in!")
         server.world.says(ADA, ADA, "done")
@@ -133,9 +133,9 @@ async def test_strangers_are_told_their_id_once_and_nothing_more(
 
 
 async def test_what_an_agent_asks_is_answered_with_buttons(
-    server: TelegramServer, tmp_path: Path, puppet: Puppet
+    server: TelegramServer, tmp_path: Path, fake: FakeAgent
 ) -> None:
-    async with bridge(server, tmp_path, "tour", puppet):
+    async with bridge(server, tmp_path, "tour", fake):
         server.world.says(ADA, ADA, "create hello.py")
         await server.until(lambda: any(message.buttons for message in server.world.said(ADA)))
         question = next(message for message in server.world.said(ADA) if message.buttons)
@@ -152,7 +152,7 @@ async def test_what_an_agent_asks_is_answered_with_buttons(
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
 async def test_what_a_program_of_the_hub_asks_is_answered_with_the_same_buttons(
-    name: str, server: TelegramServer, tmp_path: Path, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
+    name: str, server: TelegramServer, tmp_path: Path, fake: FakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_fake(tmp_path, name)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -166,7 +166,7 @@ async def test_what_a_program_of_the_hub_asks_is_answered_with_the_same_buttons(
         await server.until(lambda: not any(message.buttons for message in server.world.said(ADA)))
         return question.text
 
-    async with bridge(server, tmp_path, f"agentproc:{name}", puppet):
+    async with bridge(server, tmp_path, f"agentproc:{name}", fake):
         server.world.says(ADA, ADA, "ask")
         assert COMMAND in await press("Deny", "You said: denied")
         server.world.says(ADA, ADA, "ask twice")
@@ -180,12 +180,12 @@ async def test_what_a_program_of_the_hub_asks_is_answered_with_the_same_buttons(
 
 
 async def test_stop_ends_the_answer_and_the_bridge_goes_on(
-    server: TelegramServer, tmp_path: Path, puppet: Puppet
+    server: TelegramServer, tmp_path: Path, fake: FakeAgent
 ) -> None:
-    async with bridge(server, tmp_path, "puppet", puppet):
+    async with bridge(server, tmp_path, "fake", fake):
         server.world.says(ADA, ADA, "go on for ever")
-        await server.until(lambda: server.world.actions and puppet.busy)
-        puppet.say(TextDelta("on and on"))
+        await server.until(lambda: server.world.actions and fake.busy)
+        fake.say(TextDelta("on and on"))
         await server.until(lambda: said(server) == ["on and on"])
         server.world.says(ADA, ADA, "/stop")
         await server.until(lambda: any("(stopped)" in text for text in said(server)))
@@ -195,14 +195,14 @@ async def test_stop_ends_the_answer_and_the_bridge_goes_on(
 
 
 async def test_a_long_answer_with_code_is_split_and_each_part_shows_code(
-    server: TelegramServer, tmp_path: Path, puppet: Puppet
+    server: TelegramServer, tmp_path: Path, fake: FakeAgent
 ) -> None:
     lines = [f"print({number}) # 😀" for number in range(900)]
     code = "Look:\n```python\n" + "\n".join(lines) + "\n```\nThat is all."
-    async with bridge(server, tmp_path, "puppet", puppet):
+    async with bridge(server, tmp_path, "fake", fake):
         server.world.says(ADA, ADA, "a long program")
-        await server.until(lambda: server.world.actions and puppet.busy)
-        puppet.say(*(TextDelta(code[start : start + 500]) for start in range(0, len(code), 500)), ENDED)
+        await server.until(lambda: server.world.actions and fake.busy)
+        fake.say(*(TextDelta(code[start : start + 500]) for start in range(0, len(code), 500)), ENDED)
         await server.until(lambda: said(server) and said(server)[-1].endswith("That is all."))
     messages = server.world.said(ADA)
     assert len(messages) > 3
@@ -213,16 +213,16 @@ async def test_a_long_answer_with_code_is_split_and_each_part_shows_code(
     assert languages == {"python"}
 
 
-async def test_files_go_both_ways(server: TelegramServer, tmp_path: Path, puppet: Puppet) -> None:
+async def test_files_go_both_ways(server: TelegramServer, tmp_path: Path, fake: FakeAgent) -> None:
     picture = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
     (tmp_path / "chart.png").write_bytes(picture)
-    async with bridge(server, tmp_path, "puppet", puppet):
+    async with bridge(server, tmp_path, "fake", fake):
         server.world.says(ADA, ADA, "what is it?", files={"document": ("../notes.txt", b"some notes")})
-        await server.until(lambda: server.world.actions and puppet.busy)
-        [message] = puppet.heard
+        await server.until(lambda: server.world.actions and fake.busy)
+        [message] = fake.heard
         assert message.text == "what is it?"
         assert Path(message.files[0]).read_bytes() == b"some notes"  # noqa: ASYNC240
-        puppet.say(TextDelta("See ![the chart](chart.png)"), ENDED)
+        fake.say(TextDelta("See ![the chart](chart.png)"), ENDED)
         await server.until(lambda: any(message.file for message in server.world.said(ADA)))
     [shown] = [message.file for message in server.world.said(ADA) if message.file]
     assert server.world.files[shown[-1]["file_id"]] == picture
@@ -230,22 +230,22 @@ async def test_files_go_both_ways(server: TelegramServer, tmp_path: Path, puppet
 
 @pytest.mark.slow
 async def test_throttling_delays_an_answer_and_loses_nothing(
-    server: TelegramServer, tmp_path: Path, puppet: Puppet
+    server: TelegramServer, tmp_path: Path, fake: FakeAgent
 ) -> None:
     server.fail("sendMessage", 429, "Too Many Requests: retry after 1", retry_after=1)
-    async with bridge(server, tmp_path, "echo", puppet):
+    async with bridge(server, tmp_path, "echo", fake):
         server.world.says(ADA, ADA, "patience")
         await server.until(lambda: said(server) == ["patience"])
 
 
 async def test_what_was_written_while_the_bridge_was_away_is_answered_once(
-    server: TelegramServer, tmp_path: Path, puppet: Puppet
+    server: TelegramServer, tmp_path: Path, fake: FakeAgent
 ) -> None:
-    async with bridge(server, tmp_path, "echo", puppet):
+    async with bridge(server, tmp_path, "echo", fake):
         server.world.says(ADA, ADA, "one")
         await server.until(lambda: said(server) == ["one"])
     server.world.says(ADA, ADA, "two")
-    async with bridge(server, tmp_path, "echo", puppet):
+    async with bridge(server, tmp_path, "echo", fake):
         await server.until(lambda: said(server) == ["one", "two"])
         server.world.says(ADA, ADA, "three")
         await server.until(lambda: "three" in said(server))

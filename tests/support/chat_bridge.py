@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.chat_platform import CHAT, ME, MemoryPlatform
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
-from tests.support.puppet import Puppet
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
@@ -77,15 +77,15 @@ class MemorySessions:
         return []
 
 
-class Doll(Puppet):
-    """A puppet that remembers how it was opened."""
+class BridgeFake(FakeAgent):
+    """A fake that remembers how it was opened."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.spec = name
         self.requests: list[OpenRequest] = []
 
-    async def open(self, request: OpenRequest) -> Puppet:
+    async def open(self, request: OpenRequest) -> FakeAgent:
         self.requests.append(request)
         return await super().open(request)
 
@@ -96,7 +96,7 @@ class Stage:
     def __init__(self, directory: Path, platform: MemoryPlatform | None = None, **settings: Any) -> None:
         self.directory = directory
         self.platform = platform or MemoryPlatform()
-        settings = {"agent": "puppet", "agents": {"puppet": "puppet"}, "workspace": str(directory), **settings}
+        settings = {"agent": "fake", "agents": {"fake": "fake"}, "workspace": str(directory), **settings}
         self.settings = BridgeSettings(**settings)
         self.allow: tuple[str, ...] = (f"memory:{ME}",)
         self.approvers: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Stage:
         self.seats: int | None = None
         """How many turns may run at once, if not the usual number."""
         self.sessions = MemorySessions()
-        self.dolls: list[Doll] = []
+        self.fakes: list[BridgeFake] = []
         self.refuses: Exception | None = None
         """What making an agent raises."""
         self.store: ChatStore | None = None
@@ -113,15 +113,15 @@ class Stage:
         """The bridge that was made last, started or not."""
 
     @property
-    def agent(self) -> Doll:
+    def agent(self) -> BridgeFake:
         """The one that was made last."""
-        return self.dolls[-1]
+        return self.fakes[-1]
 
     def make(self, spec: str, options: Mapping[str, Any]) -> Agent:
         if self.refuses is not None:
             raise self.refuses
-        self.dolls.append(Doll(spec))
-        return self.dolls[-1]
+        self.fakes.append(BridgeFake(spec))
+        return self.fakes[-1]
 
     @asynccontextmanager
     async def bridge(self) -> AsyncIterator[Bridge]:
@@ -182,7 +182,7 @@ class Stage:
 
     async def asked(self, number: int = 1) -> None:
         """Wait until the agent has got its message of that number, all agents together."""
-        await self.passes(lambda: sum(len(doll.heard) for doll in self.dolls) >= number, "a message for the agent")
+        await self.passes(lambda: sum(len(fake.heard) for fake in self.fakes) >= number, "a message for the agent")
         await until(lambda: self.agent.busy)
 
     async def passes(self, condition: Callable[[], object], what: str = "it") -> None:

@@ -1,4 +1,4 @@
-"""A session with a puppet behind it and a host in front of it, on virtual time."""
+"""A session with a fake behind it and a host in front of it, on virtual time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.host import Host
-from tests.support.puppet import Puppet
 from trunkline.core.approvals import DEFAULT_ALLOW, Policy
 from trunkline.core.events import Mode
 from trunkline.core.log import EventLog, MemoryLog
@@ -18,11 +18,11 @@ from trunkline.wires.jsonstream.serve import Server
 class Served:
     """What a test of the server end holds in its hands."""
 
-    def __init__(self, session: Session, server: Server, host: Host, puppet: Puppet) -> None:
+    def __init__(self, session: Session, server: Server, host: Host, fake: FakeAgent) -> None:
         self.session = session
         self.server = server
         self.host = host
-        self.puppet = puppet
+        self.fake = fake
 
     async def settle(self) -> None:
         """Let everything happen that happens at once; no timer fires."""
@@ -40,16 +40,16 @@ async def served(
     max_line: int = 1000,
 ) -> AsyncIterator[Served]:
     """A greeted server; closed afterwards."""
-    puppet, host = Puppet(), Host()
+    fake, host = FakeAgent(), Host()
     policy = Policy(mode, allow=allow)
-    session = await Session.open(puppet, log or MemoryLog("s1"), policy, resume=resume)
+    session = await Session.open(fake, log or MemoryLog("s1"), policy, resume=resume)
     server = Server(session, host, max_line=max_line)
     host.server = server
     server.greet()
     try:
-        yield Served(session, server, host, puppet)
+        yield Served(session, server, host, fake)
     finally:
         await server.close()
         await session.close()
-        assert puppet.closed
+        assert fake.closed
         assert host.open_messages == []

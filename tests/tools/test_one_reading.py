@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.thinker import Thinker, calls, words
+from tests.support.fake_model import FakeModel, calls, words
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import Compaction
 from trunkline.agents.coder.history import History, NoJournal
@@ -57,7 +57,7 @@ def played(workspace: Path, name: str, args: dict[str, Any]) -> list[Event]:
         decisions, history = Decisions(), History(NoJournal())
         history.user((Text("go"),))
         made = Calls(Toolbox([*tools, SpawnTool(Nobody())]), decisions)
-        client = ModelClient(Thinker(calls(ToolUse("t1", name, args)), words("ok")), lambda: "")
+        client = ModelClient(FakeModel(calls(ToolUse("t1", name, args)), words("ok")), lambda: "")
         tell = TurnStream(TurnRunner(client, history, made, Compaction(client, history, made.specs)).run)
         events = []
         async for event in tell:

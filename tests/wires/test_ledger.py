@@ -136,26 +136,26 @@ def test_the_capabilities_that_the_ledger_calls_lost_are_those_that_are_not_anno
 
 
 def ask(world: Served) -> None:
-    world.puppet.say(SAMPLES["ToolRequested"])
+    world.fake.say(SAMPLES["ToolRequested"])
 
 
 def heard(world: Served) -> Any:
-    return [(message.text, message.files) for message in world.puppet.heard]
+    return [(message.text, message.files) for message in world.fake.heard]
 
 
 #: For each command: what the host sends, and how one sees that it arrived.
 EFFECTS: dict[str, tuple[dict[str, Any], Callable[[Served], Any], Any]] = {
     "message": ({"msg_id": "m2", "input": "more", "files": ["b"]}, heard, [("hello", ()), ("more", ("b",))]),
     "stop": ({}, lambda world: world.host.ends, {"m1": 1}),
-    "tool_approve": ({"call_id": "c1"}, lambda world: world.puppet.decisions, [("c1", Approve("once"))]),
-    "tool_deny": ({"call_id": "c1", "reason": "no"}, lambda world: world.puppet.decisions, [("c1", Deny("no"))]),
+    "tool_approve": ({"call_id": "c1"}, lambda world: world.fake.decisions, [("c1", Approve("once"))]),
+    "tool_deny": ({"call_id": "c1", "reason": "no"}, lambda world: world.fake.decisions, [("c1", Deny("no"))]),
     "set_mode": ({"mode": "yolo"}, lambda world: world.session.mode, "yolo"),
     "ping": ({}, lambda world: world.host.lines[-1], {"type": "pong"}),
-    "init_history": ({"text": "before"}, lambda world: world.puppet.changes, [AddHistory("before")]),
-    "set_config": ({"model": "m"}, lambda world: world.puppet.changes, [SetOptions({"model": "m"})]),
+    "init_history": ({"text": "before"}, lambda world: world.fake.changes, [AddHistory("before")]),
+    "set_config": ({"model": "m"}, lambda world: world.fake.changes, [SetOptions({"model": "m"})]),
     "add_mcp_server": (
         {"name": "files", "transport": "stdio", "command": "files"},
-        lambda world: world.puppet.changes,
+        lambda world: world.fake.changes,
         [core_agent.AddMcpServer("files", "stdio", "files")],
     ),
 }
@@ -177,7 +177,7 @@ def test_every_command_that_the_ledger_names_reaches_the_agent(command: str) -> 
             await world.settle()
             if command == "message":
                 world.host.send(type="tool_deny", call_id="c1")
-                world.puppet.say(core.TurnEnded("success"))
+                world.fake.say(core.TurnEnded("success"))
                 await world.settle()
             assert effect(world) == expected
             world.host.send(type="stop")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.agents.helpers import play, request
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
-from tests.support.puppet import Puppet
 from tests.support.tryll_served import Peer, echo, served
 from tests.support.tryll_stub import TryllStub
 from tests.wires.test_ledger import SAMPLES
@@ -35,22 +35,22 @@ SAID, END = core.TextDelta("well"), core.TurnEnded("success")
 
 
 @pytest.fixture
-def puppet() -> Puppet:
-    return Puppet()
+def fake() -> FakeAgent:
+    return FakeAgent()
 
 
 @pytest.fixture
-async def peer(tmp_path: Path, puppet: Puppet) -> AsyncIterator[Peer]:
-    models = AgentModels(ModelPool(str(tmp_path / "cache")), {"puppet": puppet, "echo": EchoAgent()})
+async def peer(tmp_path: Path, fake: FakeAgent) -> AsyncIterator[Peer]:
+    models = AgentModels(ModelPool(str(tmp_path / "cache")), {"fake": fake, "echo": EchoAgent()})
     async with served(tmp_path, models) as server, server.peer() as made:
         yield made
 
 
-async def turn(peer: Peer, puppet: Puppet, agent: int, *events: core.Event) -> list[m.Message]:
+async def turn(peer: Peer, fake: FakeAgent, agent: int, *events: core.Event) -> list[m.Message]:
     """All frames of a turn in which an agent behind a model does these things."""
     peer.say(m.SendMessageRequest(3, agent, "hello"))
-    await until(lambda: puppet.busy)
-    puppet.say(*events)
+    await until(lambda: fake.busy)
+    fake.say(*events)
     frames: list[m.Message] = []
     while not frames or not isinstance(frames[-1], m.TurnComplete):
         heard = await peer.hear()
@@ -59,15 +59,15 @@ async def turn(peer: Peer, puppet: Puppet, agent: int, *events: core.Event) -> l
     return frames
 
 
-async def behind_a_model(peer: Peer, puppet: Puppet, event: core.Event) -> set[str]:
+async def behind_a_model(peer: Peer, fake: FakeAgent, event: core.Event) -> set[str]:
     """The frames in which an event makes a difference to the client."""
-    agent = await peer.agent("agent:puppet")
-    plain = await turn(peer, puppet, agent, SAID, END)
+    agent = await peer.agent("agent:fake")
+    plain = await turn(peer, fake, agent, SAID, END)
     if isinstance(event, core.TurnEnded):
-        changed = await turn(peer, puppet, agent, SAID, event)
+        changed = await turn(peer, fake, agent, SAID, event)
     else:
         end = core.TurnEnded("error") if isinstance(event, core.Failed) else END
-        changed = await turn(peer, puppet, agent, SAID, event, end)
+        changed = await turn(peer, fake, agent, SAID, event, end)
         if not isinstance(event, core.TextDelta):
             # That each piece counts as a token is told by the end, and no news of the piece.
             assert len(changed) == len(plain)
@@ -115,11 +115,11 @@ def _failing(failure: m.Message, _: object, asked: m.SendMessageRequest) -> list
     return [failure.replace(request_id=asked.request_id, agent_id=asked.agent_id)]
 
 
-async def test_tryll_does_with_each_event_what_the_ledger_says(peer: Peer, puppet: Puppet) -> None:
+async def test_tryll_does_with_each_event_what_the_ledger_says(peer: Peer, fake: FakeAgent) -> None:
     heard = await behind_a_server()
     for concept in EVENTS:
         told = TRYLL[concept]
-        seen = await behind_a_model(peer, puppet, SAMPLES[concept]) | heard.get(concept, set())
+        seen = await behind_a_model(peer, fake, SAMPLES[concept]) | heard.get(concept, set())
         assert seen == set(told.lines), concept
         assert (not told.lines) == (told.fate == "refused"), concept
 
@@ -129,12 +129,12 @@ def test_every_message_that_the_ledger_names_is_one_of_the_wire() -> None:
     assert [name for name in named if not issubclass(getattr(m, name, str), m.Message)] == []
 
 
-async def test_what_fails_a_turn_is_told_where_diagnostics_are_on(peer: Peer, puppet: Puppet) -> None:
+async def test_what_fails_a_turn_is_told_where_diagnostics_are_on(peer: Peer, fake: FakeAgent) -> None:
     failure = (core.Failed("provider", "Rate limit exceeded", True), core.TurnEnded("error"))
     told: list[Any] = []
     for diagnostics in (False, True):
-        agent = await peer.agent("agent:puppet", enable_diagnostics=diagnostics)
-        end = (await turn(peer, puppet, agent, *failure))[-1]
+        agent = await peer.agent("agent:fake", enable_diagnostics=diagnostics)
+        end = (await turn(peer, fake, agent, *failure))[-1]
         assert isinstance(end, m.TurnComplete)
         told.append(json.loads(end.debug_info)["error"] if end.debug_info else None)
     assert told[0] is None
@@ -144,21 +144,21 @@ async def test_what_fails_a_turn_is_told_where_diagnostics_are_on(peer: Peer, pu
     assert len({form.tryll for form in TABLE.values()}) < len(TABLE)
 
 
-async def test_an_outcome_that_is_not_known_is_an_error(peer: Peer, puppet: Puppet) -> None:
-    agent = await peer.agent("agent:puppet")
+async def test_an_outcome_that_is_not_known_is_an_error(peer: Peer, fake: FakeAgent) -> None:
+    agent = await peer.agent("agent:fake")
     statuses = []
     for outcome in ("success", "error", "unknown"):
-        end = (await turn(peer, puppet, agent, core.TurnEnded(outcome)))[-1]
+        end = (await turn(peer, fake, agent, core.TurnEnded(outcome)))[-1]
         statuses.append(getattr(end, "status", None))
     assert statuses == [m.TurnStatus.SUCCESS, m.TurnStatus.ERROR, m.TurnStatus.ERROR]
 
 
 async def test_a_message_that_comes_in_a_turn_is_refused_and_the_server_still_answers(
-    peer: Peer, puppet: Puppet
+    peer: Peer, fake: FakeAgent
 ) -> None:
-    agent = await peer.agent("agent:puppet")
+    agent = await peer.agent("agent:fake")
     peer.say(m.SendMessageRequest(3, agent, "one"))
-    await until(lambda: puppet.busy)
+    await until(lambda: fake.busy)
     assert await peer.refused(m.SendMessageRequest(4, agent, "two")) == 3004
     await peer.ask(m.HealthRequest(5), m.HealthResponse)
     peer.say(m.CancelTurnRequest(6, agent))
@@ -167,21 +167,21 @@ async def test_a_message_that_comes_in_a_turn_is_refused_and_the_server_still_an
 
 
 async def test_a_system_prompt_that_changes_later_and_all_sampling_are_lost_on_an_agent(
-    peer: Peer, puppet: Puppet
+    peer: Peer, fake: FakeAgent
 ) -> None:
     sampling = m.SamplingOverrides(temperature=0.0, max_tokens=1)
     graph = echo(system_prompt="before", sampling=sampling)
-    agent = (await peer.ask(m.CreateAgentRequest(2, graph, "agent:puppet"), m.CreateAgentResponse)).agent_id
-    frames = await turn(peer, puppet, agent, SAID, SAID, END)
+    agent = (await peer.ask(m.CreateAgentRequest(2, graph, "agent:fake"), m.CreateAgentResponse)).agent_id
+    frames = await turn(peer, fake, agent, SAID, SAID, END)
     assert [frame.text for frame in frames if isinstance(frame, m.AnswerText)] == ["well", "well", ""]
-    opened = puppet.request
+    opened = fake.request
     later = m.GenerateParams(system_prompt="after", stream=True)
     await peer.ask(m.ChangeAgentParamRequest(4, agent, "say", later), m.Ack)
-    await turn(peer, puppet, agent, END)
-    assert puppet.request is opened
+    await turn(peer, fake, agent, END)
+    assert fake.request is opened
     assert opened is not None
     assert opened.instructions == "before"
-    assert [message.text for message in puppet.heard] == ["hello", "hello"]
+    assert [message.text for message in fake.heard] == ["hello", "hello"]
 
 
 async def test_files_are_told_of_and_not_sent() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.agents.coder.test_history import Notebook
+from tests.support.fake_model import FakeModel, Reply, words
 from tests.support.loop import run
-from tests.support.thinker import Reply, Thinker, words
 from trunkline.agents.coder import compaction
 from trunkline.agents.coder.compaction import ASK_FOR_SUMMARY, Compaction
 from trunkline.agents.coder.history import History
@@ -27,7 +27,7 @@ class Room:
     """A conversation of a few rounds, and a model to summarise it."""
 
     def __init__(self, *replies: Reply, rounds: int = 0, chars: int = 400, **options: Any) -> None:
-        self.model = Thinker(*replies)
+        self.model = FakeModel(*replies)
         self.notebook = Notebook()
         self.history = History(self.notebook)
         self.history.user((Text("Find the bug."),))

@@ -1,4 +1,4 @@
-"""A conversation with the coding agent: its model is a puppet, its tools are real."""
+"""A conversation with the coding agent: its model is a fake, its tools are real."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.agents.coder.test_history import Notebook
+from tests.support.fake_model import USED, FakeModel, Reply, call, calls, words
 from tests.support.loop import until
-from tests.support.thinker import USED, Reply, Thinker, call, calls, words
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.coder.options import _check_abilities
 from trunkline.agents.coder.settings import CoderSettings
@@ -51,14 +51,14 @@ from trunkline.models.providers import ModelSettings
 class Talk:
     """What a test holds in its hands."""
 
-    def __init__(self, conversation: Conversation, models: list[Thinker], notebook: Notebook) -> None:
+    def __init__(self, conversation: Conversation, models: list[FakeModel], notebook: Notebook) -> None:
         self.conversation = conversation
         self.models = models
         self.notebook = notebook
         self.events: list[Event] = []
 
     @property
-    def model(self) -> Thinker:
+    def model(self) -> FakeModel:
         return self.models[-1]
 
     async def say(self, text: str, decide: Callable[[ToolRequested], Any] = lambda request: Approve()) -> list[Event]:
@@ -81,13 +81,13 @@ async def talking(
     **settings: Any,
 ) -> AsyncIterator[Talk]:
     notebook = notebook or Notebook()
-    models: list[Thinker] = []
+    models: list[FakeModel] = []
 
-    def make_model(asked: ModelSettings) -> Thinker:
+    def make_model(asked: ModelSettings) -> FakeModel:
         if wanted is not None:
             wanted.append(asked)
-        models.append(Thinker(*(replies if not models else models[0].replies)))
-        models[-1].name = asked.model or "thinker"
+        models.append(FakeModel(*(replies if not models else models[0].replies)))
+        models[-1].name = asked.model or "fake"
         return models[-1]
 
     coder = Coder(CoderSettings(ModelSettings("anthropic"), "a test", **settings), make_model)
@@ -118,7 +118,7 @@ async def test_the_system_prompt_knows_the_place_the_model_the_user_and_the_proj
     async with talking(tmp_path, words("ok"), instructions="Be kind.") as talk:
         await talk.say("hi")
         system = talk.model.requests[0].system
-        for part in (str(tmp_path), "thinker", "Be kind.", "Speak plainly.", "Use tabs."):
+        for part in (str(tmp_path), "fake", "Be kind.", "Speak plainly.", "Use tabs."):
             assert part in system
         names = [tool.name for tool in talk.model.requests[0].tools]
         assert names == ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "Spawn"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.coder.test_conversation import talking
-from tests.support.thinker import call, calls, words
+from tests.support.fake_model import call, calls, words
 from trunkline.agents.coder.calls import MOVED
 from trunkline.core.agent import Approve
 from trunkline.core.events import ToolFinished, ToolRequested

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.fake_model import USED, FakeModel, Recorded, Reply, Step, call, calls, thoughts, words
 from tests.support.loop import run, until
-from tests.support.thinker import USED, Recorded, Reply, Step, Thinker, call, calls, thoughts, words
 from trunkline.agents.coder import turn_runner
 from trunkline.agents.coder.calls import Calls
 from trunkline.agents.coder.compaction import SUMMARY_TOKENS, Compaction
@@ -47,7 +47,7 @@ class Bench:
     def __init__(
         self, *replies: Reply, tools: Sequence[Recorded] = (), secrets: Sequence[str] = (), **client: Any
     ) -> None:
-        self.model = Thinker(*replies)
+        self.model = FakeModel(*replies)
         self.decisions = Decisions()
         self.history = History(NoJournal())
         self.history.user((Text("go"),))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nasty import PATIENCE_SECONDS, end, failures, has_ended, notices, said, talk
+from tests.support.misbehaving import PATIENCE_SECONDS, end, failures, has_ended, notices, said, talk
 from trunkline.agents.external.jsonstream import JsonStreamAgent
 from trunkline.base import paths
 from trunkline.core import events as core

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.graph.troupe import DONE, Troupe, problem, reply, said, stage
+from tests.agents.graph.fake_agents import DONE, FakeAgents, problem, reply, said, stage
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
-from tests.support.puppet import Puppet
 from tests.support.tryll_served import Peer, echo
 from trunkline.agents.graph import agent_engine
 from trunkline.agents.graph.agent_engine import HIGH_WATER, Guest, _Heard
@@ -29,13 +29,13 @@ from trunkline.wires.tryll import messages as m
 
 
 @pytest.fixture
-def troupe() -> Troupe:
-    return Troupe()
+def fakes() -> FakeAgents:
+    return FakeAgents()
 
 
 @pytest.fixture
-async def peer(tmp_path: Path, troupe: Troupe) -> AsyncIterator[Peer]:
-    async with stage(tmp_path, troupe) as made:
+async def peer(tmp_path: Path, fakes: FakeAgents) -> AsyncIterator[Peer]:
+    async with stage(tmp_path, fakes) as made:
         yield made
 
 
@@ -51,149 +51,149 @@ async def test_an_agent_answers_on_every_engine_word_by_word_or_whole(peer: Peer
         assert (complete.status, complete.tokens_generated) == (m.TurnStatus.SUCCESS, 3)
 
 
-async def test_it_is_told_the_system_prompt_once_and_then_only_what_is_new(peer: Peer, troupe: Troupe) -> None:
+async def test_it_is_told_the_system_prompt_once_and_then_only_what_is_new(peer: Peer, fakes: FakeAgents) -> None:
     know = m.NodeDescription("know", m.InstructionParams(instruction="The mill burned.", default_exit="say"))
     params = m.GenerateParams(system_prompt="You are a smith.", template="{{instruction_know}}", stream=True)
     graph = m.GraphDescription((know, m.NodeDescription("say", params)), "know")
-    agent = (await peer.ask(m.CreateAgentRequest(2, graph, "agent:troupe"), m.CreateAgentResponse)).agent_id
-    assert not troupe.puppets
+    agent = (await peer.ask(m.CreateAgentRequest(2, graph, "agent:fakes"), m.CreateAgentResponse)).agent_id
+    assert not fakes.opened
     for text in ("Hello.", "And now?"):
-        assert (await reply(peer, troupe, agent, text, core.TextDelta("Well."), DONE))[0] == "Well."
-    (puppet,) = troupe.puppets
-    assert puppet.request is not None
-    assert puppet.request.instructions == "You are a smith."
-    assert [message.text for message in puppet.heard] == ["The mill burned.\n\nHello.", "The mill burned.\n\nAnd now?"]
-    assert not puppet.changes
+        assert (await reply(peer, fakes, agent, text, core.TextDelta("Well."), DONE))[0] == "Well."
+    (fake,) = fakes.opened
+    assert fake.request is not None
+    assert fake.request.instructions == "You are a smith."
+    assert [message.text for message in fake.heard] == ["The mill burned.\n\nHello.", "The mill burned.\n\nAnd now?"]
+    assert not fake.changes
 
 
 async def test_all_nodes_of_an_agent_share_one_conversation_and_each_agent_has_its_own(
-    peer: Peer, troupe: Troupe
+    peer: Peer, fakes: FakeAgents
 ) -> None:
     first = m.NodeDescription("first", m.GenerateParams(system_prompt="one", default_exit="second"))
     second = m.NodeDescription("second", m.GenerateParams(system_prompt="two"))
     graph = m.GraphDescription((first, second), "first")
     agents = []
     for number in range(2):
-        request = m.CreateAgentRequest(2, graph, "agent:troupe")
+        request = m.CreateAgentRequest(2, graph, "agent:fakes")
         agents.append((await peer.ask(request, m.CreateAgentResponse)).agent_id)
         peer.say(m.SendMessageRequest(3, agents[number], "hi"))
-        puppet = await troupe.busy(number)
-        puppet.say(core.TextDelta("<1>"), DONE)
-        await until(partial(_has_heard, puppet, 2))
-        puppet.say(core.TextDelta("<2>"), DONE)
+        fake = await fakes.busy(number)
+        fake.say(core.TextDelta("<1>"), DONE)
+        await until(partial(_has_heard, fake, 2))
+        fake.say(core.TextDelta("<2>"), DONE)
         assert said((await peer.turn())[0]) == "<1>\n<2>"
-    assert [puppet.request.instructions for puppet in troupe.puppets if puppet.request is not None] == ["one", "one"]
+    assert [fake.request.instructions for fake in fakes.opened if fake.request is not None] == ["one", "one"]
     await peer.ask(m.DestroyAgentRequest(4, agents[0]), m.Ack)
-    await until(lambda: troupe.puppets[0].closed)
-    assert not troupe.puppets[1].closed
+    await until(lambda: fakes.opened[0].closed)
+    assert not fakes.opened[1].closed
 
 
-def _has_heard(puppet: Puppet, count: int) -> bool:
-    return len(puppet.heard) == count
+def _has_heard(fake: FakeAgent, count: int) -> bool:
+    return len(fake.heard) == count
 
 
-async def test_cancelling_stops_the_agent_and_keeps_its_conversation(peer: Peer, troupe: Troupe) -> None:
-    agent = await peer.agent("agent:troupe")
+async def test_cancelling_stops_the_agent_and_keeps_its_conversation(peer: Peer, fakes: FakeAgents) -> None:
+    agent = await peer.agent("agent:fakes")
     peer.say(m.SendMessageRequest(3, agent, "one"))
-    puppet = await troupe.busy()
-    puppet.say(core.TextDelta("begun "))
+    fake = await fakes.busy()
+    fake.say(core.TextDelta("begun "))
     assert (await peer.get(m.AnswerText)).text == "begun "
     peer.say(m.CancelTurnRequest(4, agent))
     assert (await peer.turn())[1].status == m.TurnStatus.CANCELLED
     await peer.get(m.Ack)
-    await until(lambda: not puppet.busy)
-    text, complete = await reply(peer, troupe, agent, "two", core.TextDelta("here"), DONE)
+    await until(lambda: not fake.busy)
+    text, complete = await reply(peer, fakes, agent, "two", core.TextDelta("here"), DONE)
     assert (text, complete.status) == ("here", m.TurnStatus.SUCCESS)
-    assert [message.text for message in puppet.heard] == ["one", "two"]
+    assert [message.text for message in fake.heard] == ["one", "two"]
 
 
 @pytest.mark.parametrize("how", ["destroy", "disconnect"])
-async def test_whoever_goes_takes_the_conversation_along(peer: Peer, troupe: Troupe, how: str) -> None:
-    agent = await peer.agent("agent:troupe")
+async def test_whoever_goes_takes_the_conversation_along(peer: Peer, fakes: FakeAgents, how: str) -> None:
+    agent = await peer.agent("agent:fakes")
     peer.say(m.SendMessageRequest(3, agent, "one"))
-    puppet = await troupe.busy()
+    fake = await fakes.busy()
     if how == "destroy":
         peer.say(m.DestroyAgentRequest(4, agent))
         assert (await peer.turn())[1].status == m.TurnStatus.CANCELLED
         await peer.get(m.Ack)
     else:
         peer.writer.transport.abort()
-    await until(lambda: puppet.closed)
-    assert not puppet.busy
+    await until(lambda: fake.closed)
+    assert not fake.busy
 
 
-async def test_an_agent_that_is_slow_to_begin_keeps_no_cancelled_turn_waiting(peer: Peer, troupe: Troupe) -> None:
-    troupe.slow = asyncio.Event()
-    agent = await peer.agent("agent:troupe")
+async def test_an_agent_that_is_slow_to_begin_keeps_no_cancelled_turn_waiting(peer: Peer, fakes: FakeAgents) -> None:
+    fakes.slow = asyncio.Event()
+    agent = await peer.agent("agent:fakes")
     peer.say(m.SendMessageRequest(3, agent, "one"))
-    await until(lambda: troupe.puppets)
+    await until(lambda: fakes.opened)
     peer.say(m.CancelTurnRequest(4, agent))
     assert (await peer.turn())[1].status == m.TurnStatus.CANCELLED
     await peer.get(m.Ack)
-    (late,) = troupe.puppets
-    troupe.puppets.clear()
-    troupe.slow = None
-    assert (await reply(peer, troupe, agent, "two", core.TextDelta("now"), DONE))[0] == "now"
+    (late,) = fakes.opened
+    fakes.opened.clear()
+    fakes.slow = None
+    assert (await reply(peer, fakes, agent, "two", core.TextDelta("now"), DONE))[0] == "now"
     assert late.request is None
 
 
 @pytest.mark.parametrize("how", ["cancelled", "released"])
 async def test_what_begins_when_nobody_needs_it_any_more_is_ended_at_once(
-    tmp_path: Path, troupe: Troupe, how: str
+    tmp_path: Path, fakes: FakeAgents, how: str
 ) -> None:
-    troupe.slow = asyncio.Event()
-    troupe.stubborn = True
-    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe})
+    fakes.slow = asyncio.Event()
+    fakes.stubborn = True
+    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes})
     guest = Guest()
-    engine = await models.language("agent:troupe", m.InferenceEngine.MOCK, guest)
+    engine = await models.language("agent:fakes", m.InferenceEngine.MOCK, guest)
     answer = engine.generate(Prompt((ChatMessage("user", "hi"),)), DEFAULT_SAMPLING, stream=True)
     turn = asyncio.ensure_future(anext(answer))
-    await until(lambda: troupe.puppets)
+    await until(lambda: fakes.opened)
     if how == "cancelled":
         turn.cancel()
     else:
         engine.release(Slot("say"))
-    troupe.slow.set()
+    fakes.slow.set()
     with pytest.raises((asyncio.CancelledError, EngineError)):
         await turn
-    await until(lambda: troupe.puppets[0].closed and not models._closing)
-    assert (guest.party.conversations, models._count["troupe"]) == (0, 0)
+    await until(lambda: fakes.opened[0].closed and not models._closing)
+    assert (guest.party.conversations, models._count["fakes"]) == (0, 0)
     await models.close()
 
 
-async def test_what_needs_approval_is_denied_with_the_reason(peer: Peer, troupe: Troupe) -> None:
-    agent = await peer.agent("agent:troupe")
+async def test_what_needs_approval_is_denied_with_the_reason(peer: Peer, fakes: FakeAgents) -> None:
+    agent = await peer.agent("agent:fakes")
     peer.say(m.SendMessageRequest(3, agent, "read it"))
-    puppet = await troupe.busy()
-    puppet.say(core.TextDelta("Let me look."), core.ToolRequested("c1", "Read", "info", {}, "Read a.txt"))
-    await until(lambda: puppet.decisions)
-    assert puppet.decisions == [("c1", Deny(NOBODY_TO_ASK))]
-    puppet.say(core.TextDelta("I may not."), DONE)
+    fake = await fakes.busy()
+    fake.say(core.TextDelta("Let me look."), core.ToolRequested("c1", "Read", "info", {}, "Read a.txt"))
+    await until(lambda: fake.decisions)
+    assert fake.decisions == [("c1", Deny(NOBODY_TO_ASK))]
+    fake.say(core.TextDelta("I may not."), DONE)
     assert said((await peer.turn())[0]) == "Let me look.\n\nI may not."
 
 
-async def test_what_the_server_was_started_with_may_be_done_unasked(tmp_path: Path, troupe: Troupe) -> None:
+async def test_what_the_server_was_started_with_may_be_done_unasked(tmp_path: Path, fakes: FakeAgents) -> None:
     def policy() -> Policy:
         return Policy(allow=("Read",), interactive=False)
 
-    async with stage(tmp_path, troupe, policy=policy) as peer:
-        peer.say(m.SendMessageRequest(3, await peer.agent("agent:troupe"), "read it"))
-        puppet = await troupe.busy()
-        puppet.say(core.ToolRequested("c1", "Read", "info", {}, ""), core.ToolRequested("c2", "Bash", "exec", {}, ""))
-        await until(lambda: len(puppet.decisions) == 2)
-        assert puppet.decisions == [("c1", Approve("once")), ("c2", Deny(NOBODY_TO_ASK))]
-        puppet.say(DONE)
+    async with stage(tmp_path, fakes, policy=policy) as peer:
+        peer.say(m.SendMessageRequest(3, await peer.agent("agent:fakes"), "read it"))
+        fake = await fakes.busy()
+        fake.say(core.ToolRequested("c1", "Read", "info", {}, ""), core.ToolRequested("c2", "Bash", "exec", {}, ""))
+        await until(lambda: len(fake.decisions) == 2)
+        assert fake.decisions == [("c1", Approve("once")), ("c2", Deny(NOBODY_TO_ASK))]
+        fake.say(DONE)
         await peer.turn()
 
 
-async def test_a_failure_ends_the_turn_with_a_sentence_and_not_the_agent(peer: Peer, troupe: Troupe) -> None:
-    agent = await peer.agent("agent:troupe", enable_diagnostics=True)
+async def test_a_failure_ends_the_turn_with_a_sentence_and_not_the_agent(peer: Peer, fakes: FakeAgents) -> None:
+    agent = await peer.agent("agent:fakes", enable_diagnostics=True)
     failed = core.Failed("provider", "Too many requests.")
-    _, complete = await reply(peer, troupe, agent, "1", core.TextDelta("Hm"), failed, core.TurnEnded("error"))
-    assert problem(complete) == (4001, "The node `say`: The agent `troupe`: Too many requests.")
-    _, complete = await reply(peer, troupe, agent, "2", core.TurnEnded("unknown"))
-    assert problem(complete) == (4001, "The node `say`: The agent `troupe`: It ended without an answer.")
-    text, complete = await reply(peer, troupe, agent, "3", failed, core.TextDelta("At last."), DONE)
+    _, complete = await reply(peer, fakes, agent, "1", core.TextDelta("Hm"), failed, core.TurnEnded("error"))
+    assert problem(complete) == (4001, "The node `say`: The agent `fakes`: Too many requests.")
+    _, complete = await reply(peer, fakes, agent, "2", core.TurnEnded("unknown"))
+    assert problem(complete) == (4001, "The node `say`: The agent `fakes`: It ended without an answer.")
+    text, complete = await reply(peer, fakes, agent, "3", failed, core.TextDelta("At last."), DONE)
     assert (text, complete.status) == ("At last.", m.TurnStatus.SUCCESS)
 
 
@@ -202,62 +202,64 @@ async def test_a_failure_ends_the_turn_with_a_sentence_and_not_the_agent(peer: P
     [(ConfigError("There is no key."), "There is no key."), (ValueError("secret"), "It could not begin (ValueError).")],
 )
 async def test_an_agent_that_cannot_begin_fails_the_turn_and_is_tried_again(
-    peer: Peer, troupe: Troupe, failure: Exception, told: str
+    peer: Peer, fakes: FakeAgents, failure: Exception, told: str
 ) -> None:
-    agent = await peer.agent("agent:troupe", enable_diagnostics=True)
-    troupe.fails = failure
+    agent = await peer.agent("agent:fakes", enable_diagnostics=True)
+    fakes.fails = failure
     peer.say(m.SendMessageRequest(3, agent, "hi"))
-    assert problem((await peer.turn())[1]) == (4001, f"The node `say`: The agent `troupe`: {told}")
-    troupe.fails = None
-    assert (await reply(peer, troupe, agent, "hi", core.TextDelta("yes"), DONE))[0] == "yes"
+    assert problem((await peer.turn())[1]) == (4001, f"The node `say`: The agent `fakes`: {told}")
+    fakes.fails = None
+    assert (await reply(peer, fakes, agent, "hi", core.TextDelta("yes"), DONE))[0] == "yes"
 
 
-async def test_an_answer_without_an_end_is_cut_off(peer: Peer, troupe: Troupe, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_without_an_end_is_cut_off(
+    peer: Peer, fakes: FakeAgents, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(agent_engine, "MAX_ANSWER", 10)
-    agent = await peer.agent("agent:troupe", enable_diagnostics=True)
-    text, complete = await reply(peer, troupe, agent, "go", core.TextDelta("12345678"), core.TextDelta("12345678"))
+    agent = await peer.agent("agent:fakes", enable_diagnostics=True)
+    text, complete = await reply(peer, fakes, agent, "go", core.TextDelta("12345678"), core.TextDelta("12345678"))
     assert text == "12345678"
     assert "more than 10 characters" in problem(complete)[1]
-    await until(lambda: not troupe.puppets[0].busy)
+    await until(lambda: not fakes.opened[0].busy)
 
 
-async def test_what_a_turn_used_is_told(peer: Peer, troupe: Troupe) -> None:
-    agent = await peer.agent("agent:troupe")
+async def test_what_a_turn_used_is_told(peer: Peer, fakes: FakeAgents) -> None:
+    agent = await peer.agent("agent:fakes")
     used = core.TurnEnded("success", Usage(100, 9, 40))
-    _, complete = await reply(peer, troupe, agent, "go", core.TextDelta("a"), core.TextDelta("b"), used)
+    _, complete = await reply(peer, fakes, agent, "go", core.TextDelta("a"), core.TextDelta("b"), used)
     assert (complete.tokens_generated, complete.tokens_prompt, complete.tokens_cached) == (9, 100, 40)
 
 
-async def test_a_history_that_is_restored_is_told_to_a_new_conversation(peer: Peer, troupe: Troupe) -> None:
-    agent = await peer.agent("agent:troupe")
-    await reply(peer, troupe, agent, "one", core.TextDelta("uno"), DONE)
+async def test_a_history_that_is_restored_is_told_to_a_new_conversation(peer: Peer, fakes: FakeAgents) -> None:
+    agent = await peer.agent("agent:fakes")
+    await reply(peer, fakes, agent, "one", core.TextDelta("uno"), DONE)
     entries = (m.HistoryEntry("user", "two"), m.HistoryEntry("assistant", "due"))
     await peer.ask(m.RestoreHistoryRequest(4, agent, entries), m.Ack)
-    await until(lambda: troupe.puppets[0].closed)
+    await until(lambda: fakes.opened[0].closed)
     for expected in ([AddHistory("User: two\n\nAssistant: due")], []):
         peer.say(m.SendMessageRequest(5, agent, "three"))
-        puppet = await troupe.busy(len(troupe.puppets) if troupe.puppets[-1].closed else len(troupe.puppets) - 1)
-        assert (puppet.changes, [message.text for message in puppet.heard]) == (expected, ["three"])
-        puppet.say(core.TextDelta("tre"), DONE)
+        fake = await fakes.busy(len(fakes.opened) if fakes.opened[-1].closed else len(fakes.opened) - 1)
+        assert (fake.changes, [message.text for message in fake.heard]) == (expected, ["three"])
+        fake.say(core.TextDelta("tre"), DONE)
         await peer.turn()
         # An agent that takes no history goes on without.
-        troupe.refuses = Unsupported("It takes none.")
+        fakes.refuses = Unsupported("It takes none.")
         await peer.ask(m.RestoreHistoryRequest(6, agent, entries), m.Ack)
-        await until(lambda: troupe.puppets[-1].closed)
+        await until(lambda: fakes.opened[-1].closed)
 
 
-async def test_secrets_of_the_server_are_masked(tmp_path: Path, troupe: Troupe) -> None:
-    async with stage(tmp_path, troupe, secrets=Redactor(["sk-0123456789abcdef"])) as peer:
-        agent = await peer.agent("agent:troupe")
+async def test_secrets_of_the_server_are_masked(tmp_path: Path, fakes: FakeAgents) -> None:
+    async with stage(tmp_path, fakes, secrets=Redactor(["sk-0123456789abcdef"])) as peer:
+        agent = await peer.agent("agent:fakes")
         pieces = (core.TextDelta("it is sk-01234"), core.TextDelta("56789abcdef."))
-        text, _ = await reply(peer, troupe, agent, "go", *pieces, DONE)
+        text, _ = await reply(peer, fakes, agent, "go", *pieces, DONE)
         assert "0123456789abcdef" not in text
         assert text.startswith("it is ")
 
 
-async def test_an_agent_tells_no_probabilities_and_counts_by_guessing(troupe: Troupe, tmp_path: Path) -> None:
-    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe})
-    engine = await models.language("agent:troupe", m.InferenceEngine.MOCK)
+async def test_an_agent_tells_no_probabilities_and_counts_by_guessing(fakes: FakeAgents, tmp_path: Path) -> None:
+    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes})
+    engine = await models.language("agent:fakes", m.InferenceEngine.MOCK)
     with pytest.raises(EngineError, match="probabilities"):
         await engine.score(Prompt(()), ["A"])
     assert engine.count("six ab") == 2

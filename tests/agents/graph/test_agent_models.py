@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.graph.troupe import Troupe, problem, stage
+from tests.agents.graph.fake_agents import FakeAgents, problem, stage
 from tests.support.loop import until
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.graph import agent_models
@@ -20,13 +20,13 @@ from trunkline.wires.tryll import messages as m
 
 
 @pytest.fixture
-def troupe() -> Troupe:
-    return Troupe()
+def fakes() -> FakeAgents:
+    return FakeAgents()
 
 
 @pytest.fixture
-async def peer(tmp_path: Path, troupe: Troupe) -> AsyncIterator[Peer]:
-    async with stage(tmp_path, troupe) as made:
+async def peer(tmp_path: Path, fakes: FakeAgents) -> AsyncIterator[Peer]:
+    async with stage(tmp_path, fakes) as made:
         yield made
 
 
@@ -48,7 +48,7 @@ async def test_a_conversation_ends_when_the_last_of_its_nodes_lets_go(tmp_path: 
 
 
 async def test_a_session_is_in_so_many_conversations_whoever_they_are_with(
-    tmp_path: Path, troupe: Troupe, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fakes: FakeAgents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 2)
     models = AgentModels(ModelPool(str(tmp_path / "cache")), offered([]))
@@ -86,39 +86,39 @@ async def test_who_is_in_as_many_conversations_as_may_be_waits_for_the_end_of_on
 
 
 async def test_who_waits_for_room_waits_for_any_conversation_of_the_session(
-    troupe: Troupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fakes: FakeAgents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 1)
-    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe, **offered([])})
+    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes, **offered([])})
     party = Party()
-    models._end(await models._opened("troupe", party, None))
+    models._end(await models._opened("fakes", party, None))
     assert party.conversations == 1
     await models._opened("echo", party, None)
     await models.close()
 
 
 async def test_an_agent_is_in_so_many_conversations_and_no_more(
-    troupe: Troupe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fakes: FakeAgents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_CONVERSATIONS", 1)
-    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe, **offered([])})
+    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes, **offered([])})
 
     async def answers(name: str) -> str:
         engine = await models.language(f"agent:{name}", m.InferenceEngine.MOCK)
         prompt = Prompt((ChatMessage("user", "hi"),))
         return "".join([piece async for piece in engine.generate(prompt, DEFAULT_SAMPLING, stream=True)])
 
-    first = await models._opened("troupe", Party(), None)
+    first = await models._opened("fakes", Party(), None)
     with pytest.raises(EngineError, match="takes no more"):
-        await answers("troupe")
+        await answers("fakes")
     assert [await answers("echo") for _ in range(2)] == ["hi", "hi"]
     # Who comes while one ends waits for it.
     models._end(first)
-    models._end(await models._opened("troupe", Party(), None))
-    troupe.fails = ConfigError("There is no key.")
+    models._end(await models._opened("fakes", Party(), None))
+    fakes.fails = ConfigError("There is no key.")
     for _ in range(2):
         with pytest.raises(EngineError, match="no key"):
-            await answers("troupe")
+            await answers("fakes")
     await models.close()
 
 
@@ -147,7 +147,7 @@ async def test_a_name_that_is_not_offered_makes_no_agent(peer: Peer, name: str) 
 async def test_agents_are_listed_and_there_is_nothing_to_fetch_or_to_delete(peer: Peer) -> None:
     models = (await peer.ask(m.ListModelsRequest(3), m.ListModelsResponse)).models
     found = [(model.name, model.status, model.model_type) for model in models if model.name.startswith("agent:")]
-    assert found == [(f"agent:{name}", m.ModelStatus.LOCAL, "language") for name in ("echo", "troupe")]
+    assert found == [(f"agent:{name}", m.ModelStatus.LOCAL, "language") for name in ("echo", "fakes")]
     assert "smollm2-135m" in {model.name for model in models}
     await peer.ask(m.LoadModelRequest(4, "agent:echo"), m.LoadModelResponse)
     await peer.ask(m.UnloadModelRequest(5, "agent:echo"), m.Ack)
@@ -159,11 +159,11 @@ async def test_agents_are_listed_and_there_is_nothing_to_fetch_or_to_delete(peer
     assert await peer.refused(storage) == 8003
 
 
-async def test_the_end_of_the_models_is_the_end_of_every_conversation(troupe: Troupe, tmp_path: Path) -> None:
-    models = AgentModels(ModelPool(str(tmp_path)), {"troupe": troupe})
-    session = await models._opened("troupe", Party(), None)
+async def test_the_end_of_the_models_is_the_end_of_every_conversation(fakes: FakeAgents, tmp_path: Path) -> None:
+    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes})
+    session = await models._opened("fakes", Party(), None)
     await models.close()
-    assert troupe.puppets[0].closed
+    assert fakes.opened[0].closed
     assert session.status.value == "closed"
 
 

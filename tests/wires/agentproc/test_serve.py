@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import run, until
-from tests.support.puppet import Puppet
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
@@ -69,17 +69,17 @@ class Bridge:
 
 
 class Served:
-    """A session with a puppet, served to a bridge."""
+    """A session with a fake, served to a bridge."""
 
-    def __init__(self, session: Session, server: Server, bridge: Bridge, puppet: Puppet) -> None:
+    def __init__(self, session: Session, server: Server, bridge: Bridge, fake: FakeAgent) -> None:
         self.session = session
         self.server = server
         self.bridge = bridge
-        self.puppet = puppet
+        self.fake = fake
 
     async def say(self, *events: Event) -> int:
         """Let the agent say this, and wait for the end of the turn."""
-        self.puppet.say(*events)
+        self.fake.say(*events)
         return await self.server.over
 
 
@@ -92,14 +92,14 @@ async def served(
     named: str = "s1",
     secrets: tuple[str, ...] = (),
 ) -> AsyncIterator[Served]:
-    puppet, bridge = Puppet(), Bridge()
+    fake, bridge = FakeAgent(), Bridge()
     policy = Policy(interactive=permission)
-    session = await Session.open(puppet, MemoryLog("s1"), policy, redact=Witness(Redactor(secrets)))
+    session = await Session.open(fake, MemoryLog("s1"), policy, redact=Witness(Redactor(secrets)))
     server = Server(session, bridge, dialect_writer(dialect, named, streaming=streaming))
     server.begin(UserMessage("hello"))
     try:
-        await until(lambda: puppet.busy)
-        yield Served(session, server, bridge, puppet)
+        await until(lambda: fake.busy)
+        yield Served(session, server, bridge, fake)
     finally:
         await session.close()
 
@@ -120,7 +120,7 @@ async def test_a_conversation_that_is_not_kept_has_no_session_line() -> None:
 
 async def test_text_that_streams_goes_out_once_as_partials_and_what_comes_at_once_is_one_piece() -> None:
     async with served() as turn:
-        turn.puppet.say(TextDelta("one "), TextDelta("two "))
+        turn.fake.say(TextDelta("one "), TextDelta("two "))
         await until(lambda: len(turn.bridge.lines) == 2)
         assert await turn.say(TextDelta("three"), TurnEnded("success")) == 0
         assert turn.bridge.lines[1:] == ['AGENT_PARTIAL:"one two "', 'AGENT_PARTIAL:"three"']
@@ -128,7 +128,7 @@ async def test_text_that_streams_goes_out_once_as_partials_and_what_comes_at_onc
 
 async def test_without_streaming_the_text_is_the_body_and_lines_that_look_like_protocol_are_escaped() -> None:
     async with served(streaming=False) as turn:
-        turn.puppet.say(TextDelta("a\nAGENT_ER"))
+        turn.fake.say(TextDelta("a\nAGENT_ER"))
         assert await turn.say(TextDelta("ROR:b\n AGENT_SESSION:c\n"), TurnEnded("success")) == 0
         assert turn.bridge.lines == ["AGENT_SESSION:s1", "a", " AGENT_ERROR:b", " AGENT_SESSION:c"]
 
@@ -171,7 +171,7 @@ def test_an_agent_that_crashes_is_an_error_and_the_words_of_the_exception_are_fo
 ) -> None:
     async def main() -> None:
         async with served() as turn:
-            turn.puppet.crash(RuntimeError("oops"))
+            turn.fake.crash(RuntimeError("oops"))
             assert await turn.server.over == 1
             assert turn.bridge.lines[1:] == ['AGENT_ERROR:"The agent failed. Its log says why."']
 
@@ -196,10 +196,10 @@ async def test_what_0_1_has_no_line_for_is_left_out() -> None:
 def test_a_tool_that_nobody_can_allow_is_denied_and_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with served() as turn:
-            turn.puppet.say(ToolRequested("c1", "Write", "edit", {}))
-            await until(lambda: turn.puppet.decisions)
+            turn.fake.say(ToolRequested("c1", "Write", "edit", {}))
+            await until(lambda: turn.fake.decisions)
             assert await turn.say(TurnEnded("success")) == 0
-            ((_, decision),) = turn.puppet.decisions
+            ((_, decision),) = turn.fake.decisions
             assert isinstance(decision, Deny)
             assert turn.bridge.lines == ["AGENT_SESSION:s1"]
 
@@ -211,7 +211,7 @@ def test_a_tool_that_nobody_can_allow_is_denied_and_named_in_the_log(caplog: pyt
 
 async def test_giving_up_writes_what_was_said_and_nothing_else() -> None:
     async with served() as turn:
-        turn.puppet.say(TextDelta("so far"))
+        turn.fake.say(TextDelta("so far"))
         await until(lambda: turn.bridge.lines[1:])
         turn.server.leave(143)
         await turn.session.close()
@@ -233,7 +233,7 @@ def test_a_very_long_piece_becomes_several_lines_that_every_bridge_reads() -> No
 async def test_0_4_streams_partials_and_thinking_and_repeats_the_whole_text_in_the_result() -> None:
     async with served("0.4") as turn:
         assert turn.bridge.events == [{"type": "partial", "text": "", "session_id": "s1"}]
-        turn.puppet.say(ThinkingDelta("h"), ThinkingDelta("m"), TextDelta("a"))
+        turn.fake.say(ThinkingDelta("h"), ThinkingDelta("m"), TextDelta("a"))
         await until(lambda: len(turn.bridge.lines) == 3)
         usage = Usage(input_tokens=3, output_tokens=4, cache_read_tokens=5)
         assert await turn.say(TextDelta("b"), TurnEnded("success", usage)) == 0
@@ -261,7 +261,7 @@ ASKED = ToolRequested("call one", "Write", "edit", {"path": "a"}, "Write a")
 
 async def ask(turn: Served, request: ToolRequested = ASKED) -> dict[str, Any]:
     seen = len(turn.bridge.lines)
-    turn.puppet.say(request)
+    turn.fake.say(request)
     await until(lambda: len(turn.bridge.lines) > seen)
     return turn.bridge.events[-1]
 
@@ -282,10 +282,10 @@ async def test_0_4_asks_for_permission_under_an_id_that_the_protocol_allows() ->
             "session_id": "s1",
         }
         answer(turn, request_id="permission-1", behavior="allow")
-        await until(lambda: turn.puppet.decisions)
+        await until(lambda: turn.fake.decisions)
         finished = ToolFinished("call one", "Write", "success", "ok")
         assert await turn.say(ToolStarted("call one", "Write"), finished, TurnEnded("success")) == 0
-        assert turn.puppet.decisions == [("call one", Approve())]
+        assert turn.fake.decisions == [("call one", Approve())]
 
 
 @pytest.mark.parametrize(
@@ -304,17 +304,17 @@ async def test_whatever_is_no_clear_yes_to_what_was_asked_is_a_no(response: dict
     async with served("0.4", permission=True) as turn:
         await ask(turn)
         answer(turn, request_id="permission-1", **response)
-        await until(lambda: turn.puppet.decisions)
-        assert turn.puppet.decisions == [("call one", Deny(reason))]
+        await until(lambda: turn.fake.decisions)
+        assert turn.fake.decisions == [("call one", Deny(reason))]
         await turn.say(TurnEnded("success"))
 
 
 async def test_what_is_too_long_to_be_asked_is_denied_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     async with served("0.4", permission=True) as turn:
         monkeypatch.setattr(serve_voices, "MAX_LINE", 50)
-        turn.puppet.say(ASKED)
-        await until(lambda: turn.puppet.decisions)
-        assert turn.puppet.decisions == [("call one", Deny(NOT_ASKED))]
+        turn.fake.say(ASKED)
+        await until(lambda: turn.fake.decisions)
+        assert turn.fake.decisions == [("call one", Deny(NOT_ASKED))]
         await turn.say(TurnEnded("success"))
         assert "permission_request" not in [event["type"] for event in turn.bridge.events]
 
@@ -331,11 +331,11 @@ async def test_lines_from_the_bridge_that_answer_nothing_are_left_out_and_the_tu
         await ask(turn)
         turn.server.feed(b'\n{"type":"turn","message":"again"}\nnonsense\n[1]\n\xff\n')
         answer(turn, request_id="permission-9", behavior="allow")
-        assert turn.puppet.decisions == []
+        assert turn.fake.decisions == []
         answer(turn, request_id="permission-1", behavior="allow", updated_input={"path": "a"})
         answer(turn, request_id="permission-1", behavior="deny")
-        await until(lambda: turn.puppet.decisions)
-        assert turn.puppet.decisions == [("call one", Approve())]
+        await until(lambda: turn.fake.decisions)
+        assert turn.fake.decisions == [("call one", Approve())]
         await turn.say(TurnEnded("success"))
 
 
@@ -343,10 +343,10 @@ async def test_a_bridge_that_closes_its_end_has_denied_what_waits_and_whatever_i
     async with served("0.4", permission=True) as turn:
         await ask(turn)
         turn.server.end()
-        await until(lambda: turn.puppet.decisions)
-        turn.puppet.say(ASKED.replace(call_id="c2"))
-        await until(lambda: len(turn.puppet.decisions) == 2)
-        assert turn.puppet.decisions == [("call one", Deny(NOBODY_LEFT)), ("c2", Deny(NOBODY_LEFT))]
+        await until(lambda: turn.fake.decisions)
+        turn.fake.say(ASKED.replace(call_id="c2"))
+        await until(lambda: len(turn.fake.decisions) == 2)
+        assert turn.fake.decisions == [("call one", Deny(NOBODY_LEFT)), ("c2", Deny(NOBODY_LEFT))]
         assert await turn.say(TextDelta("then not"), TurnEnded("success")) == 0
         assert turn.bridge.events[-1]["text"] == "then not"
 

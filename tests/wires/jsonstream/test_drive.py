@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from tests.support.nasty import conversing, end, failures, has_ended, notices, said, talk
+from tests.support.misbehaving import conversing, end, failures, has_ended, notices, said, talk
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, Change, Decision, Deny, SetMode, SetOptions
 from trunkline.core.events import Event, UserMessage

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nasty import PATIENCE_SECONDS, PROGRAM, argv, connected, has_ended
+from tests.support.misbehaving import PATIENCE_SECONDS, PROGRAM, argv, connected, has_ended
 from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, Fault, LocalProtocolError
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.codec import Noise

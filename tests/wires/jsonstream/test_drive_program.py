@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from tests.support.nasty import argv, conversing, end, failures, has_ended, notices, said, talk
+from tests.support.misbehaving import argv, conversing, end, failures, has_ended, notices, said, talk
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, AddMcpServer, Approve, SetMode, SetOptions
 from trunkline.core.events import Event, UserMessage

@@ -61,7 +61,7 @@ async def ask(it: Served, *events: core.Event) -> None:
     """Begin a message and let the agent say something; the lines up to here are taken."""
     it.host.message("m1")
     await it.settle()
-    it.puppet.say(*events)
+    it.fake.say(*events)
     await it.settle()
     it.host.take()
 
@@ -102,8 +102,8 @@ async def test_ready_names_the_version_the_session_and_the_capabilities() -> Non
 async def test_a_message_is_answered_between_stream_start_and_stream_end(it: Served) -> None:
     it.host.message("m1", "Hello")
     await it.settle()
-    assert it.puppet.heard == [UserMessage("Hello", (), "m1")]
-    it.puppet.say(ThinkingDelta("hm"), TextDelta("Hi! "), TextDelta("How can I help?"), DONE)
+    assert it.fake.heard == [UserMessage("Hello", (), "m1")]
+    it.fake.say(ThinkingDelta("hm"), TextDelta("Hi! "), TextDelta("How can I help?"), DONE)
     await it.settle()
     assert it.host.take() == [
         {"type": "stream_start", "msg_id": "m1"},
@@ -118,7 +118,7 @@ async def test_a_message_is_answered_between_stream_start_and_stream_end(it: Ser
 async def test_newer_hosts_may_write_content_for_input_and_attach_files(it: Served) -> None:
     it.host.send(type="message", msg_id="m1", content="Hello", files=["/a.png"])
     await it.settle()
-    assert it.puppet.heard == [UserMessage("Hello", ("/a.png",), "m1")]
+    assert it.fake.heard == [UserMessage("Hello", ("/a.png",), "m1")]
 
 
 @scenario
@@ -126,7 +126,7 @@ async def test_usage_is_the_messages_own_and_absent_when_nobody_knows_it(it: Ser
     for msg_id, usage in (("m1", Usage(5, 1, 4, 0)), ("m2", Usage(5, 1)), ("m3", None)):
         it.host.message(msg_id)
         await it.settle()
-        it.puppet.say(TurnEnded("success", usage))
+        it.fake.say(TurnEnded("success", usage))
         await it.settle()
     ends = [line.get("usage") for line in it.host.take() if line["type"] == "stream_end"]
     assert ends == [
@@ -143,9 +143,9 @@ async def test_messages_that_come_in_a_turn_are_answered_in_order(it: Served) ->
         it.host.message(msg_id)
     for _ in range(3):
         await it.settle()
-        it.puppet.say(DONE)
+        it.fake.say(DONE)
     await it.settle()
-    assert [message.id for message in it.puppet.heard] == ["m1", "m2", "m3"]
+    assert [message.id for message in it.fake.heard] == ["m1", "m2", "m3"]
     assert it.host.types() == ["stream_start", "stream_end"] * 3
 
 
@@ -154,7 +154,7 @@ async def test_a_repeated_msg_id_is_just_another_message(it: Served) -> None:
     for _ in range(2):
         it.host.message("same")
         await it.settle()
-        it.puppet.say(DONE)
+        it.fake.say(DONE)
         await it.settle()
     assert it.host.ends == {"same": 2}
 
@@ -170,7 +170,7 @@ async def test_an_empty_message_gets_an_error_and_an_end_and_never_reaches_the_a
         assert [line["type"] for line in lines] == ["stream_start", "error", "stream_end"]
         assert errors(lines) == [("m1", "protocol_error")]
         assert lines[2]["usage"] == {"input_tokens": 0, "output_tokens": 0}
-        assert it.puppet.heard == []
+        assert it.fake.heard == []
 
 
 # Approvals
@@ -180,7 +180,7 @@ async def test_an_empty_message_gets_an_error_and_an_end_and_never_reaches_the_a
 async def test_a_request_waits_and_approval_lets_the_tool_run(it: Served) -> None:
     it.host.message("m1")
     await it.settle()
-    it.puppet.say(WRITE)
+    it.fake.say(WRITE)
     await it.settle()
     assert it.host.take()[-1] == {
         "type": "tool_request",
@@ -195,12 +195,12 @@ async def test_a_request_waits_and_approval_lets_the_tool_run(it: Served) -> Non
     }
     await asyncio.sleep(3600)
     assert it.host.take() == []
-    assert it.puppet.decisions == []
+    assert it.fake.decisions == []
     it.host.send(type="tool_approve", call_id="t1", scope="once")
     await it.settle()
-    assert it.puppet.decisions == [("t1", Approve("once"))]
+    assert it.fake.decisions == [("t1", Approve("once"))]
     diff = ToolFinished("t1", "Write", "success", "--- a\n+++ b", "diff", {"file_path": "a.txt"})
-    it.puppet.say(ToolStarted("t1", "Write"), diff, DONE)
+    it.fake.say(ToolStarted("t1", "Write"), diff, DONE)
     await it.settle()
     assert it.host.take()[:2] == [
         {"type": "tool_running", "msg_id": "m1", "call_id": "t1", "tool_name": "Write"},
@@ -222,8 +222,8 @@ async def test_a_denial_is_shown_its_reason_reaches_the_agent_and_the_turn_goes_
     await ask(it, WRITE)
     it.host.send(type="tool_deny", call_id="t1", reason="Not here")
     await it.settle()
-    assert it.puppet.decisions == [("t1", Deny("Not here"))]
-    it.puppet.say(TextDelta("Fine."), DONE)
+    assert it.fake.decisions == [("t1", Deny("Not here"))]
+    it.fake.say(TextDelta("Fine."), DONE)
     await it.settle()
     lines = it.host.take()
     assert lines[0] == {"type": "tool_cancelled", "msg_id": "m1", "call_id": "t1", "reason": "Not here"}
@@ -236,21 +236,21 @@ async def test_a_denial_without_a_reason_says_user_denied(it: Served) -> None:
     it.host.send(type="tool_deny", call_id="t1")
     await it.settle()
     assert it.host.take()[0]["reason"] == "User denied"
-    assert it.puppet.decisions == [("t1", Deny("User denied"))]
+    assert it.fake.decisions == [("t1", Deny("User denied"))]
 
 
 @scenario
 async def test_several_requests_are_open_at_once_and_answered_in_any_order(it: Served) -> None:
     it.host.message("m1")
     await it.settle()
-    it.puppet.say(WRITE, BASH)
+    it.fake.say(WRITE, BASH)
     await it.settle()
     assert it.host.types() == ["stream_start", "tool_request t1", "tool_request t2"]
     it.host.send(type="tool_deny", call_id="t2", reason="no")
     it.host.send(type="tool_approve", call_id="t1")
     await it.settle()
-    assert it.puppet.decisions == [("t2", Deny("no")), ("t1", Approve())]
-    it.puppet.say(ToolStarted("t1", "Write"), ToolFinished("t1", "Write", "success", "ok"), DONE)
+    assert it.fake.decisions == [("t2", Deny("no")), ("t1", Approve())]
+    it.fake.say(ToolStarted("t1", "Write"), ToolFinished("t1", "Write", "success", "ok"), DONE)
     await it.settle()
     assert it.host.types() == ["tool_cancelled t2", "tool_running t1", "tool_result t1", "stream_end"]
 
@@ -259,7 +259,7 @@ async def test_several_requests_are_open_at_once_and_answered_in_any_order(it: S
 async def test_an_approval_for_once_does_not_cover_the_next_call(it: Served) -> None:
     await ask(it, WRITE)
     it.host.send(type="tool_approve", call_id="t1", scope="once")
-    it.puppet.say(EDIT)
+    it.fake.say(EDIT)
     await it.settle()
     assert it.host.types() == ["tool_request t3"]
 
@@ -270,10 +270,10 @@ async def test_an_approval_for_always_covers_the_category_also_what_is_pending_a
     it.host.send(type="tool_approve", call_id="t1", scope="always")
     await it.settle()
     # The agent goes on asking: what is granted is the session's to know.
-    assert it.puppet.decisions == [("t1", Approve()), ("t3", Approve())]
-    it.puppet.say(ToolRequested("t4", "Edit", "edit", {}))
+    assert it.fake.decisions == [("t1", Approve()), ("t3", Approve())]
+    it.fake.say(ToolRequested("t4", "Edit", "edit", {}))
     await it.settle()
-    assert it.puppet.decisions[-1] == ("t4", Approve())
+    assert it.fake.decisions[-1] == ("t4", Approve())
     assert it.host.types() == []
     assert [request.call_id for request in it.session._turns.pending] == ["t2"]
 
@@ -288,14 +288,14 @@ async def test_a_mode_releases_what_is_pending_and_covers_what_comes(mode: str, 
         await ask(it, WRITE, BASH, ToolRequested("t5", "mcp_tool", "mcp", {}))
         it.host.send(type="set_mode", mode=mode)
         await it.settle()
-        assert [call for call, _ in it.puppet.decisions] == released
+        assert [call for call, _ in it.fake.decisions] == released
         assert it.host.take()[0] == {"type": "info", "msg_id": "m1", "message": f"mode updated: {mode}"}
 
 
 @scenario
 async def test_reading_tools_need_no_approval_unless_told_otherwise(it: Served) -> None:
     await ask(it, ToolRequested("r1", "Read", "info", {}), ToolRequested("r2", "ViewImage", "info", {}))
-    assert it.puppet.decisions == [("r1", Approve())]
+    assert it.fake.decisions == [("r1", Approve())]
     assert [request.call_id for request in it.session._turns.pending] == ["r2"]
 
 
@@ -310,7 +310,7 @@ async def test_an_unknown_or_repeated_call_id_is_a_protocol_error(command: str) 
         it.host.send(type=command, call_id="t1")
         await it.settle()
         assert errors(it.host.take()) == [(None, "protocol_error")] * 2
-        assert len(it.puppet.decisions) == 1
+        assert len(it.fake.decisions) == 1
 
 
 # Stopping
@@ -324,7 +324,7 @@ async def test_stop_ends_the_turn_and_the_next_message_works(it: Served) -> None
     assert it.host.types() == ["stream_end"]
     it.host.message("m2")
     await it.settle()
-    it.puppet.say(TextDelta("still here"), DONE)
+    it.fake.say(TextDelta("still here"), DONE)
     await it.settle()
     assert it.host.types() == ["stream_start", "text_delta", "stream_end"]
 
@@ -356,7 +356,7 @@ async def test_stop_when_idle_does_nothing(it: Served) -> None:
     await asyncio.sleep(10)
     assert it.host.take() == []
     await ask(it)
-    it.puppet.say(DONE)
+    it.fake.say(DONE)
     await it.settle()
     it.host.send(type="stop")
     await asyncio.sleep(10)
@@ -368,13 +368,13 @@ async def test_stop_when_idle_does_nothing(it: Served) -> None:
 async def test_an_agent_that_ignores_stop_is_cut_off_within_a_second(deaf: bool) -> None:
     async with served() as it:
         await ask(it, ToolStarted("t1", "Bash"))
-        it.puppet.obedient, it.puppet.deaf = False, deaf
+        it.fake.obedient, it.fake.deaf = False, deaf
         it.host.send(type="stop")
         await asyncio.sleep(1)
         assert it.host.types() == ["tool_cancelled t1", "stream_end"]
         it.host.message("m2")
         await asyncio.sleep(1)
-        it.puppet.say(DONE)
+        it.fake.say(DONE)
         await it.settle()
         # One that swallows its own cancellation is still in its old turn: the message fails, and says so.
         assert ("error" in it.host.types()) is deaf
@@ -390,7 +390,7 @@ async def test_stop_drops_the_queue_and_each_dropped_message_gets_its_end(it: Se
     it.host.message("m4")
     await it.settle()
     assert it.host.types() == ["stream_end", *["stream_start", "info", "stream_end"] * 2, "stream_start"]
-    assert [message.id for message in it.puppet.heard] == ["m1", "m4"]
+    assert [message.id for message in it.fake.heard] == ["m1", "m4"]
 
 
 @scenario
@@ -401,7 +401,7 @@ async def test_a_stop_that_overtakes_the_agents_start_still_ends_the_turn(it: Se
     lines = it.host.take()
     assert [line["type"] for line in lines] == ["stream_start", "stream_end"]
     assert lines[1]["usage"] == {"input_tokens": 0, "output_tokens": 0}
-    assert it.puppet.heard == []
+    assert it.fake.heard == []
 
 
 # Faults
@@ -410,14 +410,14 @@ async def test_a_stop_that_overtakes_the_agents_start_still_ends_the_turn(it: Se
 @scenario
 async def test_a_crash_of_the_agent_is_an_internal_error_and_the_next_message_works(it: Served) -> None:
     await ask(it, WRITE)
-    it.puppet.crash(RuntimeError("boom"))
+    it.fake.crash(RuntimeError("boom"))
     await it.settle()
     lines = it.host.take()
     assert [line["type"] for line in lines] == ["error", "tool_cancelled", "stream_end"]
     assert lines[0]["error"] == {"code": "internal_error", "message": "RuntimeError: boom", "retryable": False}
     it.host.message("m2")
     await it.settle()
-    it.puppet.say(DONE)
+    it.fake.say(DONE)
     await it.settle()
     assert it.host.ends == {"m1": 1, "m2": 1}
 
@@ -425,7 +425,7 @@ async def test_a_crash_of_the_agent_is_an_internal_error_and_the_next_message_wo
 @scenario
 async def test_a_providers_fault_keeps_its_code_and_says_whether_to_retry(it: Served) -> None:
     await ask(it)
-    it.puppet.crash(ProviderError("Rate limit exceeded.", retryable=True, hint="Retry after 30s."))
+    it.fake.crash(ProviderError("Rate limit exceeded.", retryable=True, hint="Retry after 30s."))
     await it.settle()
     body = {"code": "provider_error", "message": "Rate limit exceeded. Retry after 30s.", "retryable": True}
     assert it.host.take()[0] == {"type": "error", "msg_id": "m1", "error": body}
@@ -435,7 +435,7 @@ async def test_a_providers_fault_keeps_its_code_and_says_whether_to_retry(it: Se
 async def test_a_tool_error_and_an_image_have_their_form(it: Served) -> None:
     image = ToolFinished("t1", "ViewImage", "success", "aGk=", "image", {"media_type": "image/png"})
     await ask(it)
-    it.puppet.say(Failed("tool", "disk full"), ToolStarted("t1", "ViewImage"), image, DONE)
+    it.fake.say(Failed("tool", "disk full"), ToolStarted("t1", "ViewImage"), image, DONE)
     await it.settle()
     lines = it.host.take()
     assert lines[0]["error"]["code"] == "tool_error"
@@ -445,7 +445,7 @@ async def test_a_tool_error_and_an_image_have_their_form(it: Served) -> None:
 @scenario
 async def test_an_agent_that_just_stops_talking_is_an_internal_error(it: Served) -> None:
     await ask(it)
-    it.puppet.vanish()
+    it.fake.vanish()
     await it.settle()
     assert it.host.types() == ["error", "stream_end"]
 
@@ -453,7 +453,7 @@ async def test_an_agent_that_just_stops_talking_is_an_internal_error(it: Served)
 @scenario
 async def test_a_turn_that_failed_without_a_word_still_has_an_error(it: Served) -> None:
     await ask(it)
-    it.puppet.say(TurnEnded("error"))
+    it.fake.say(TurnEnded("error"))
     await it.settle()
     assert it.host.types() == ["error", "stream_end"]
 
@@ -461,7 +461,7 @@ async def test_a_turn_that_failed_without_a_word_still_has_an_error(it: Served) 
 @scenario
 async def test_a_decision_that_cannot_be_delivered_ends_the_turn_with_an_error(it: Served) -> None:
     await ask(it, WRITE)
-    it.puppet.refuses = OSError("pipe closed")
+    it.fake.refuses = OSError("pipe closed")
     it.host.send(type="tool_deny", call_id="t1", reason="no")
     await it.settle()
     assert it.host.types() == ["tool_cancelled t1", "error", "stream_end"]
@@ -523,7 +523,7 @@ async def test_blank_lines_carriage_returns_and_a_byte_order_mark_are_harmless(i
 async def test_line_separators_inside_a_text_do_not_end_the_line(it: Served) -> None:
     it.server.feed('{"type":"message","msg_id":"m1","input":"a\u2028b\u2029c\x85d"}\n'.encode())
     await it.settle()
-    assert it.puppet.heard[0].text == "a\u2028b\u2029c\x85d"
+    assert it.fake.heard[0].text == "a\u2028b\u2029c\x85d"
 
 
 @scenario
@@ -531,15 +531,15 @@ async def test_a_line_may_come_byte_by_byte_and_split_inside_a_character(it: Ser
     for byte in '{"type":"message","msg_id":"m1","input":"é€😀"}\n'.encode():
         it.server.feed(bytes([byte]))
     await it.settle()
-    assert it.puppet.heard[0].text == "é€😀"
+    assert it.fake.heard[0].text == "é€😀"
 
 
 @scenario
 async def test_lone_surrogates_are_carried_both_ways(it: Served) -> None:
     it.server.feed(b'{"type":"message","msg_id":"\\ud800","input":"\\udc00"}\n')
     await it.settle()
-    assert it.puppet.heard[0].text == "\udc00"
-    it.puppet.say(TextDelta("\udfff"), Notice("\ud801"), DONE)
+    assert it.fake.heard[0].text == "\udc00"
+    it.fake.say(TextDelta("\udfff"), Notice("\ud801"), DONE)
     await it.settle()
     lines = it.host.take()
     assert (lines[0]["msg_id"], lines[1]["text"], lines[2]["message"]) == ("\ud800", "\udfff", "\ud801")
@@ -562,9 +562,9 @@ async def test_history_comes_before_the_first_message_and_as_often_as_needed(it:
     it.host.send(type="init_history", text="summary")
     it.host.message("m1")
     await it.settle()
-    assert it.puppet.changes == [AddHistory("rules"), AddHistory("summary")]
+    assert it.fake.changes == [AddHistory("rules"), AddHistory("summary")]
     assert it.session.state.history == ["rules", "summary"]
-    assert [message.id for message in it.puppet.heard] == ["m1"]
+    assert [message.id for message in it.fake.heard] == ["m1"]
 
 
 @scenario
@@ -580,17 +580,17 @@ async def test_set_config_applies_between_turns_and_the_last_word_on_each_option
     it.host.send(type="set_config", model="one", effort="high")
     it.host.send(type="set_config", model="two")
     await it.settle()
-    assert it.puppet.changes == []
+    assert it.fake.changes == []
     assert [line["msg_id"] for line in it.host.take()] == ["m1", "m1"]
-    it.puppet.say(DONE)
+    it.fake.say(DONE)
     await it.settle()
-    assert it.puppet.changes == [SetOptions({"model": "two", "effort": "high"})]
+    assert it.fake.changes == [SetOptions({"model": "two", "effort": "high"})]
     assert it.host.types() == ["stream_end", "info", "config_changed"]
 
 
 @scenario
 async def test_set_config_that_the_agent_cannot_do_is_told_and_changes_nothing(it: Served) -> None:
-    it.puppet.refuses = Unsupported("this agent has no model")
+    it.fake.refuses = Unsupported("this agent has no model")
     it.host.send(type="set_config", model="x")
     await it.settle()
     info, changed = it.host.take()
@@ -600,7 +600,7 @@ async def test_set_config_that_the_agent_cannot_do_is_told_and_changes_nothing(i
 
 @scenario
 async def test_an_mcp_server_that_the_agent_cannot_take_is_a_protocol_error(it: Served) -> None:
-    it.puppet.refuses = Unsupported("MCP is not available")
+    it.fake.refuses = Unsupported("MCP is not available")
     it.host.send(type="add_mcp_server", name="files", transport="stdio", command="mcp-files")
     await it.settle()
     assert errors(it.host.take()) == [(None, "protocol_error")]

@@ -23,7 +23,7 @@ SILENCE_SECONDS = 10.0
 
 @scenario
 async def test_config_changed_says_all_that_ready_said_as_it_is_now(it: Served) -> None:
-    it.puppet.capabilities = Capabilities(
+    it.fake.capabilities = Capabilities(
         approval=True, mcp=True, images=None, resume=True, effort_levels=("low", "high")
     )
     it.host.send(type="set_config", effort="high")
@@ -60,7 +60,7 @@ async def test_set_mode_is_answered_in_the_middle_of_a_turn_too(it: Served) -> N
     await it.settle()
     info, changed = it.host.take()
     assert (info["msg_id"], changed["capabilities"]["current_mode"]) == ("m1", "yolo")
-    it.puppet.say(DONE)
+    it.fake.say(DONE)
     await it.settle()
 
 
@@ -69,19 +69,19 @@ async def test_set_mode_is_answered_in_the_middle_of_a_turn_too(it: Served) -> N
 
 @scenario
 async def test_history_that_comes_while_the_first_message_waits_goes_ahead_of_it(it: Served) -> None:
-    it.puppet.held = asyncio.Event()
+    it.fake.held = asyncio.Event()
     it.host.send(**SLOW)
     it.host.message("m1")
     await it.settle()
     it.host.send(type="init_history", text="late rules")
     it.host.send(type="init_history", text="late summary")
     await it.settle()
-    assert it.puppet.heard == []
-    it.puppet.held.set()
+    assert it.fake.heard == []
+    it.fake.held.set()
     await it.settle()
-    assert it.puppet.changes[1:] == [AddHistory("late rules"), AddHistory("late summary")]
-    assert it.puppet.told_before == [3]
-    it.puppet.say(DONE)
+    assert it.fake.changes[1:] == [AddHistory("late rules"), AddHistory("late summary")]
+    assert it.fake.told_before == [3]
+    it.fake.say(DONE)
     await it.settle()
     assert it.host.types() == ["stream_start", "stream_end"]
 
@@ -91,8 +91,8 @@ async def test_history_in_the_same_breath_as_the_first_message_goes_ahead_of_it(
     it.host.message("m1")
     it.host.send(type="init_history", text="late")
     await it.settle()
-    assert it.puppet.told_before == [1]
-    it.puppet.say(DONE)
+    assert it.fake.told_before == [1]
+    it.fake.say(DONE)
     await it.settle()
 
 
@@ -102,7 +102,7 @@ async def test_history_in_the_middle_of_an_answer_is_context_of_the_next_message
     it.host.send(type="init_history", text="late")
     it.host.send(type="init_history", text="late")
     await it.settle()
-    assert it.puppet.changes == []
+    assert it.fake.changes == []
     it.host.send(type="stop")
     await it.settle()
     assert it.host.types() == ["stream_end"]
@@ -110,10 +110,10 @@ async def test_history_in_the_middle_of_an_answer_is_context_of_the_next_message
         it.host.message(msg_id)
         it.host.send(type="init_history", text="late")
         await it.settle()
-        it.puppet.say(DONE)
+        it.fake.say(DONE)
         await it.settle()
-    assert it.puppet.changes == [AddHistory("late")]
-    assert it.puppet.told_before == [0, 1, 1]
+    assert it.fake.changes == [AddHistory("late")]
+    assert it.fake.told_before == [0, 1, 1]
     assert "error" not in it.host.types()
 
 
@@ -122,11 +122,11 @@ async def test_late_history_is_told_in_the_order_in_which_it_came(it: Served) ->
     await ask(it)
     it.host.send(type="init_history", text="first")
     await it.settle()
-    it.puppet.say(DONE)
+    it.fake.say(DONE)
     await it.settle()
     it.host.send(type="init_history", text="second")
     await it.settle()
-    assert it.puppet.changes == [AddHistory("first"), AddHistory("second")]
+    assert it.fake.changes == [AddHistory("first"), AddHistory("second")]
 
 
 @scenario
@@ -134,7 +134,7 @@ async def test_history_between_two_messages_is_context_of_the_second(it: Served)
     await ask(it, DONE)
     it.host.send(type="init_history", text="late")
     await it.settle()
-    assert it.puppet.changes == [AddHistory("late")]
+    assert it.fake.changes == [AddHistory("late")]
     assert it.host.take() == []
 
 
@@ -146,8 +146,8 @@ async def test_late_history_without_a_next_message_is_there_when_the_session_is_
         it.host.send(type="init_history", text="late")
         await it.settle()
     async with served(log=log, resume=True) as it:
-        assert it.puppet.request is not None
-        assert it.puppet.request.history == ("late",)
+        assert it.fake.request is not None
+        assert it.fake.request.history == ("late",)
 
 
 # A server that does not answer
@@ -158,7 +158,7 @@ async def test_late_history_without_a_next_message_is_there_when_the_session_is_
 async def test_while_a_server_is_waited_for_the_host_hears_of_it_and_of_its_name(asked: bool) -> None:
     async with served() as it:
         it.host.take()
-        it.puppet.held = asyncio.Event()
+        it.fake.held = asyncio.Event()
         it.host.send(**SLOW)
         if asked:
             it.host.message("m1")
@@ -174,7 +174,7 @@ async def test_while_a_server_is_waited_for_the_host_hears_of_it_and_of_its_name
         (error,) = [line for line in it.host.take() if line["type"] == "error"]
         assert "MCP server `slow` did not answer" in error["error"]["message"]
         if asked:
-            it.puppet.say(DONE)
+            it.fake.say(DONE)
             await it.settle()
 
 
@@ -182,6 +182,6 @@ async def test_while_a_server_is_waited_for_the_host_hears_of_it_and_of_its_name
 async def test_a_server_that_answers_at_once_is_no_news(it: Served) -> None:
     it.host.send(**SLOW)
     await it.settle()
-    assert it.puppet.changes == [AddMcpServer("slow", "stdio", command="slow-server")]
+    assert it.fake.changes == [AddMcpServer("slow", "stdio", command="slow-server")]
     await asyncio.sleep(SILENCE_SECONDS)
     assert it.host.take() == []

@@ -39,7 +39,7 @@ async def test_messages_beyond_the_queue_are_refused_in_their_place_and_not_insi
         await it.settle()
         assert [line["msg_id"] for line in it.host.take()] == ["m0"]
         for _ in range(3):
-            it.puppet.say(TurnEnded("success"))
+            it.fake.say(TurnEnded("success"))
             await it.settle()
         lines = it.host.take()
         ends = [(line["type"], line["msg_id"]) for line in lines]
@@ -58,7 +58,7 @@ async def test_messages_beyond_the_queue_are_refused_in_their_place_and_not_insi
         ]
         it.host.message("m5")
         await it.settle()
-        assert it.puppet.heard[-1].id == "m5"
+        assert it.fake.heard[-1].id == "m5"
 
 
 async def test_a_message_that_finds_no_place_to_wait_is_an_error_of_no_message(monkeypatch: pytest.MonkeyPatch) -> None:

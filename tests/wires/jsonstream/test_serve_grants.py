@@ -20,7 +20,7 @@ async def ask(it: Served, *events: Event) -> None:
     """Begin a message and let the agent say something; the lines up to here are taken."""
     it.host.message("m1")
     await it.settle()
-    it.puppet.say(*events)
+    it.fake.say(*events)
     await it.settle()
     it.host.take()
 
@@ -28,9 +28,9 @@ async def ask(it: Served, *events: Event) -> None:
 async def test_what_begins_in_yolo_asks_again_when_the_mode_is_left() -> None:
     async with served(mode="yolo") as it:
         await ask(it, BASH)
-        assert it.puppet.decisions == [("t2", Approve())]
+        assert it.fake.decisions == [("t2", Approve())]
         it.host.send(type="set_mode", mode="default")
-        it.puppet.say(WRITE)
+        it.fake.say(WRITE)
         await it.settle()
         assert it.host.types() == ["info", "config_changed", "tool_request t1"]
 
@@ -40,10 +40,10 @@ async def test_always_that_was_said_outside_the_workspace_covers_what_is_there_t
         await ask(it, AWAY, AWAY.replace(call_id="t7", name="Grep"))
         it.host.send(type="tool_approve", call_id="t6", scope="always")
         await it.settle()
-        it.puppet.say(AWAY.replace(call_id="t8"), AWAY.replace(call_id="t9", name="Look", outside=False))
+        it.fake.say(AWAY.replace(call_id="t8"), AWAY.replace(call_id="t9", name="Look", outside=False))
         await it.settle()
-        assert [call for call, _ in it.puppet.decisions] == ["t6", "t7", "t8", "t9"]
-        it.puppet.say(WRITE.replace(outside=True))
+        assert [call for call, _ in it.fake.decisions] == ["t6", "t7", "t8", "t9"]
+        it.fake.say(WRITE.replace(outside=True))
         await it.settle()
         assert [request.call_id for request in it.session.waiting] == ["t1"]
 
@@ -52,7 +52,7 @@ async def test_always_that_was_said_inside_the_workspace_does_not_reach_out_of_i
     async with served() as it:
         await ask(it, WRITE)
         it.host.send(type="tool_approve", call_id="t1", scope="always")
-        it.puppet.say(EDIT, WRITE.replace(call_id="t7", outside=True))
+        it.fake.say(EDIT, WRITE.replace(call_id="t7", outside=True))
         await it.settle()
-        assert [call for call, _ in it.puppet.decisions] == ["t1", "t3"]
+        assert [call for call, _ in it.fake.decisions] == ["t1", "t3"]
         assert [request.call_id for request in it.session.waiting] == ["t7"]

@@ -17,9 +17,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.host import Host
 from tests.support.loop import VirtualLoop
-from tests.support.puppet import Puppet
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
@@ -93,8 +93,8 @@ class Conversation(RuleBasedStateMachine):
         return self.loop.run_until_complete(coroutine)
 
     async def _open(self) -> None:
-        self.puppet, self.host, self.log = Puppet(), Host(), FlakyLog("s1")
-        self.session = await Session.open(self.puppet, self.log, Policy())
+        self.fake, self.host, self.log = FakeAgent(), Host(), FlakyLog("s1")
+        self.session = await Session.open(self.fake, self.log, Policy())
         self.server = Server(self.session, self.host, max_line=500)
         self.host.server = self.server
         self.server.greet()
@@ -127,7 +127,7 @@ class Conversation(RuleBasedStateMachine):
 
     def undeliverable(self, call: str) -> bool:
         pending = {request.call_id for request in self.session._turns.pending}
-        return call in pending and self.puppet.refuses is not None
+        return call in pending and self.fake.refuses is not None
 
     # The host.
 
@@ -198,7 +198,7 @@ class Conversation(RuleBasedStateMachine):
 
     # The agent.
 
-    @precondition(lambda self: self.puppet.busy)
+    @precondition(lambda self: self.fake.busy)
     @rule(
         event=st.one_of(
             st.sampled_from(
@@ -211,39 +211,39 @@ class Conversation(RuleBasedStateMachine):
         )
     )
     def says(self, event: TextDelta) -> None:
-        self.puppet.say(event)
+        self.fake.say(event)
 
-    @precondition(lambda self: self.puppet.busy)
+    @precondition(lambda self: self.fake.busy)
     @rule(call=CALLS)
     def requests(self, call: str) -> None:
-        self.puppet.say(ToolRequested(call, "Tool", CATEGORIES[call], {}))
+        self.fake.say(ToolRequested(call, "Tool", CATEGORIES[call], {}))
         self.settle()
 
-    @precondition(lambda self: self.puppet.busy)
+    @precondition(lambda self: self.fake.busy)
     @rule(outcome=st.sampled_from(["success", "error", "cancelled", "unknown"]), known=st.booleans())
     def ends(self, outcome: Any, known: bool) -> None:
         with self.turn_must_end():
-            self.puppet.say(TurnEnded(outcome, Usage(1, 2) if known else None))
+            self.fake.say(TurnEnded(outcome, Usage(1, 2) if known else None))
 
-    @precondition(lambda self: self.puppet.busy)
+    @precondition(lambda self: self.fake.busy)
     @rule(error=st.sampled_from([RuntimeError("boom"), ProviderError("no", retryable=True), asyncio.CancelledError()]))
     def crashes(self, error: BaseException) -> None:
         with self.turn_must_end():
-            self.puppet.crash(error)
+            self.fake.crash(error)
 
-    @precondition(lambda self: self.puppet.busy)
+    @precondition(lambda self: self.fake.busy)
     @rule()
     def vanishes(self) -> None:
         with self.turn_must_end():
-            self.puppet.vanish()
+            self.fake.vanish()
 
     @rule(obedient=st.booleans(), deaf=st.booleans())
     def changes_its_manners(self, obedient: bool, deaf: bool) -> None:
-        self.puppet.obedient, self.puppet.deaf = obedient, deaf
+        self.fake.obedient, self.fake.deaf = obedient, deaf
 
     @rule(refuses=st.sampled_from([None, OSError("pipe closed")]))
     def breaks_its_pipe(self, refuses: Exception | None) -> None:
-        self.puppet.refuses = refuses
+        self.fake.refuses = refuses
 
     @precondition(lambda self: bool(self.session._turns.pending))
     @rule(approve=st.booleans())
@@ -252,10 +252,10 @@ class Conversation(RuleBasedStateMachine):
         if not self.session._turns.pending:
             return
         call = self.session._turns.pending[0].call_id
-        self.puppet.refuses = OSError("pipe closed")
+        self.fake.refuses = OSError("pipe closed")
         with self.turn_must_end():
             self.send(type="tool_approve" if approve else "tool_deny", call_id=call)
-        self.puppet.refuses = None
+        self.fake.refuses = None
 
     # The world.
 
@@ -289,7 +289,7 @@ class Conversation(RuleBasedStateMachine):
 
     @invariant()
     def decisions_are_clear(self) -> None:
-        assert all(isinstance(decision, Approve | Deny) for _, decision in self.puppet.decisions)
+        assert all(isinstance(decision, Approve | Deny) for _, decision in self.fake.decisions)
 
     def teardown(self) -> None:
         try:
@@ -300,7 +300,7 @@ class Conversation(RuleBasedStateMachine):
             assert self.host.open_messages == []
             assert self.host.ends == {f"m{number}": 1 for number in range(1, self.sent + 1)}
             # One that swallowed its cancellation, once, may need a second one; nothing else may be left.
-            assert not asyncio.all_tasks(self.loop) or not self.puppet.obedient
+            assert not asyncio.all_tasks(self.loop) or not self.fake.obedient
         finally:
             for task in asyncio.all_tasks(self.loop):
                 task.cancel()

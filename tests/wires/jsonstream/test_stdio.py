@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.support.puppet import Puppet
+from tests.support.fake_agent import FakeAgent
 from trunkline.core.approvals import Policy
 from trunkline.core.events import TurnEnded
 from trunkline.core.log import MemoryLog
@@ -34,8 +34,8 @@ async def test_who_waits_for_the_session_is_told_so_before_the_last_answer_is_wa
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stdio, "LAST_ANSWER_SECONDS", PATIENCE_SECONDS)
-    log, puppet = WatchedLog(), Puppet()
-    session = await Session.open(puppet, log, Policy("default"))
+    log, fake = WatchedLog(), FakeAgent()
+    session = await Session.open(fake, log, Policy("default"))
     commands, host_writes = os.pipe()
     host_reads, events = os.pipe()
     try:
@@ -45,7 +45,7 @@ async def test_who_waits_for_the_session_is_told_so_before_the_last_answer_is_wa
         async with asyncio.timeout(PATIENCE_SECONDS / 2):
             await log.is_ending.wait()
             # Only now does the agent come to an end.
-            puppet.say(TurnEnded("success"))
+            fake.say(TurnEnded("success"))
             assert await serving == 0
         assert b'"type":"stream_end","msg_id":"m1"' in os.read(host_reads, 65536)
     finally:

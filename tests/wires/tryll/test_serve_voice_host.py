@@ -54,7 +54,7 @@ class Heard:
         self.go_on.set()
 
 
-class Puppet:
+class FakeAgent:
     """A voice input, and the host of it."""
 
     def __init__(self) -> None:
@@ -74,10 +74,10 @@ class Puppet:
 
 
 @pytest.fixture
-def puppet(monkeypatch: pytest.MonkeyPatch) -> Puppet:
-    made = Puppet()
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeAgent:
+    made = FakeAgent()
 
-    async def create_voice(*_: object) -> Puppet:
+    async def create_voice(*_: object) -> FakeAgent:
         return made
 
     monkeypatch.setattr(SessionHost, "create_voice", create_voice)
@@ -102,28 +102,28 @@ async def listening(mic: Microphone, agent: int = 0, *, barge_in: bool = False) 
 
 
 @pytest.mark.parametrize("how", ["cancel", "destroy"])
-async def test_what_nobody_wants_to_know_is_not_waited_for(peer: Peer, puppet: Puppet, how: str) -> None:
+async def test_what_nobody_wants_to_know_is_not_waited_for(peer: Peer, fake: FakeAgent, how: str) -> None:
     mic = await microphone(peer)
     await listening(mic)
-    puppet.last.go_on.clear()
+    fake.last.go_on.clear()
     peer.say(*mic.sound(silence(100)))
-    await until(lambda: puppet.last.fed)
+    await until(lambda: fake.last.fed)
     # It would take for ever, and another one's end is none.
     peer.say(mic.end())
     await peer.ask(m.HealthRequest(1), m.HealthResponse)
-    assert not puppet.last.go_on.is_set()
-    puppet.last.hurry()
+    assert not fake.last.go_on.is_set()
+    fake.last.hurry()
     assert (await mic.updates())[-1].text == ""
     await peer.get(m.Ack)
     await listening(mic)
-    puppet.last.go_on.clear()
+    fake.last.go_on.clear()
     peer.say(*mic.sound(silence(100)))
     await peer.ask(mic.cancel() if how == "cancel" else mic.destroy(), m.Ack)
-    assert puppet.last.cancelled
+    assert fake.last.cancelled
 
 
 async def test_an_input_that_is_destroyed_costs_nothing_and_its_host_knows(
-    server: Served, peer: Peer, puppet: Puppet
+    server: Served, peer: Peer, fake: FakeAgent
 ) -> None:
     session = session_of(server)
     before = session.kept.taken
@@ -132,39 +132,39 @@ async def test_an_input_that_is_destroyed_costs_nothing_and_its_host_knows(
     await listening(mic)
     await peer.ask(mic.destroy(), m.Ack)
     assert session.kept.taken == before
-    assert (puppet.closed, puppet.last.cancelled) == (1, 1)
+    assert (fake.closed, fake.last.cancelled) == (1, 1)
 
 
-async def test_the_end_of_a_session_is_that_of_its_inputs(server: Served, puppet: Puppet) -> None:
+async def test_the_end_of_a_session_is_that_of_its_inputs(server: Served, fake: FakeAgent) -> None:
     async with server.peer() as peer:
         mic = await microphone(peer)
         await listening(mic)
-    await until(lambda: puppet.closed)
-    assert puppet.last.cancelled == 1
+    await until(lambda: fake.closed)
+    assert fake.last.cancelled == 1
 
 
 async def test_a_client_that_is_behind_is_not_told_what_only_seems_to_be_said(
-    server: Served, peer: Peer, puppet: Puppet
+    server: Served, peer: Peer, fake: FakeAgent
 ) -> None:
     mic = await microphone(peer)
     await listening(mic)
-    connection, listener = session_of(server).connection, puppet.last.listener
+    connection, listener = session_of(server).connection, fake.last.listener
     listener.update(Kind.SPEECH_START, "", 100)
     listener.update(Kind.PARTIAL, "one", 100)
     connection.behind = True
     listener.update(Kind.PARTIAL, "one two", 200)
     listener.update(Kind.SEGMENT_FINAL, "one two three", 300)
     connection.behind = False
-    puppet.last.end("one two three")
+    fake.last.end("one two three")
     assert [each.text for each in await mic.updates()] == ["", "one", "one two three", "one two three"]
 
 
-async def test_an_utterance_that_fails_ends_with_what_was_understood(peer: Peer, puppet: Puppet) -> None:
+async def test_an_utterance_that_fails_ends_with_what_was_understood(peer: Peer, fake: FakeAgent) -> None:
     mic, agent = await microphone(peer), await peer.agent()
     await listening(mic, agent)
-    puppet.last.listener.update(Kind.SEGMENT_FINAL, "open the", 300)
-    puppet.last.listener.update(Kind.SEGMENT_FINAL, "gate", 600)
-    puppet.last.fails = ZeroDivisionError()
+    fake.last.listener.update(Kind.SEGMENT_FINAL, "open the", 300)
+    fake.last.listener.update(Kind.SEGMENT_FINAL, "gate", 600)
+    fake.last.fails = ZeroDivisionError()
     peer.say(*mic.sound(silence(100)))
     assert [(await peer.get(m.WireTranscriptUpdate)).text for _ in range(2)] == ["open the", "gate"]
     error = await peer.get(m.ErrorResponse)
@@ -175,24 +175,24 @@ async def test_an_utterance_that_fails_ends_with_what_was_understood(peer: Peer,
     assert "".join(answer.text for answer in answers) == "You said: open the gate"
     # As at its end, of which the client hears as well what became of it.
     await listening(mic)
-    puppet.last.fails = ZeroDivisionError()
+    fake.last.fails = ZeroDivisionError()
     peer.say(mic.end())
     assert (await peer.get(m.WireTranscriptUpdate)).kind == FINAL
     error = await peer.get(m.ErrorResponse)
     assert (error.request_id, error.code) == (21, 4100)
-    assert puppet.last.cancelled == 1
+    assert fake.last.cancelled == 1
     await listening(mic)
 
 
 async def test_words_for_an_agent_in_a_turn_interrupt_it_and_wait_for_its_end(
-    server: Served, peer: Peer, puppet: Puppet
+    server: Served, peer: Peer, fake: FakeAgent
 ) -> None:
     session = session_of(server)
     mic, agent = await microphone(peer), await peer.agent(SLOW)
     peer.say(m.SendMessageRequest(3, agent, LONG))
     await listening(mic, agent, barge_in=True)
     # Nobody was heard to begin.
-    puppet.last.end("stop")
+    fake.last.end("stop")
     assert session._requests == 1
     heard: list[m.Message | None] = []
     while not isinstance(complete := await peer.hear(), m.TurnComplete):
@@ -204,7 +204,7 @@ async def test_words_for_an_agent_in_a_turn_interrupt_it_and_wait_for_its_end(
 
 
 async def test_when_a_session_ends_the_words_that_wait_are_said_to_nobody(
-    server: Served, puppet: Puppet, monkeypatch: pytest.MonkeyPatch
+    server: Served, fake: FakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with server.peer() as peer:
         session = session_of(server)
@@ -214,7 +214,7 @@ async def test_when_a_session_ends_the_words_that_wait_are_said_to_nobody(
             await listening(each, agent, barge_in=True)
         said: list[object] = []
         monkeypatch.setattr(Session, "handle", lambda *what: said.append(what))
-        for utterance in puppet.utterances:
+        for utterance in fake.utterances:
             utterance.end("stop")
         assert session.voices is not None
         found = session.voices.find(destroyed.id)
@@ -227,7 +227,7 @@ async def test_when_a_session_ends_the_words_that_wait_are_said_to_nobody(
 
 @pytest.mark.parametrize("case", ["barge in", "busy", "idle", "destroyed", "without input"])
 async def test_words_for_an_agent_that_changes_are_for_what_it_will_be(
-    server: Served, peer: Peer, puppet: Puppet, case: str, monkeypatch: pytest.MonkeyPatch
+    server: Served, peer: Peer, fake: FakeAgent, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, change = asyncio.Event(), GraphAgent.change
 
@@ -243,7 +243,7 @@ async def test_words_for_an_agent_that_changes_are_for_what_it_will_be(
     elif case == "destroyed":
         peer.say(m.DestroyAgentRequest(6, agent))
     await listening(mic, agent, barge_in=case != "busy")
-    puppet.last.end("spoken")
+    fake.last.end("spoken")
     assert (await peer.get(m.WireTranscriptUpdate)).text == "spoken"
     if case == "without input":
         # The words were told, and are said.

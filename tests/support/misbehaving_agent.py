@@ -1,6 +1,6 @@
 """A program that speaks the JSON stream with one bad habit, named by its first argument. Standard library only.
 
-    python nasty_agent.py HABIT [--resume ID | --session-id ID]
+    python misbehaving_agent.py HABIT [--resume ID | --session-id ID]
 
 Without a bad habit (`none`) it answers each message with its own text. Some messages ask for something else:
 

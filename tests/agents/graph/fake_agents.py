@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
-from tests.support.puppet import Puppet
 from tests.support.tryll_served import Peer, served
 from trunkline.agents.graph.agent_models import AgentModels, offered
 from trunkline.agents.graph.pool import ModelPool
@@ -21,48 +21,48 @@ from trunkline.wires.tryll import messages as m
 DONE = core.TurnEnded("success")
 
 
-class Troupe:
-    """An agent with a puppet for every conversation."""
+class FakeAgents:
+    """An agent with a fake for every conversation."""
 
-    name = "troupe"
+    name = "fakes"
     capabilities = Capabilities()
 
     def __init__(self) -> None:
-        self.puppets: list[Puppet] = []
+        self.opened: list[FakeAgent] = []
         self.fails: Exception | None = None
         self.slow: asyncio.Event | None = None
         self.stubborn = False
         """Whether it begins all the same when that is cancelled."""
         self.refuses: Exception | None = None
 
-    async def open(self, request: OpenRequest) -> Puppet:
+    async def open(self, request: OpenRequest) -> FakeAgent:
         if self.fails is not None:
             raise self.fails
-        puppet = Puppet()
-        puppet.refuses = self.refuses
-        self.puppets.append(puppet)
+        fake = FakeAgent()
+        fake.refuses = self.refuses
+        self.opened.append(fake)
         while self.slow is not None and not self.slow.is_set():
             try:
                 await self.slow.wait()
             except asyncio.CancelledError:
                 if not self.stubborn:
                     raise
-        return await puppet.open(request)
+        return await fake.open(request)
 
-    async def busy(self, number: int = 0) -> Puppet:
-        """The puppet of a conversation, once it is asked something."""
-        await until(lambda: len(self.puppets) > number and self.puppets[number].busy)
-        return self.puppets[number]
+    async def busy(self, number: int = 0) -> FakeAgent:
+        """The fake of a conversation, once it is asked something."""
+        await until(lambda: len(self.opened) > number and self.opened[number].busy)
+        return self.opened[number]
 
 
 @asynccontextmanager
-async def stage(folder: Path, troupe: Troupe, **options: Any) -> AsyncIterator[Peer]:
-    """A client of a server that offers the troupe and the echo."""
-    agents = {"echo": offered([])["echo"], "troupe": troupe}
+async def stage(folder: Path, fakes: FakeAgents, **options: Any) -> AsyncIterator[Peer]:
+    """A client of a server that offers the fakes and the echo."""
+    agents = {"echo": offered([])["echo"], "fakes": fakes}
     models = AgentModels(ModelPool(str(folder / "cache")), agents, **options)
     async with served(folder, models) as server, server.peer() as peer:
         yield peer
-    assert all(puppet.closed for puppet in troupe.puppets)
+    assert all(fake.closed for fake in fakes.opened)
 
 
 def said(answers: Sequence[m.AnswerText]) -> str:
@@ -72,11 +72,13 @@ def said(answers: Sequence[m.AnswerText]) -> str:
     return text
 
 
-async def reply(peer: Peer, troupe: Troupe, agent: int, text: str, *events: core.Event) -> tuple[str, m.TurnComplete]:
-    """What the client hears of a turn in which the newest puppet does these things."""
+async def reply(
+    peer: Peer, fakes: FakeAgents, agent: int, text: str, *events: core.Event
+) -> tuple[str, m.TurnComplete]:
+    """What the client hears of a turn in which the newest fake does these things."""
     peer.say(m.SendMessageRequest(7, agent, text))
-    puppet = await troupe.busy(max(0, len(troupe.puppets) - 1))
-    puppet.say(*events)
+    fake = await fakes.busy(max(0, len(fakes.opened) - 1))
+    fake.say(*events)
     answers, complete = await peer.turn()
     return said(answers), complete
 

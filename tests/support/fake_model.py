@@ -38,11 +38,11 @@ def calls(*uses: ToolUse, text: str = "") -> list[Step]:
     return [*said, Answer((*((Text(text),) if text else ()), *uses), "tool_use", USED)]
 
 
-class Thinker:
+class FakeModel:
     """The model. Replies are used up in order; asked once more, it fails the test."""
 
     provider = "test"
-    name = "thinker"
+    name = "fake"
     context_window = 100_000
     images = True
     longest_answer: int | None = None

@@ -10,10 +10,10 @@ from trunkline.core.events import Event, TurnEnded, UserMessage
 from trunkline.core.usage import NOTHING_USED
 
 
-class Puppet:
+class FakeAgent:
     """An `Agent` and its one `Conversation`."""
 
-    name = "puppet"
+    name = "fake"
     session_id = None
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Puppet:
         self.closed = False
         self._strings: asyncio.Queue[Event | BaseException | None] = asyncio.Queue()
 
-    async def open(self, request: OpenRequest) -> Puppet:
+    async def open(self, request: OpenRequest) -> FakeAgent:
         self.request = request
         return self
 

@@ -1,4 +1,4 @@
-"""How tests get hold of `nasty_agent.py`, as a connection, a conversation or an agent."""
+"""How tests get hold of `misbehaving_agent.py`, as a connection, a conversation or an agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 20.0
 #: Most habits are not worth waiting for.
 CLOSE_SECONDS = 0.2
 
-PROGRAM = str(Path(__file__).with_name("nasty_agent.py"))
+PROGRAM = str(Path(__file__).with_name("misbehaving_agent.py"))
 
 
 def argv(habit: str) -> list[str]:
