@@ -16,7 +16,7 @@ from bench._tryll_wire import Server
 from trunkline.agents.graph.catalog import DEFAULT_CONTEXT
 from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch
-from trunkline.models.local_engine import default_threads
+from trunkline.models.llama_server import default_threads
 from trunkline.wires.tryll.drive import Tryll
 from trunkline.wires.tryll.drive.agent import RemoteAgent
 from trunkline.wires.tryll.messages import (

@@ -14,7 +14,7 @@ from bench._voice_direct import LEAST_CHARS
 
 from trunkline.agents.graph.hearing.pcm import Resampler
 from trunkline.agents.graph.sentences import Sentences
-from trunkline.models.local_engine import default_threads
+from trunkline.models.llama_server import default_threads
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Sound, Tryll
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,

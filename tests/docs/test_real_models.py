@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.graph.test_minilm import onnx_path
 from tests.docs.examples import ROOT, Save, steps
+from tests.models.test_embedding_onnx import onnx_path
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from tests.support.speech import pulled, words
 from tests.support.tryll_process import tryll_process

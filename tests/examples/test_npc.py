@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.agents.graph.test_minilm import onnx_path
+from tests.models.test_embedding_onnx import onnx_path
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from tests.support.tryll_process import tryll_process
 from trunkline.cli.app import app

@@ -113,7 +113,7 @@ def test_a_reason_for_the_end_that_is_no_text_is_none(reason: Any) -> None:
             decoder.finish()
 
 
-@pytest.mark.parametrize("inner", [5, True, {"a": 1}, [5, "x"]])
+@pytest.mark.parametrize("inner", [5, True, {"a": 1}, [5, {"x": 1}]])
 def test_thoughts_of_the_wrong_shape_are_skipped(inner: Any) -> None:
     decoder = OpenAIDecoder()
     delta = {"content": [{"type": "thinking", "thinking": inner}]}

@@ -11,10 +11,11 @@ from unittest import mock
 import pytest
 
 from trunkline.base.extras import install_hint
-from trunkline.core.faults import ConfigError, TooLong
-from trunkline.models import local, local_gguf
+from trunkline.core.faults import ConfigError, ProviderError, TooLong
+from trunkline.models import llama_server, local_gguf
+from trunkline.models.llama import Llama
+from trunkline.models.llama_server import LEAST_WINDOW
 from trunkline.models.local import LocalModel
-from trunkline.models.local_engine import LEAST_WINDOW
 from trunkline.models.providers import ModelSettings
 
 
@@ -57,7 +58,7 @@ def test_a_file_that_is_not_there_or_no_model_is_an_error(tmp_path: Path) -> Non
 
 def test_without_the_engine_the_error_says_how_to_get_it(tmp_path: Path) -> None:
     path = gguf_file(tmp_path / "a.gguf")
-    with mock.patch.object(local, "_ENGINE", "no_such_package"):
+    with mock.patch.object(llama_server, "ENGINE", "no_such_package"):
         with pytest.raises(ConfigError, match=re.escape(install_hint("local"))):
             LocalModel(settings(str(path)))
 
@@ -69,11 +70,20 @@ def test_without_the_engine_the_error_says_how_to_get_it(tmp_path: Path) -> None
         {"type": "server_error", "code": 500, "message": "Context size has been exceeded."},
     ],
 )
-def test_what_does_not_fit_into_the_window_is_told_apart(error: dict[str, Any]) -> None:
-    found = local._fault(error)
+async def test_what_does_not_fit_into_the_window_is_told_apart(error: dict[str, Any]) -> None:
+    async def failure(error: dict[str, Any]) -> Exception:
+        """What becomes of an engine that says this and nothing else."""
+        server = mock.Mock(chat=lambda body, take: take({"error": error}))
+        model = Llama("m", server, window=8192)
+        with pytest.raises(ProviderError) as caught:
+            [piece async for piece in model.chat({})]
+        await model.close()
+        return caught.value
+
+    found = await failure(error)
     assert isinstance(found, TooLong)
     assert found.retryable is False
-    assert not isinstance(local._fault({"code": 500, "message": "something else"}), TooLong)
+    assert not isinstance(await failure({"code": 500, "message": "something else"}), TooLong)
 
 
 @pytest.mark.parametrize("value", [0, -1, "many", True, 1.5])

@@ -18,7 +18,7 @@ from trunkline.base import jsontext
 from trunkline.base.extras import adding
 from trunkline.cli import table
 from trunkline.cli.explained import explained
-from trunkline.models import catalog, fetch, local
+from trunkline.models import catalog, fetch, llama_server
 from trunkline.models.catalog import Entry
 from trunkline.models.voice.loading import missing_extra
 
@@ -114,9 +114,9 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
 
 def _next(entry: Entry) -> str:
     """What to do with a model that has just come."""
-    if local.has_engine():
+    if llama_server.has_engine():
         return f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`."
-    return f"`{entry.name}` is here. {local.NO_ENGINE} {adding('local')}"
+    return f"`{entry.name}` is here. {llama_server.NO_ENGINE} {adding('local')}"
 
 
 @command.command("rm")

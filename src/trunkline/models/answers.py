@@ -45,11 +45,42 @@ class Decoder(Protocol):
         """There is no more. Raises `ProviderError` if that is too early."""
 
 
-class AnswerReader:
-    """A `Reader` (see `models.http`) for answers in one format."""
+class Body(Chunk):
+    """All bytes of an answer that is no conversation."""
 
-    def __init__(self, decoder: Decoder) -> None:
+    data: bytes
+
+
+class BodyReader:
+    """A `Reader` (see `models.http`) of answers that are one text, such as vectors: one `Body`.
+
+    `limit`: the most bytes.
+    """
+
+    done = False
+    complete = False
+    spent: Usage | None = None
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> Sequence[Chunk]:
+        self._data += data
+        if len(self._data) > self._limit:
+            raise too_large(self._limit)
+        return ()
+
+    def finish(self) -> Sequence[Chunk]:
+        return [Body(bytes(self._data))]
+
+
+class AnswerReader:
+    """A `Reader` (see `models.http`) for answers in one format. `limit`: bytes of an event, or of a whole answer."""
+
+    def __init__(self, decoder: Decoder, limit: int = MAX_EVENT) -> None:
         self._decoder = decoder
+        self._limit = limit
         self._stream: SseDecoder | None = None
         self._text: bytearray | None = None
 
@@ -71,8 +102,8 @@ class AnswerReader:
         if self._text is None:
             return self._first(data)
         self._text += data
-        if len(self._text) > MAX_EVENT:
-            raise ProviderError(f"The provider's answer is larger than {MAX_EVENT} bytes.", retryable=False)
+        if len(self._text) > self._limit:
+            raise too_large(self._limit)
         return ()
 
     def finish(self) -> Sequence[Chunk]:
@@ -99,7 +130,7 @@ class AnswerReader:
             raise ProviderError(
                 "The provider answered with a web page.", retryable=False, hint="Check the base URL: is it the API's?"
             )
-        self._stream = SseDecoder()
+        self._stream = SseDecoder(self._limit)
         return self._events(self._stream, data)
 
     def _events(self, stream: SseDecoder, data: bytes) -> Sequence[Chunk]:
@@ -151,6 +182,11 @@ def tool_input(text: str) -> tuple[Mapping[str, Any] | None, str | None]:
 def new_call_id() -> str:
     """An id for a call that came without one."""
     return f"call_{os.urandom(12).hex()}"
+
+
+def too_large(limit: int) -> ProviderError:
+    """The fault of an answer that nobody reads to its end."""
+    return ProviderError(f"The provider's answer is larger than {limit} bytes.", retryable=False)
 
 
 def no_end() -> ProviderError:

@@ -25,7 +25,7 @@ from trunkline.models.endpoint import without_secrets
 from trunkline.models.http_errors import BASE_URL, NobodyListens, clipped, connection_fault, status_fault
 from trunkline.models.model import Answer as Whole
 from trunkline.models.model import Chunk, Retrying
-from trunkline.models.patience import MAX_ASKED_SECONDS, Patience
+from trunkline.models.patience import GIVE_UP_SECONDS, MAX_ASKED_SECONDS, Patience
 
 #: Enough of an error's body to find its message in.
 MAX_ERROR_BODY = 64 * 1024
@@ -83,6 +83,7 @@ class HttpService:
         hints: what to do next after an answer with a certain status.
         secrets: what must not show up in an error, though the provider may repeat it.
         address: where people say the address.
+        give_up: seconds after which a question that fails is not asked again, unless the provider asks to wait.
     """
 
     def __init__(
@@ -92,8 +93,10 @@ class HttpService:
         hints: Mapping[int, str] | None = None,
         secrets: Sequence[str] = (),
         address: str = BASE_URL,
+        give_up: float = GIVE_UP_SECONDS,
     ) -> None:
         self._secure = secure
+        self._give_up = give_up
         self._address = address
         self._hints = hints or {}
         self._redactor = Redactor(secrets)
@@ -125,7 +128,7 @@ class HttpService:
             ProviderError: it did not work.
         """
         self.warm()
-        patience = Patience(time.monotonic())
+        patience = Patience(time.monotonic(), give_up=self._give_up)
         connect = http.CONNECT_SECONDS
         while True:
             shown = answered = False

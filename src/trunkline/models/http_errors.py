@@ -54,7 +54,7 @@ def status_fault(status: int, headers: Mapping[str, str], body: bytes, hints: Ma
         text = f"redirected to `{without_secrets(headers.get('location', ''))}`, where a key is not sent along"
     message, names = f"API error {status}: {shown(text)}", _names(data)
     if is_too_long(text, names, status):
-        return too_long(message)
+        return too_long(message, _tokens(data))
     should = headers.get("x-should-retry")
     passing = (status in _PASSING or status >= 500) and not _LASTING & names
     retryable = passing if should not in ("true", "false") else should == "true"
@@ -71,7 +71,7 @@ def stream_fault(error: Any) -> ProviderError:
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) else None
     if is_too_long(text, names, status):
-        return too_long(f"API error: {shown(text)}")
+        return too_long(f"API error: {shown(text)}", _tokens({"error": error}))
     lasting = bool(_LASTING & names)
     if status is not None and 400 <= status < 500:
         lasting = lasting or status not in _PASSING
@@ -187,6 +187,13 @@ def _names(data: Any) -> frozenset[str]:
     if not isinstance(error, dict):
         return frozenset()
     return frozenset(str(error[member]) for member in ("type", "code") if isinstance(error.get(member), str))
+
+
+def _tokens(data: Any) -> int:
+    """The tokens of a prompt that is too long, where a server counts them for us; else 0."""
+    error = data.get("error") if isinstance(data, dict) else None
+    told = error.get("n_prompt_tokens") if isinstance(error, dict) else None
+    return told if type(told) is int and told > 0 else 0
 
 
 def _plain(body: bytes) -> str:

@@ -11,6 +11,7 @@ from trunkline.models.endpoint import host_of
 from trunkline.models.http import Call, HttpService, Reader
 from trunkline.models.http_errors import BASE_URL
 from trunkline.models.model import Chunk, Request
+from trunkline.models.patience import GIVE_UP_SECONDS
 from trunkline.models.providers import ModelSettings
 
 
@@ -106,22 +107,41 @@ class HttpModel:
         return body
 
 
+def keyed_service(
+    url: str,
+    *,
+    model: str,
+    key: str | None,
+    variable: str,
+    address: str | None = None,
+    give_up: float = GIVE_UP_SECONDS,
+) -> HttpService:
+    """The service at a fixed address, which is opened by a key from that variable."""
+    host = host_of(url)
+    return HttpService(
+        secure=url.lower().startswith("https:"),
+        hints={
+            401: f"Check `{variable}`: `{host}` does not accept it.",
+            403: f"Check what the key in `{variable}` may do at `{host}`.",
+            404: f"Check the model `{model}` and the base URL: `{url.partition('?')[0]}` was asked.",
+        },
+        secrets=[key] if key else [],
+        address=address or BASE_URL,
+        give_up=give_up,
+    )
+
+
 class KeyedModel(HttpModel):
     """One at a fixed address, with a key in the headers. The formats fill in `body` and `decoder`."""
 
     def __init__(self, settings: ModelSettings, *, url: str, headers: Mapping[str, str], variable: str) -> None:
         name = settings.model or ""
-        host = host_of(url)
-        variable = settings.key_name or variable
-        service = HttpService(
-            secure=url.lower().startswith("https:"),
-            hints={
-                401: f"Check `{variable}`: `{host}` does not accept it.",
-                403: f"Check what the key in `{variable}` may do at `{host}`.",
-                404: f"Check the model `{name}` and the base URL: `{url.partition('?')[0]}` was asked.",
-            },
-            secrets=[settings.api_key] if settings.api_key else [],
-            address=settings.base_url_name or BASE_URL,
+        service = keyed_service(
+            url,
+            model=name,
+            key=settings.api_key,
+            variable=settings.key_name or variable,
+            address=settings.base_url_name,
         )
         super().__init__(settings, service, name=name, kind=name, profile=Compat(settings.compat))
         self._url = url

@@ -1,7 +1,8 @@
 """A language model in this process, without any service: `xllamacpp`, and a GGUF file.
 
 The model is a name of the catalog, pulled before, or the path of a `.gguf` file. It is loaded with the first request.
-One request is answered at a time; others wait for it. Tool calls are held to their schemas by a grammar.
+One request is answered at a time; others wait for it. Tool calls are held to their schemas by a grammar. The engine
+itself, which graphs use as well, is in `models.llama`.
 """
 
 from __future__ import annotations
@@ -9,20 +10,26 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import aclosing
+from typing import Any
 
 from trunkline.base.extras import adding
-from trunkline.core.faults import ConfigError, Fault, ProviderError
+from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.usage import Usage
 from trunkline.models import catalog, grammar, local_gguf, local_prompt
-from trunkline.models.local_engine import LEAST_WINDOW, MOST_THREADS, MOST_WINDOW, Engine, default_threads
+from trunkline.models.llama import Llama
+from trunkline.models.llama_server import (
+    LEAST_WINDOW,
+    MOST_THREADS,
+    MOST_WINDOW,
+    NO_ENGINE,
+    default_threads,
+    has_engine,
+)
 from trunkline.models.messages import Block, Thinking, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, Stop, TextChunk, ThinkingChunk, ToolSpec
-from trunkline.models.overflow import is_too_long, too_long
+from trunkline.models.overflow import HINT, PromptTooLong
 from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 #: The longest answer, unless somebody says so. A small model that repeats itself would go on to the end of its window.
 DEFAULT_MAX_TOKENS = 1024
@@ -38,9 +45,6 @@ MIN_P = 0.05
 SMALL_MODEL_BYTES = 600_000_000
 SMALL_REPEAT_PENALTY = 1.03
 REPEAT_WINDOW_TOKENS = 64
-
-_ENGINE = "xllamacpp"
-NO_ENGINE = "The engine for local models is not installed."
 
 #: The settings under `compat` that have an effect. `force_tool`: each answer is a tool call.
 COMPAT_KEYS = frozenset({"force_tool", "n_ctx", "repeat_penalty", "temperature", "threads"})
@@ -62,7 +66,8 @@ class LocalModel:
         """
         self.name = settings.model or DEFAULT_MODELS[self.provider]
         self._path, trained = _find(self.name)
-        _require_engine()
+        if not has_engine():
+            raise ConfigError(NO_ENGINE, hint=adding("local"))
         compat = settings.compat
         self.context_window = _count(compat, "n_ctx", LEAST_WINDOW, MOST_WINDOW) or max(
             LEAST_WINDOW, min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW)
@@ -73,10 +78,7 @@ class LocalModel:
         self._repeat_penalty = compat.get("repeat_penalty", SMALL_REPEAT_PENALTY if small else 1.0)
         self._max_tokens = settings.max_tokens or DEFAULT_MAX_TOKENS
         self._force_tool = bool(compat.get("force_tool"))
-        self._engine: Engine | None = None
-        # One thread: to load, to answer and to unload are never done at once.
-        self._thread: ThreadPoolExecutor | None = None
-        self._runs: set[_Run] = set()
+        self._loading: asyncio.Task[Llama] | None = None
         self._grammar: tuple[object, str] | None = None
 
     async def load(self) -> None:
@@ -85,40 +87,45 @@ class LocalModel:
         Raises:
             ProviderError: it cannot be loaded.
         """
-        await asyncio.wrap_future(self._executor().submit(self._loaded))
+        await self._loaded()
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Ask. Leaving the iterator gives the request up: at once for us, after some tokens more for the engine."""
-        run = _Run(asyncio.get_running_loop())
-        self._runs.add(run)
-        job = self._executor().submit(self._work, run, self._body(request))
+        llama = await self._loaded()
         answer = _Answer(request.tools)
         try:
-            while (piece := await run.pieces.get()) is not None:
-                for chunk in answer.feed(piece):
-                    yield chunk
-            for chunk in answer.finish():
-                yield chunk
-        finally:
-            run.give_up()
-            job.cancel()
-            self._runs.discard(run)
+            async with aclosing(llama.chat(self._body(request))) as pieces:
+                async for piece in pieces:
+                    for chunk in answer.feed(piece):
+                        yield chunk
+        except PromptTooLong as fault:
+            fault.say(hint=HINT)
+            raise
+        for chunk in answer.finish():
+            yield chunk
 
     async def close(self) -> None:
         """Give up all requests and free the memory. Idempotent; a later request loads the model again."""
-        for run in self._runs:
-            run.give_up()
-        if self._thread is not None:
-            thread, self._thread = self._thread, None
-            await asyncio.wrap_future(thread.submit(self._unload))
-            thread.shutdown()
+        loading, self._loading = self._loading, None
+        if loading is None:
+            return
+        await asyncio.wait([loading])
+        if not loading.cancelled() and loading.exception() is None:
+            await loading.result().close()
 
-    def _executor(self) -> ThreadPoolExecutor:
-        if self._thread is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="trunkline-local-model")
-        return self._thread
+    async def _loaded(self) -> Llama:
+        """The engine. Whoever leaves while it is being loaded leaves it to the others."""
+        if self._loading is None:
+            loading = Llama.load(self.name, self._path, window=self.context_window, threads=self._threads)
+            self._loading = asyncio.create_task(loading)
+        mine = self._loading
+        try:
+            return await asyncio.shield(mine)
+        except Fault:
+            # The next request tries again.
+            if self._loading is mine:
+                self._loading = None
+            raise
 
     def _body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -129,11 +136,6 @@ class LocalModel:
             "min_p": MIN_P,
             "repeat_penalty": self._repeat_penalty,
             "repeat_last_n": REPEAT_WINDOW_TOKENS,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "cache_prompt": True,
-            # A piece for each batch of the prompt, in answer to which the request can be given up.
-            "return_progress": True,
         }
         if request.tools:
             body["grammar"] = self._grammar_of(request)
@@ -145,51 +147,6 @@ class LocalModel:
             self._grammar = request.tools, grammar.answer(request.tools, must_call=self._force_tool)
         return self._grammar[1]
 
-    # In the engine's thread.
-
-    def _work(self, run: _Run, body: dict[str, Any]) -> None:
-        try:
-            if not run.given_up:
-                self._loaded().chat(body, run.take)
-        except Fault as fault:
-            run.tell(fault)
-        except Exception as error:
-            run.tell(ProviderError(f"The local model failed: {type(error).__name__}: {error}"))
-        finally:
-            run.tell(None)
-
-    def _loaded(self) -> Engine:
-        if self._engine is None:
-            self._engine = Engine(self._path, self.context_window, self._threads)
-        return self._engine
-
-    def _unload(self) -> None:
-        self._engine = None
-
-
-class _Run:
-    """A request on its way through the engine's thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.pieces: asyncio.Queue[dict[str, Any] | Fault | None] = asyncio.Queue()
-        self.given_up = False
-        self._loop = loop
-
-    def give_up(self) -> None:
-        self.given_up = True
-
-    def take(self, piece: dict[str, Any]) -> bool:
-        """Hand a piece over to the event loop, from another thread; gives whether it was the last one wanted."""
-        if not self.given_up:
-            self.tell(piece)
-        return self.given_up
-
-    def tell(self, piece: dict[str, Any] | Fault | None) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self.pieces.put_nowait, piece)
-        except RuntimeError:  # the loop is closed: nobody listens any more
-            self.given_up = True
-
 
 class _Answer:
     """The engine's pieces on their way to chunks. Sans-IO."""
@@ -200,11 +157,7 @@ class _Answer:
         self._finish: str | None = None
         self._usage: Usage | None = None
 
-    def feed(self, piece: dict[str, Any] | Fault) -> list[Chunk]:
-        if isinstance(piece, Fault):
-            raise piece
-        if "error" in piece:
-            raise _fault(piece["error"])
+    def feed(self, piece: dict[str, Any]) -> list[Chunk]:
         if usage := piece.get("usage"):
             self._usage = _usage(usage)
         chunks: list[Chunk] = []
@@ -219,8 +172,6 @@ class _Answer:
         return chunks
 
     def finish(self) -> list[Chunk]:
-        if self._finish is None:
-            raise ProviderError("The local model was stopped in the middle of its answer.", retryable=True)
         rest, blocks = self._text.finish()
         content: tuple[Block, ...] = (Thinking("".join(self._thinking)), *blocks) if self._thinking else blocks
         answer = Answer(content, self._stop(blocks), self._usage)
@@ -251,18 +202,6 @@ def _find(name: str) -> tuple[str, int | None]:
     return installed, entry.context
 
 
-def has_engine() -> bool:
-    """Whether models of the catalog can be used here. Costs no import of the engine."""
-    from importlib.util import find_spec
-
-    return find_spec(_ENGINE) is not None
-
-
-def _require_engine() -> None:
-    if not has_engine():
-        raise ConfigError(NO_ENGINE, hint=adding("local"))
-
-
 def _count(compat: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
     value = compat.get(key)
     if value is None:
@@ -270,20 +209,6 @@ def _count(compat: Mapping[str, Any], key: str, least: int, most: int) -> int | 
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigError(f"`{key}` must be a whole number from {least} to {most}, not `{value}`.")
     return value
-
-
-def _fault(error: Any) -> ProviderError:
-    """What the engine says is wrong."""
-    if not isinstance(error, dict):
-        return ProviderError(f"The local model failed: {error}")
-    if error.get("type") == "exceed_context_size_error":
-        return too_long(
-            f"The prompt is too long: {error.get('n_prompt_tokens')} tokens > {error.get('n_ctx')} maximum."
-        )
-    words = str(error.get("message", error))
-    if is_too_long(words):
-        return too_long(f"The local model failed: {words}")
-    return ProviderError(f"The local model failed: {words}", retryable=error.get("code") == 503)
 
 
 def _usage(reported: Mapping[str, Any]) -> Usage:

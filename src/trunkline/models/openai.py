@@ -164,6 +164,11 @@ class OpenAIFormat(Format):
         return [written]
 
 
+def headers(key: str | None) -> dict[str, str]:
+    """What a request is sent with."""
+    return {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
+
+
 class OpenAIModel(KeyedModel):
     """A model at OpenAI, or at whoever offers the same interface."""
 
@@ -173,10 +178,7 @@ class OpenAIModel(KeyedModel):
         super().__init__(
             settings,
             url=endpoint(base, "/chat/completions", api_path=path, deep=True),
-            headers={
-                "content-type": "application/json",
-                **({"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}),
-            },
+            headers=headers(settings.api_key),
             variable="OPENAI_API_KEY",
         )
         self._format = OpenAIFormat(official=host_of(base) == OFFICIAL_HOST, compat=settings.compat)

@@ -143,6 +143,8 @@ class OpenAIDecoder:
         """The text of content that comes in typed parts; its thoughts are taken on the way."""
         text = ""
         for part in parts:
+            if isinstance(part, str):
+                text += part
             if not isinstance(part, dict):
                 continue
             if part.get("type") == "thinking":

@@ -67,6 +67,14 @@ def is_too_long(words: str, names: Set[str] = frozenset(), status: int | None = 
     return _WORDINGS.search(words) is not None
 
 
-def too_long(message: str) -> TooLong:
-    """The fault, with what to do next."""
-    return TooLong(message if message[-1:] in (".", "!", "?") else message + ".", retryable=False, hint=HINT)
+class PromptTooLong(TooLong):
+    """It is the prompt that does not fit: with less in it, it may. `tokens`: what it has; 0 if nobody says."""
+
+    def __init__(self, message: str, tokens: int = 0, *, hint: str | None = None) -> None:
+        super().__init__(message, retryable=False, hint=hint)
+        self.tokens = tokens
+
+
+def too_long(message: str, tokens: int = 0) -> PromptTooLong:
+    """The fault of a conversation, with what to do next."""
+    return PromptTooLong(message if message[-1:] in (".", "!", "?") else message + ".", tokens, hint=HINT)

@@ -26,10 +26,10 @@ def _chance() -> float:
 
 
 class Patience:
-    """For one question to a provider, from its first try to its last."""
+    """For one question to a provider, from its first try to its last. `give_up`: seconds, unless more is asked for."""
 
-    def __init__(self, now: float, chance: Callable[[], float] = _chance) -> None:
-        self._deadline = now + GIVE_UP_SECONDS
+    def __init__(self, now: float, chance: Callable[[], float] = _chance, *, give_up: float = GIVE_UP_SECONDS) -> None:
+        self._deadline = now + give_up
         self._chance = chance
         self._tries = 0
         self._asked = 0.0

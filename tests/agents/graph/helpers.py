@@ -8,17 +8,14 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.engines import EngineError, Prompt, Slot
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.turn import Delta, Event, Sound, TurnEvent, Whole
+from trunkline.core.faults import ProviderError
+from trunkline.models.engines import Prompt, Slot
+from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.host import Ending
-from trunkline.wires.tryll.messages import (
-    GraphDescription,
-    NodeDescription,
-    NodeParams,
-    SamplingParams,
-)
+from trunkline.wires.tryll.messages import GraphDescription, NodeDescription, NodeParams
 
 
 def graph(**nodes: NodeParams) -> GraphDescription:
@@ -115,11 +112,11 @@ class Recorder:
     """A language engine that keeps what it was asked, and answers with what it was given."""
 
     tool_call_format = ""
-    default_sampling: SamplingParams | None = None
+    default_sampling: Sampling | None = None
 
     def __init__(self, *answers: str, context_size: int = 100_000, scores: Sequence[float] = ()) -> None:
         self.prompts: list[Prompt] = []
-        self.sampling: list[SamplingParams] = []
+        self.sampling: list[Sampling] = []
         self.grammars: list[str | None] = []
         self.slots: list[Slot | None] = []
         self.released: list[Slot] = []
@@ -131,7 +128,7 @@ class Recorder:
     async def generate(
         self,
         prompt: Prompt,
-        sampling: SamplingParams,
+        sampling: Sampling,
         *,
         stream: bool,
         grammar: str | None = None,
@@ -162,6 +159,17 @@ class Recorder:
 
 
 __all__ = [
-    "EngineError", "Heard", "Recorder", "Told", "agent", "debug", "end", "graph", "hear", "host_in", "node_names",
-    "said", "take",
+    "Heard",
+    "ProviderError",
+    "Recorder",
+    "Told",
+    "agent",
+    "debug",
+    "end",
+    "graph",
+    "hear",
+    "host_in",
+    "node_names",
+    "said",
+    "take",
 ]  # fmt: skip

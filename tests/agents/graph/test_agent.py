@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.helpers import (
-    EngineError,
     Heard,
     Recorder,
     agent,
@@ -22,11 +21,11 @@ from tests.agents.graph.helpers import (
     take,
 )
 from tests.support.loop import until
-from trunkline.agents.graph.engines import Piece
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.mock import MockLanguage
 from trunkline.agents.graph.turn import Delta, Event, Whole
 from trunkline.core.faults import AgentBusy, ProviderError
+from trunkline.models.engines import Piece
+from trunkline.models.mock import MockLanguage
 from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
@@ -331,7 +330,7 @@ async def test_whatever_an_engine_says_of_its_cost_fits_into_the_end_of_a_turn(t
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (EngineError("no memory left."), "no memory left."),
+        (ProviderError("no memory left."), "no memory left."),
         (ProviderError("rate limit"), "rate limit"),
         (ValueError("/home/secret"), "ValueError"),
     ],

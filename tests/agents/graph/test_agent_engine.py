@@ -16,15 +16,16 @@ from tests.support.tryll_served import Peer, echo
 from trunkline.agents.graph import agent_engine
 from trunkline.agents.graph.agent_engine import HIGH_WATER, Guest, _Heard
 from trunkline.agents.graph.agent_models import AgentModels
-from trunkline.agents.graph.engines import DEFAULT_SAMPLING, ChatMessage, EngineError, Prompt, Slot
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base.redact import Redactor
 from trunkline.core import events as core
 from trunkline.core.agent import AddHistory, Approve, Deny
 from trunkline.core.approvals import Policy
-from trunkline.core.faults import ConfigError, Unsupported
+from trunkline.core.faults import ConfigError, ProviderError, Unsupported
 from trunkline.core.turns import NOBODY_TO_ASK
 from trunkline.core.usage import Usage
+from trunkline.models.engines import ChatMessage, Prompt, Slot
+from trunkline.models.sampling import DEFAULT_SAMPLING
 from trunkline.wires.tryll import messages as m
 
 
@@ -154,7 +155,7 @@ async def test_what_begins_when_nobody_needs_it_any_more_is_ended_at_once(
     else:
         engine.release(Slot("say"))
     fakes.slow.set()
-    with pytest.raises((asyncio.CancelledError, EngineError)):
+    with pytest.raises((asyncio.CancelledError, ProviderError)):
         await turn
     await until(lambda: fakes.opened[0].closed and not models._closing)
     assert (guest.party.conversations, models._count["fakes"]) == (0, 0)
@@ -260,7 +261,7 @@ async def test_secrets_of_the_server_are_masked(tmp_path: Path, fakes: FakeAgent
 async def test_an_agent_tells_no_probabilities_and_counts_by_guessing(fakes: FakeAgents, tmp_path: Path) -> None:
     models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes})
     engine = await models.language("agent:fakes", m.InferenceEngine.MOCK)
-    with pytest.raises(EngineError, match="probabilities"):
+    with pytest.raises(ProviderError, match="probabilities"):
         await engine.score(Prompt(()), ["A"])
     assert engine.count("six ab") == 2
     engine.release(Slot("say"))

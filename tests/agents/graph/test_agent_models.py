@@ -13,9 +13,10 @@ from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.graph import agent_models
 from trunkline.agents.graph.agent_engine import Guest, Party
 from trunkline.agents.graph.agent_models import AgentModels, offered
-from trunkline.agents.graph.engines import DEFAULT_SAMPLING, ChatMessage, EngineError, Prompt, Slot
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.core.faults import ConfigError
+from trunkline.core.faults import ConfigError, ProviderError
+from trunkline.models.engines import ChatMessage, Prompt, Slot
+from trunkline.models.sampling import DEFAULT_SAMPLING
 from trunkline.wires.tryll import messages as m
 
 
@@ -109,7 +110,7 @@ async def test_an_agent_is_in_so_many_conversations_and_no_more(
         return "".join([piece async for piece in engine.generate(prompt, DEFAULT_SAMPLING, stream=True)])
 
     first = await models._opened("fakes", Party(), None)
-    with pytest.raises(EngineError, match="takes no more"):
+    with pytest.raises(ProviderError, match="takes no more"):
         await answers("fakes")
     assert [await answers("echo") for _ in range(2)] == ["hi", "hi"]
     # Who comes while one ends waits for it.
@@ -117,7 +118,7 @@ async def test_an_agent_is_in_so_many_conversations_and_no_more(
     models._end(await models._opened("fakes", Party(), None))
     fakes.fails = ConfigError("There is no key.")
     for _ in range(2):
-        with pytest.raises(EngineError, match="no key"):
+        with pytest.raises(ProviderError, match="no key"):
             await answers("fakes")
     await models.close()
 

@@ -9,7 +9,7 @@ import pytest
 
 from trunkline.agents.graph.catalog import ModelEntry, built_in, read_catalog
 from trunkline.core.faults import ConfigError
-from trunkline.wires.tryll.messages import SamplingParams
+from trunkline.models.sampling import Sampling
 
 
 def read(*models: Any) -> tuple[ModelEntry, ...]:
@@ -52,7 +52,7 @@ def test_a_full_entry_is_read() -> None:
         kind="embedding",
         audience="public",
         tool_call_format="llama3",
-        default_sampling=SamplingParams(temperature=0.0, top_k=40),
+        default_sampling=Sampling(temperature=0.0, top_k=40),
         context_size=4096,
         files=("a.gguf", "sub/b.gguf"),
         source="owner/repo",

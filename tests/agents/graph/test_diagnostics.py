@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.agents.graph.helpers import agent, debug, end, graph, node_names, take
 from trunkline.agents.graph import diagnostics
-from trunkline.agents.graph.engines import Prompt
+from trunkline.models.engines import Prompt
 from trunkline.wires.tryll.messages import (
     GenerateParams,
     InstructionParams,

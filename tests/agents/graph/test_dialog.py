@@ -10,13 +10,14 @@ import pytest
 from tests.agents.graph.helpers import Recorder, agent, end, graph, host_in, take
 from trunkline.agents.graph import dialog
 from trunkline.agents.graph.dialog import Dialog, Window
-from trunkline.agents.graph.engines import ChatMessage, Prompt, PromptTooLong
 from trunkline.agents.graph.host import LocalHost
+from trunkline.models.engines import ChatMessage, Prompt
+from trunkline.models.overflow import PromptTooLong
+from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import (
     ClassifyIntentLLMParams,
     GenerateParams,
     NodeParams,
-    SamplingParams,
     ToolCallParams,
     ToolDefinition,
     TurnStatus,
@@ -88,7 +89,7 @@ class Strict(Recorder):
             yield piece
 
     async def score(self, prompt: Prompt, *args: Any, **options: Any) -> list[float]:
-        async for _ in self.generate(prompt, SamplingParams(), stream=False):
+        async for _ in self.generate(prompt, Sampling(), stream=False):
             pass
         return [3.0, 1.0]
 

@@ -11,10 +11,11 @@ import pytest
 from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, node_names, take
 from trunkline.agents.graph import diagnostics, embedded, interaction, patterns, turn
 from trunkline.agents.graph.embedded import Chunk
-from trunkline.agents.graph.engines import Prompt, Slot
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault, NodeFailed
+from trunkline.models.engines import Prompt, Slot
+from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CreateEmbeddedStringStorageRequest,
@@ -24,7 +25,6 @@ from trunkline.wires.tryll.messages import (
     InstructionParams,
     NodeParams,
     RetrieveParams,
-    SamplingParams,
     ToolCallParams,
     ToolDefinition,
     TurnStatus,
@@ -96,7 +96,7 @@ class Endless:
     default_sampling = None
     pieces = 0
 
-    async def generate(self, prompt: Prompt, sampling: SamplingParams, **options: Any) -> AsyncGenerator[str, None]:
+    async def generate(self, prompt: Prompt, sampling: Sampling, **options: Any) -> AsyncGenerator[str, None]:
         while True:
             self.pieces += 1
             yield "more "

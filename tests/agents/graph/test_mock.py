@@ -11,10 +11,10 @@ from time import perf_counter
 import pytest
 
 from tests.agents.graph.helpers import Heard, agent, end, graph, said, take
-from trunkline.agents.graph.engines import ChatMessage, Prompt
-from trunkline.agents.graph.mock import MAX_EMBEDDED_CHARS, MockEmbedding, MockLanguage
-from trunkline.agents.graph.tool_calls import MAX_ARGUMENT
 from trunkline.agents.graph.turn import Delta, Event, Whole
+from trunkline.models.engines import ChatMessage, Prompt
+from trunkline.models.mock import MAX_EMBEDDED_CHARS, MockEmbedding, MockLanguage
+from trunkline.models.tool_calls import MAX_ARGUMENT
 from trunkline.wires.tryll.messages import (
     GenerateParams,
     SamplingOverrides,

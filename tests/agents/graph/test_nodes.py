@@ -11,6 +11,7 @@ import pytest
 from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, host_in, said, take
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.turn import Event, Whole
+from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
@@ -21,7 +22,6 @@ from trunkline.wires.tryll.messages import (
     InstructionParams,
     Placement,
     SamplingOverrides,
-    SamplingParams,
     ToolCallParams,
     ToolDefinition,
     TurnStatus,
@@ -84,10 +84,10 @@ async def test_a_template_goes_where_its_placement_says(placement: int, expected
 
 async def test_sampling_comes_from_the_node_then_the_catalog_then_the_defaults() -> None:
     engine = Recorder()
-    engine.default_sampling = SamplingParams(temperature=0.3, top_k=40)
+    engine.default_sampling = Sampling(temperature=0.3, top_k=40)
     params = GenerateParams(sampling=SamplingOverrides(temperature=0.0, seed=7))
     await take(await agent(graph(a=params), with_engine(engine)), "x")
-    assert engine.sampling == [SamplingParams(temperature=0.0, top_k=40, seed=7)]
+    assert engine.sampling == [Sampling(temperature=0.0, top_k=40, seed=7)]
 
 
 async def test_a_template_that_becomes_too_much_fails_the_turn(tmp_path: Path) -> None:

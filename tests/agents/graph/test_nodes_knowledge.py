@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.agents.graph.helpers import EngineError, Recorder, agent, debug, end, graph, host_in, take
-from trunkline.agents.graph.engines import Vector
+from tests.agents.graph.helpers import ProviderError, Recorder, agent, debug, end, graph, host_in, take
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.mock import MockEmbedding
 from trunkline.agents.graph.turn import Event
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
+from trunkline.models.engines import Vector
+from trunkline.models.mock import MockEmbedding
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     ClassifyIntentLLMParams,
@@ -163,7 +163,7 @@ async def test_a_model_that_cannot_score_finds_nothing_and_an_empty_message_is_n
     made = await agent(graph(c=LLM), with_engine(engine), diagnostics=True)
     assert debug(await take(made, " \n"))["c.not_found_reason"] == "empty_message"
     assert not engine.prompts
-    engine.fails = EngineError("no logits")
+    engine.fails = ProviderError("no logits")
     assert debug(await take(made, "x"))["c.not_found_reason"] == "score_failed"
 
 
@@ -198,7 +198,7 @@ async def test_an_embedding_engine_that_fails_fails_the_turn(host: LocalHost, pa
     class Tired(MockEmbedding):
         async def embed(self, texts: Sequence[str]) -> list[Vector]:
             if texts[0] == "x":
-                raise EngineError("too tired.")
+                raise ProviderError("too tired.")
             return await super().embed(texts)
 
     host = LocalHost(host.shelf, embedding=Tired)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.agents.graph.test_minilm import onnx_path
+from tests.models.test_embedding_onnx import onnx_path
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from trunkline.cli.app import app
 

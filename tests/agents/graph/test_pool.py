@@ -15,17 +15,17 @@ from tests.agents.graph.helpers import end, graph, node_names, take
 from tests.agents.graph.pools import REAL, info, refusal
 from tests.support.local_model import MODEL, SHARED_CACHE, THREADS, TIMEOUT_SECONDS, model_path
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.engines import EngineError, LanguageEngine, Slot
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.llama import LlamaLanguage
-from trunkline.agents.graph.minilm import MiniLm
-from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.turn import Event
 from trunkline.agents.graph.weights import Weights
 from trunkline.core.fault_table import form_of
-from trunkline.core.faults import ConfigError, Fault, NoRecognizer
+from trunkline.core.faults import ConfigError, Fault, NoRecognizer, ProviderError
 from trunkline.models import catalog
+from trunkline.models.embedding_onnx import OnnxEmbedding
+from trunkline.models.engines import LanguageEngine, Slot
+from trunkline.models.llama_language import LlamaLanguage
+from trunkline.models.mock import MockEmbedding, MockLanguage
 from trunkline.wires.tryll.messages import (
     ClassifyIntentLLMParams,
     InferenceEngine,
@@ -60,17 +60,17 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> type[Loaded]:
     """Loading makes one of these instead of reading weights. It takes a while."""
     Loaded.made, Loaded.broken = [], False
 
-    async def load(entry: Any, path: str, **options: Any) -> Loaded:
+    async def load(name: str, path: str, **options: Any) -> Loaded:
         for _ in range(5):
             await asyncio.sleep(0)
         if Loaded.broken:
-            raise EngineError("it is damaged.")
-        engine = Loaded(entry.name)
+            raise ProviderError("it is damaged.")
+        engine = Loaded(name)
         Loaded.made.append(engine)
         return engine
 
     monkeypatch.setattr(LlamaLanguage, "load", load)
-    monkeypatch.setattr(MiniLm, "load", load)
+    monkeypatch.setattr(OnnxEmbedding, "load", load)
     return Loaded
 
 

@@ -15,12 +15,12 @@ from tests.support.fake_voice import FakeVoice
 from tests.support.loop import until
 from trunkline.agents.graph import yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.engines import EngineError, Piece
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.mock import MockLanguage
 from trunkline.agents.graph.speaking import MAX_WAITING
 from trunkline.agents.graph.turn import Delta, Sound
-from trunkline.core.faults import AgentTimeout, ConfigError, Fault, StorageMissing
+from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ProviderError, StorageMissing
+from trunkline.models.engines import Piece
+from trunkline.models.mock import MockLanguage
 from trunkline.models.voice.engines import SpeechError
 from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
@@ -297,7 +297,7 @@ async def test_a_model_that_fails_silences_the_voice() -> None:
         async def generate(self, *_: Any, **__: Any) -> AsyncGenerator[str, None]:
             yield "One is one. Two"
             await voice.waiting.wait()
-            raise EngineError("it broke.")
+            raise ProviderError("it broke.")
 
     voice = FakeVoice(hold_at=0)
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, Breaks()))

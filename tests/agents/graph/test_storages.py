@@ -15,13 +15,13 @@ import pytest
 from tests.support.loop import until
 from trunkline.agents.graph import storages
 from trunkline.agents.graph.embedded import EmbeddedStorage
-from trunkline.agents.graph.engines import Vector
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import MAX_NAME, Shelf
 from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import BadStorageName, Fault, OutsideStorage, StorageError, StorageExists, StorageMissing
+from trunkline.models.engines import Vector
 from trunkline.wires.tryll.messages import (
     CreateEmbeddedStringStorageRequest,
     CreateStringStorageRequest,

@@ -15,12 +15,12 @@ import pytest
 
 from tests.support.loop import until
 from trunkline.agents.graph import vectors
-from trunkline.agents.graph.engines import EngineError, Vector
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.mock import MockEmbedding
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.vectors import VectorStore
-from trunkline.core.faults import EmbeddingError
+from trunkline.core.faults import EmbeddingError, ProviderError
+from trunkline.models.engines import Vector
+from trunkline.models.mock import MockEmbedding
 from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
 
 
@@ -144,7 +144,7 @@ async def test_what_is_no_number_is_no_vector_neither_of_a_record_nor_of_a_quest
     engine.broken = False
     await host.shelf.create_embedded(request, host.embedding)
     engine.broken = True
-    with pytest.raises(EngineError):
+    with pytest.raises(ProviderError):
         await (await host.embedded("s")).search("a", 1)
 
 
@@ -152,7 +152,7 @@ async def test_an_engine_with_vectors_of_another_length_is_refused() -> None:
     class Odd(MockEmbedding):
         dimensions = 5
 
-    with pytest.raises(EngineError, match="another length"):
+    with pytest.raises(ProviderError, match="another length"):
         await VectorStore().get(Odd("m"), ["a"])
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.agents.graph.test_minilm import onnx_path
+from tests.models.test_embedding_onnx import onnx_path
 from tests.support.local_model import MODEL, SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import Peer, echo
-from trunkline.agents.graph.llama import MAX_PLACES
+from trunkline.models.llama_language import MAX_PLACES
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import IntentClassified, RemoteAgent, ToolCall, Tryll
 from trunkline.wires.tryll.drive.sync import SyncTryll

@@ -14,14 +14,14 @@ from tests.support.loop import until
 from tests.support.tryll_served import Peer, Served, echo, served
 from tests.support.tryll_voice import microphone
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.engines import LanguageEngine, Slot
 from trunkline.agents.graph.hearing.input import VoiceInput
 from trunkline.agents.graph.hosting import LocalGraphHost
-from trunkline.agents.graph.mock import MockLanguage
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.core.faults import NoLanguageModel
+from trunkline.models.engines import LanguageEngine, Slot
+from trunkline.models.mock import MockLanguage
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode
 from trunkline.wires.tryll.serve import scheduler

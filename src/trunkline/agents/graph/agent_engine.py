@@ -16,7 +16,6 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
-from trunkline.agents.graph.engines import ChatMessage, EngineError, Piece, Prompt, Slot, cost
 from trunkline.agents.graph.pool_leases import LanguageLease
 from trunkline.core.agent import AddHistory
 from trunkline.core.events import (
@@ -29,10 +28,11 @@ from trunkline.core.events import (
     TurnEnded,
     UserMessage,
 )
-from trunkline.core.faults import AgentFailed, Fault, Unsupported
+from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
-from trunkline.wires.tryll.messages import SamplingParams
+from trunkline.models.engines import ChatMessage, Piece, Prompt, Slot, cost
+from trunkline.models.sampling import Sampling
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class AgentLanguage:
 
     context_size = CONTEXT_SIZE
     tool_call_format = ""
-    default_sampling: SamplingParams | None = None
+    default_sampling: Sampling | None = None
 
     def __init__(self, name: str, open: Open, close: Callable[[Session], None]) -> None:
         self.name = name
@@ -97,7 +97,7 @@ class AgentLanguage:
     async def generate(
         self,
         prompt: Prompt,
-        sampling: SamplingParams,
+        sampling: Sampling,
         *,
         stream: bool,
         grammar: str | None = None,
@@ -128,7 +128,7 @@ class AgentLanguage:
         """An agent tells no probabilities.
 
         Raises:
-            EngineError: always.
+            ProviderError: always.
         """
         raise self._failed("An agent tells no probabilities.")
 
@@ -145,8 +145,8 @@ class AgentLanguage:
         if session is not None:
             self._close(session)
 
-    def _failed(self, problem: str) -> EngineError:
-        return EngineError(f"The agent `{self.name}`: {problem}")
+    def _failed(self, problem: str) -> ProviderError:
+        return ProviderError(f"The agent `{self.name}`: {problem}")
 
     async def _conversation(self, prompt: Prompt) -> Session:
         """The conversation, at rest: what was cancelled may take a moment to end.
@@ -188,10 +188,10 @@ class AgentLanguage:
             raise
         except (Exception, asyncio.CancelledError) as error:
             logger.error("the agent `%s` could not begin", self.name, exc_info=error)
-            raise self._failed(f"It could not begin ({type(error).__name__}).") from None
+            raise AgentFailed(f"It could not begin ({type(error).__name__}).") from None
         if self._released:
             self._close(session)
-            raise self._failed("Nobody needs it any more.")
+            raise AgentFailed("Nobody needs it any more.")
         return session
 
     def _too_late(self, opening: asyncio.Future[Session]) -> None:

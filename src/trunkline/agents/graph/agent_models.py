@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_engine import AgentLanguage, Guest, Party
 from trunkline.agents.graph.catalog import LANGUAGE
-from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
@@ -28,6 +27,7 @@ from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
+from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.wires.tryll.host import Progress
 from trunkline.wires.tryll.messages import (
     ClassifyIntentLLMParams,

@@ -27,7 +27,7 @@ from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog as pulled
-from trunkline.wires.tryll.messages import SamplingParams
+from trunkline.models.sampling import Sampling
 
 #: What a catalog may have at most: a real one has some dozen.
 MAX_MODELS = 2000
@@ -53,7 +53,7 @@ _ENGINES = {
 }
 _KINDS = {"": LANGUAGE, "language": LANGUAGE, "llm": LANGUAGE, "embedding": EMBEDDING, "embeddings": EMBEDDING}
 #: How built-in models sample where a node does not say: one that is very small finds no end, and says nothing new.
-_SAMPLING = {"smollm2-135m": SamplingParams(max_tokens=256)}
+_SAMPLING = {"smollm2-135m": Sampling(max_tokens=256)}
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -69,7 +69,7 @@ class ModelEntry(Value):
     tool_call_format: str = ""
     context_size: int = 0
     """0: as the engine likes."""
-    default_sampling: SamplingParams | None = None
+    default_sampling: Sampling | None = None
     files: tuple[str, ...] = ()
     """The first is the one that an engine is pointed at."""
     local_path: str = ""
@@ -234,13 +234,13 @@ def _count(record: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def _sampling(record: Any) -> SamplingParams | None:
+def _sampling(record: Any) -> Sampling | None:
     if not record:
         return None
     if not isinstance(record, dict):
         raise _Wrong("`default_sampling` is no object")
     given: dict[str, Any] = {}
-    for key, default in SamplingParams.__defaults__.items():
+    for key, default in Sampling.__defaults__.items():
         value = record.get(key)
         if value is None:
             continue
@@ -249,4 +249,4 @@ def _sampling(record: Any) -> SamplingParams | None:
         if not is_number or not math.isfinite(value) or not -(1 << 31) <= value < 1 << 32:
             raise _Wrong(f"`default_sampling.{key}` is no number that can be used")
         given[key] = value if whole else float(value)
-    return SamplingParams(**given)
+    return Sampling(**given)

@@ -13,16 +13,14 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from sys import getsizeof
 
-from trunkline.agents.graph.engines import ChatMessage, LanguageEngine, Prompt
 from trunkline.core.faults import NodeFailed
+from trunkline.models.engines import ChatMessage, LanguageEngine, Prompt, high_water
 
 #: Exchanges that are kept, whatever the models take.
 MAX_EXCHANGES = 4096
 #: Characters that are kept: an agent is not a place to store things in.
 MAX_CHARS = 4 * 1024 * 1024
 
-#: Tokens that are left for the answer; of a small context, no more than a quarter.
-RESERVE = 512
 #: Where dropping stops, as a part of the high-water mark.
 LOW_WATER = 0.75
 #: The least part of the shown exchanges that goes when an engine finds a prompt too long: after thirty tries all are
@@ -85,11 +83,6 @@ class Dialog:
         self.most_tokens = self._chars = self._size = 0
         for user, assistant in exchanges:
             self.add(user, assistant)
-
-
-def high_water(context_size: int) -> int:
-    """Tokens that a prompt may have: the rest is for the answer."""
-    return context_size - min(RESERVE, context_size // 4)
 
 
 class Window:

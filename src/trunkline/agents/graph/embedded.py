@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.agents.graph import confined
-from trunkline.agents.graph.engines import EmbeddingEngine, EngineError
 from trunkline.agents.graph.fields import Column, FieldError, columns, read_fields
 from trunkline.agents.graph.filters import Predicate, compile_filter
 from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore, checked
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.core.faults import EmbeddingError
+from trunkline.core.faults import EmbeddingError, ProviderError
+from trunkline.models.engines import EmbeddingEngine
 from trunkline.wires.tryll.serve.quota import weight
 
 #: Records of one storage.
@@ -114,7 +114,7 @@ class EmbeddedStorage:
         """The nearest records that fit, nearest first.
 
         Raises:
-            EngineError: the query could not be embedded, or to nothing that can be compared.
+            ProviderError: the query could not be embedded, or to nothing that can be compared.
         """
         mask = None
         if predicate is not None and self.record_count <= _QUICK:
@@ -146,7 +146,7 @@ async def build(
         raise _wrong(name, f"at most {most} strings of `{records.embedding_model}` fit; more can be in a file")
     try:
         vectors = await store.get(engine, records.texts, progress)
-    except EngineError as error:
+    except ProviderError as error:
         raise _wrong(name, f"`{records.embedding_model}` failed: {str(error).removesuffix('.')}") from None
     return EmbeddedStorage(records, vectors, engine)
 

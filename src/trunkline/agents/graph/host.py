@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trunkline.agents.graph.embedded import EmbeddedStorage
-from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
-from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
 from trunkline.agents.graph.patterns import PatternBook
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
+from trunkline.models.engines import EmbeddingEngine, LanguageEngine
+from trunkline.models.mock import MockEmbedding, MockLanguage
 from trunkline.models.voice.engines import Voice
 
 

@@ -14,7 +14,6 @@ from trunkline.agents.graph.agent_engine import Guest, Party
 from trunkline.agents.graph.agent_models import check_nodes
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.embedded import EmbeddedStorage
-from trunkline.agents.graph.engines import EmbeddingEngine, LanguageEngine
 from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.nodes import NODES
@@ -25,6 +24,7 @@ from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.voices import VoicePool
 from trunkline.core.faults import GraphError, ModelError, OutsideStorage, StorageMissing
+from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.voice.engines import Voice
 from trunkline.wires.tryll.host import Ending, Listener, Progress
 from trunkline.wires.tryll.messages import (

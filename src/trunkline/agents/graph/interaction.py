@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trunkline.agents.graph.tool_calls import Call
 from trunkline.agents.graph.turn import Instruction, Knowledge, Turn
+from trunkline.models.tool_calls import Call
 
 #: Characters of all that is shown.
 MAX_SHOWN = 128 * 1024

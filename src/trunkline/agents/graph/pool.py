@@ -22,9 +22,7 @@ from functools import partial
 from typing import Protocol
 
 from trunkline.agents.graph import catalog
-from trunkline.agents.graph.catalog import EMBEDDING, LANGUAGE, LLAMA, OPENAI, SPEECH, ModelEntry
-from trunkline.agents.graph.engines import EmbeddingEngine, EngineError, LanguageEngine
-from trunkline.agents.graph.mock import MockEmbedding, MockLanguage
+from trunkline.agents.graph.catalog import DEFAULT_CONTEXT, EMBEDDING, LANGUAGE, LLAMA, OPENAI, SPEECH, ModelEntry
 from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
 from trunkline.agents.graph.weights import Weights
 from trunkline.base import paths
@@ -37,9 +35,13 @@ from trunkline.core.faults import (
     ModelNotFetched,
     NoEmbeddingModel,
     NoLanguageModel,
+    ProviderError,
 )
+from trunkline.models.engines import EmbeddingEngine, LanguageEngine
+from trunkline.models.mock import MockEmbedding, MockLanguage
+from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.host import Progress
-from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus
+from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus, SamplingParams
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +129,7 @@ class ModelPool:
             context_size=entry.context_size,
             files=entry.files,
             local_path=os.path.dirname(path) if path else "",
-            default_sampling=entry.default_sampling,
+            default_sampling=_told(entry.default_sampling),
         )
 
     def _status(self, entry: ModelEntry) -> int:
@@ -213,7 +215,7 @@ class ModelPool:
         resident.pinned |= pin
         try:
             return resident, await asyncio.shield(resident.loading)
-        except EngineError as error:
+        except ProviderError as error:
             self._end(entry.name, resident)
             raise missing(f"The model `{entry.name}`: {error}") from None
         except BaseException:
@@ -222,9 +224,7 @@ class ModelPool:
 
     async def _load(self, entry: ModelEntry, path: str) -> Engine:
         if entry.engine == OPENAI:
-            from trunkline.agents.graph.openai_engine import OpenAiEmbedding, OpenAiLanguage
-
-            return OpenAiLanguage(entry) if entry.kind == LANGUAGE else await OpenAiEmbedding.load(entry)
+            return await _remote(entry)
         if entry.engine == SPEECH and entry.built_in is not None:
             from trunkline.models.voice.engines import SpeechError
             from trunkline.models.voice.loading import load
@@ -232,20 +232,28 @@ class ModelPool:
             try:
                 return await load(entry.built_in, path, threads=self._threads)
             except SpeechError as error:
-                raise EngineError(str(error)) from None
+                raise ProviderError(str(error)) from None
         if entry.engine == LLAMA and entry.kind == LANGUAGE:
-            from trunkline.agents.graph.llama import LlamaLanguage
+            from trunkline.models.llama_language import LlamaLanguage
 
-            return await LlamaLanguage.load(entry, path, places=self._places, threads=self._threads)
+            return await LlamaLanguage.load(
+                entry.name,
+                path,
+                window=entry.context_size or DEFAULT_CONTEXT,
+                tool_call_format=entry.tool_call_format,
+                default_sampling=entry.default_sampling,
+                places=self._places,
+                threads=self._threads,
+            )
         if entry.engine == LLAMA:
-            from trunkline.agents.graph.llama_embedding import LlamaEmbedding
+            from trunkline.models.embedding_llama import LlamaEmbedding
 
-            return await LlamaEmbedding.load(entry, path, threads=self._threads)
+            return await LlamaEmbedding.load(entry.name, path, window=entry.context_size, threads=self._threads)
         if entry.kind == EMBEDDING:
-            from trunkline.agents.graph.minilm import MiniLm
+            from trunkline.models.embedding_onnx import OnnxEmbedding
 
-            return await MiniLm.load(entry, path, threads=self._threads)
-        raise EngineError(f"nothing here runs {entry.engine} models of this kind.")
+            return await OnnxEmbedding.load(entry.name, path, threads=self._threads)
+        raise ProviderError(f"nothing here runs {entry.engine} models of this kind.")
 
     def _ender(self, name: str, resident: _Resident) -> Callable[[], None]:
         return lambda: self._end(name, resident)
@@ -394,6 +402,24 @@ def _see_to_engine(entry: ModelEntry, engine: int | None = None) -> None:
         asked = "" if engine is None else " on the engine asked for"
         where = "" if entry.runs_here else f": it is for `{entry.engine}`, and a {entry.kind} model"
         raise ModelError(f"There is nothing here that runs the model `{entry.name}`{asked}{where}.")
+
+
+def _told(sampling: Sampling | None) -> SamplingParams | None:
+    """The same for clients."""
+    return SamplingParams(*(getattr(sampling, field) for field in sampling.__fields__)) if sampling else None
+
+
+async def _remote(entry: ModelEntry) -> Engine:
+    """A model at an address."""
+    from trunkline.models.embedding_openai import OpenAIEmbedding
+    from trunkline.models.openai_language import OpenAILanguage, Remote
+
+    key = os.environ.get(entry.key_variable, "") if entry.key_variable else ""
+    remote = Remote(entry.name, entry.url, model=entry.remote_model, key=key, key_variable=entry.key_variable)
+    if entry.kind == EMBEDDING:
+        return await OpenAIEmbedding.load(remote)
+    window = entry.context_size or DEFAULT_CONTEXT
+    return OpenAILanguage(remote, window, entry.tool_call_format, entry.default_sampling)
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:

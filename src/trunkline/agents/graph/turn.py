@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from trunkline.agents.graph.embedded import Chunk
-from trunkline.agents.graph.engines import MOST_TOKENS, Piece, cost
 from trunkline.agents.graph.mustache import Template, TemplateError
 from trunkline.base.values import Value
 from trunkline.core.faults import NodeFailed
+from trunkline.models.engines import MOST_TOKENS, Piece, cost
 from trunkline.wires.tryll.host import Listener
 
 #: Characters that all nodes of one turn may answer, and their models say: a graph that goes round and round repeats a

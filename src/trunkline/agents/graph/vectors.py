@@ -14,9 +14,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from trunkline.agents.graph.engines import EmbeddingEngine, EngineError, Vector
-from trunkline.agents.graph.mock import MockEmbedding
 from trunkline.base import paths
+from trunkline.core.faults import ProviderError
+from trunkline.models.engines import EmbeddingEngine, Vector
+from trunkline.models.mock import MockEmbedding
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -124,7 +125,7 @@ class VectorStore:
         """The vectors of these texts by this engine: made once, whoever asks.
 
         Raises:
-            EngineError: the engine failed, or gave what cannot be used.
+            ProviderError: the engine failed, or gave what cannot be used.
         """
         key = await asyncio.to_thread(_key, engine, texts)
         stored = self._directory is not None and type(engine) is not MockEmbedding
@@ -254,7 +255,7 @@ def checked(engine: EmbeddingEngine, batch: Sequence[Vector], count: int) -> NDA
     """What an engine gave for so many texts.
 
     Raises:
-        EngineError: it is of another length, or not all of it are numbers: those would be near to everything.
+        ProviderError: it is of another length, or not all of it are numbers: those would be near to everything.
     """
     import numpy as np
 
@@ -262,11 +263,11 @@ def checked(engine: EmbeddingEngine, batch: Sequence[Vector], count: int) -> NDA
         with np.errstate(over="ignore"):
             block = np.asarray(batch, np.float32)
     except (TypeError, ValueError):
-        raise EngineError(f"`{engine.name}` gave what are no vectors.") from None
+        raise ProviderError(f"`{engine.name}` gave what are no vectors.") from None
     if block.shape != (count, engine.dimensions):
-        raise EngineError(f"`{engine.name}` gave vectors of another length than {engine.dimensions}.")
+        raise ProviderError(f"`{engine.name}` gave vectors of another length than {engine.dimensions}.")
     if not np.isfinite(block).all():
-        raise EngineError(f"`{engine.name}` gave vectors that are not all numbers.")
+        raise ProviderError(f"`{engine.name}` gave vectors that are not all numbers.")
     return block
 
 

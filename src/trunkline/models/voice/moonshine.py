@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base.extras import adding
-from trunkline.models.local_engine import default_threads
+from trunkline.models.llama_server import default_threads
 from trunkline.models.onnx import session_options
 from trunkline.models.voice.decoding import ThreadedRecognizer
 from trunkline.models.voice.engines import HEARING_RATE, SpeechError

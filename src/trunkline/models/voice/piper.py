@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from trunkline.base.extras import adding
-from trunkline.models.local_engine import default_threads
+from trunkline.models.llama_server import default_threads
 from trunkline.models.voice.engines import SpeechError
 from trunkline.models.voice.process_voice import ProcessVoice
 

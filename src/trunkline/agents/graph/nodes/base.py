@@ -7,20 +7,14 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Generic, TypeVar
 
 from trunkline.agents.graph.dialog import Dialog, Window
-from trunkline.agents.graph.engines import (
-    ChatMessage,
-    EngineError,
-    LanguageEngine,
-    Prompt,
-    PromptTooLong,
-    Slot,
-    resolve_sampling,
-)
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.params import exits_of, rules_of
 from trunkline.agents.graph.turn import Turn, TurnEvent
 from trunkline.core.faults import Fault, GraphError, NodeFailed, ProviderError
+from trunkline.models.engines import ChatMessage, LanguageEngine, Prompt, Slot
+from trunkline.models.overflow import PromptTooLong
+from trunkline.models.sampling import resolve_sampling
 from trunkline.wires.tryll.messages import NodeDescription, NodeParams
 
 #: Characters of a prompt that diagnostics show: each node of a turn has one.
@@ -108,7 +102,7 @@ class Node(Generic[P]):
         """What an engine's error is in a turn. Only what was meant for people is told to them."""
         if isinstance(error, NodeFailed):
             return error
-        if isinstance(error, EngineError):
+        if isinstance(error, ProviderError):
             return ProviderError(f"The node `{self.name}`: {error}")
         if isinstance(error, Fault):
             return NodeFailed(f"The node `{self.name}`: {error}", retryable=error.retryable)

@@ -11,14 +11,14 @@ from math import exp, isfinite
 from string import ascii_uppercase
 
 from trunkline.agents.graph.dialog import Dialog
-from trunkline.agents.graph.engines import ChatMessage, EngineError, Prompt
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import TemplateError, read_template
 from trunkline.agents.graph.nodes.base import ModelNode
 from trunkline.agents.graph.nodes.classify import INTENT_EVENT
 from trunkline.agents.graph.turn import Event, Turn
 from trunkline.base import jsontext
-from trunkline.core.faults import BadParameter, GraphError
+from trunkline.core.faults import BadParameter, GraphError, ProviderError
+from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.wires.tryll.messages import ClassifyIntentLLMParams, NodeDescription
 
 #: One letter each.
@@ -76,7 +76,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
         letters = ascii_uppercase[: len(self.ids)]
         try:
             scores = await self._scores(turn, dialog, list(letters))
-        except EngineError:
+        except ProviderError:
             return self._not_found(turn, "score_failed")
         except Exception as error:
             raise self.failed(error) from error
@@ -89,7 +89,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
             prompt = self.prompt(turn, dialog)
             try:
                 return await self.engine.score(prompt, letters, slot=self.slot)
-            except EngineError as error:
+            except ProviderError as error:
                 if not self.shrink(error, prompt, dialog):
                     raise
 

@@ -7,12 +7,12 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from trunkline.agents.graph.dialog import Dialog
-from trunkline.agents.graph.engines import ChatMessage, Prompt, Role
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import Template, TemplateError, read_template
 from trunkline.agents.graph.nodes.base import ModelNode, system
 from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
 from trunkline.core.faults import BadParameter, GraphError, NodeFailed
+from trunkline.models.engines import ChatMessage, Prompt, Role
 from trunkline.wires.tryll.messages import GenerateAndSpeakParams, GenerateParams, Placement
 
 A = TypeVar("A", bound=GenerateParams | GenerateAndSpeakParams)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trunkline.agents.graph import tool_calls
 from trunkline.agents.graph.dialog import Dialog
-from trunkline.agents.graph.engines import ChatMessage, Prompt
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import ModelNode
 from trunkline.agents.graph.turn import Event, Turn
+from trunkline.models import tool_calls
+from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.wires.tryll.messages import NodeDescription, ToolCallParams
 
 #: Tools of one node, and parameters of one tool: a grammar has a rule for each.

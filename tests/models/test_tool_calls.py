@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trunkline.agents.graph.tool_calls import (
+from trunkline.models.tool_calls import (
     FORMATS,
     MAX_ARGUMENTS,
     MAX_CALLS,

@@ -10,10 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from trunkline.agents.graph.catalog import ModelEntry
-from trunkline.agents.graph.engines import EngineError, Vector, fingerprint
 from trunkline.base.extras import adding
-from trunkline.models.local_engine import default_threads
+from trunkline.core.faults import ProviderError
+from trunkline.models.engines import Vector, fingerprint
+from trunkline.models.llama_server import default_threads
 from trunkline.models.onnx import session_options
 
 TOKENIZER = "tokenizer.json"
@@ -25,11 +25,11 @@ MAX_CHARS = 16 * 1024
 BATCH = 32
 
 
-class MiniLm:
+class OnnxEmbedding:
     """An `EmbeddingEngine`. `load` makes one."""
 
-    def __init__(self, entry: ModelEntry, session: Any, tokenizer: Any, fingerprint: str) -> None:
-        self.name = entry.name
+    def __init__(self, name: str, session: Any, tokenizer: Any, fingerprint: str) -> None:
+        self.name = name
         self.fingerprint = fingerprint
         self.dimensions = int(session.get_outputs()[0].shape[-1])
         self._inputs = [each.name for each in session.get_inputs()]
@@ -38,14 +38,14 @@ class MiniLm:
         self._busy = asyncio.Lock()
 
     @classmethod
-    async def load(cls, entry: ModelEntry, path: str, *, threads: int | None = None) -> MiniLm:
+    async def load(cls, name: str, path: str, *, threads: int | None = None) -> OnnxEmbedding:
         """Load a model.
 
         Raises:
-            EngineError: it cannot be loaded.
+            ProviderError: it cannot be loaded.
         """
         session, tokenizer = await asyncio.to_thread(_load, path, threads or default_threads())
-        return cls(entry, session, tokenizer, fingerprint(path, _tokenizer(path)))
+        return cls(name, session, tokenizer, fingerprint(path, _tokenizer(path)))
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector of length 1 per text."""
@@ -53,7 +53,7 @@ class MiniLm:
         for start in range(0, len(texts), BATCH):
             async with self._busy:
                 if self._session is None:
-                    raise EngineError(f"The model `{self.name}` was unloaded.")
+                    raise ProviderError(f"The model `{self.name}` was unloaded.")
                 group = [text[:MAX_CHARS] for text in texts[start : start + BATCH]]
                 vectors += await asyncio.to_thread(self._embedded, self._session, group)
         return vectors
@@ -85,12 +85,12 @@ def _load(path: str, threads: int) -> tuple[Any, Any]:
         import onnxruntime  # type: ignore[import-untyped]  # it has no stubs
         from tokenizers import Tokenizer
     except ImportError:
-        raise EngineError(f"The engine for embeddings is not installed. {adding('embeddings')}") from None
+        raise ProviderError("The engine for embeddings is not installed.", hint=adding("embeddings")) from None
     try:
         tokenizer = Tokenizer.from_file(_tokenizer(path))
         session = onnxruntime.InferenceSession(path, session_options(threads), providers=["CPUExecutionProvider"])
     except Exception as error:  # each library has its own kinds
-        raise EngineError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None
+        raise ProviderError(f"`{os.path.basename(path)}` cannot be loaded ({type(error).__name__}).") from None
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.enable_padding()
     return session, tokenizer

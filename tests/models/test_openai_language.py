@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.pools import REAL, refusal
-from trunkline.agents.graph import openai_engine
-from trunkline.agents.graph.engines import ChatMessage, EngineError, Prompt, PromptTooLong
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.wires.tryll.messages import SamplingParams
+from trunkline.core.faults import ProviderError
+from trunkline.models import openai_language
+from trunkline.models.engines import ChatMessage, Prompt
+from trunkline.models.model import Chunk, TextChunk
+from trunkline.models.openai_language import OpenAILanguage, Remote
+from trunkline.models.overflow import PromptTooLong
+from trunkline.models.sampling import Sampling
 
 #: What servers answer in other ways than they should, by the message.
 ODD = {
@@ -24,8 +28,6 @@ ODD = {
     "object": b'{"status": "fine"}',
     "cut": b'data: {"choices": [{"delta": {"content": "hal"}}]}\n\n',
     "too long": b'data: {"error": {"code": "context_length_exceeded", "message": "no", "n_prompt_tokens": 99}}\n\n',
-    "too late": b'data: {"choices": [{"delta": {"content": "hal"}}]}\n\n'
-    b'data: {"error": {"code": "context_length_exceeded", "message": "no"}}\n\n',
     "long whole": b'{"choices": "' + b"x" * 500_000,
     "long part": b'data: {"choices": "' + b"x" * 500_000,
     "whole": b'{"choices": [{"message": {"content": "all of it"}}], "usage": {"prompt_tokens": "3"}, "error": null}',
@@ -88,11 +90,11 @@ async def test_a_model_behind_an_address_answers_scores_and_embeds(
     monkeypatch.setenv("FAR_KEY", "secret")
     prompt = Prompt((ChatMessage("user", "world"),))
     engine = await far.language("far", REAL)
-    streamed = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=True)]
+    streamed = [piece async for piece in engine.generate(prompt, Sampling(), stream=True)]
     assert streamed == ["Hello", " ", "world", ""]
     assert sum(getattr(piece, "tokens", 1) for piece in streamed) == 5
     # A server may come to no end: whoever asks has to see what comes, also if nobody is to hear it.
-    unheard = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=False)]
+    unheard = [piece async for piece in engine.generate(prompt, Sampling(), stream=False)]
     assert unheard == streamed
     assert await engine.score(prompt, ["A", "B", "C"]) == [-3.0, -0.1, -4.0]
     vectors = await far.embedding("vectors", REAL)
@@ -108,7 +110,7 @@ async def test_a_model_behind_an_address_answers_scores_and_embeds(
 async def said(far: ModelPool, text: str) -> str:
     engine = await far.language("far", REAL)
     prompt = Prompt((ChatMessage("user", text),))
-    return "".join([piece async for piece in engine.generate(prompt, SamplingParams(), stream=True)])
+    return "".join([piece async for piece in engine.generate(prompt, Sampling(), stream=True)])
 
 
 async def test_an_answer_that_is_told_in_another_way_is_read(far: ModelPool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,16 +121,27 @@ async def test_an_answer_that_is_told_in_another_way_is_read(far: ModelPool, mon
 
 async def test_what_is_no_answer_is_an_error(far: ModelPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAR_KEY", "secret")
-    for text in ("page", "empty", "object", "cut"):
-        with pytest.raises(EngineError, match="gave no answer, or not all of it"):
+    monkeypatch.setattr(openai_language, "GIVE_UP_SECONDS", 0.0)
+    for text, problem in {"page": "a web page", "empty": "ended", "object": "ended", "cut": "ended"}.items():
+        with pytest.raises(ProviderError, match=f"The server of the model `far`: .*{problem}"):
             await said(far, text)
-    with pytest.raises(EngineError, match="refused") as late:
-        await said(far, "too late")
-    assert not isinstance(late.value, PromptTooLong)
     with pytest.raises(PromptTooLong) as caught:
         await said(far, "too long")
     assert caught.value.tokens == 99
     await far.close()
+
+
+async def test_an_answer_that_has_begun_is_not_tried_again_with_less() -> None:
+    class Late(Remote):
+        async def stream(self, *asked: object) -> AsyncGenerator[Chunk, None]:
+            yield TextChunk("hal")
+            raise PromptTooLong("no", 99)
+
+    answer = OpenAILanguage(Late("far", ""), 100).generate(Prompt(()), Sampling(), stream=True)
+    assert await anext(answer) == "hal"
+    with pytest.raises(ProviderError, match="no") as late:
+        await anext(answer)
+    assert not isinstance(late.value, PromptTooLong)
 
 
 @pytest.mark.parametrize("text", ["long whole", "long part"])
@@ -136,15 +149,15 @@ async def test_an_answer_that_is_longer_than_anybody_reads_at_once_is_an_error(
     far: ModelPool, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setenv("FAR_KEY", "secret")
-    monkeypatch.setattr(openai_engine, "MAX_WHOLE", 100_000)
-    with pytest.raises(EngineError, match="100000 bytes"):
+    monkeypatch.setattr(openai_language, "MAX_WHOLE", 100_000)
+    with pytest.raises(ProviderError, match="100000 bytes"):
         await said(far, text)
     await far.close()
 
 
 async def test_what_a_server_refuses_is_said(far: ModelPool) -> None:
     engine = await far.language("stranger", REAL)
-    with pytest.raises(EngineError, match=r"`stranger` refused with HTTP status 401: who are you"):
-        async for _ in engine.generate(Prompt((ChatMessage("user", "hi"),)), SamplingParams(), stream=True):
+    with pytest.raises(ProviderError, match=r"`stranger`: API error 401: who are you\. Check `api_key_env`"):
+        async for _ in engine.generate(Prompt((ChatMessage("user", "hi"),)), Sampling(), stream=True):
             pass
     await far.close()

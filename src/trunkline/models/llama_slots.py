@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from weakref import ref
 
-from trunkline.agents.graph.engines import Slot
+from trunkline.models.engines import Slot
 
 
 class Places:

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Self
 
-from trunkline.agents.graph.catalog import ModelEntry
-from trunkline.agents.graph.engines import EngineError, Vector, fingerprint
-from trunkline.agents.graph.llama_server import EMBEDDED_TOKENS, LlamaServer
-from trunkline.models.local_engine import LEAST_WINDOW
+from trunkline.core.faults import ProviderError
+from trunkline.models.engines import Vector, fingerprint
+from trunkline.models.llama_server import EMBEDDED_TOKENS, LEAST_WINDOW, LlamaServer
 
 #: Texts at once: between two such groups others have their turn.
 BATCH = 16
@@ -20,30 +19,30 @@ MAX_CHARS = 4 * EMBEDDED_TOKENS
 class LlamaEmbedding:
     """An `EmbeddingEngine`. `load` makes one."""
 
-    def __init__(self, entry: ModelEntry, server: LlamaServer) -> None:
-        self.name = entry.name
+    def __init__(self, name: str, server: LlamaServer) -> None:
+        self.name = name
         self.fingerprint = ""
         self.dimensions = 0
         self._server: LlamaServer | None = server
         self._busy = asyncio.Lock()
 
     @classmethod
-    async def load(cls, entry: ModelEntry, path: str, *, threads: int | None = None) -> Self:
-        """Load a model, and see how long its vectors are.
+    async def load(cls, name: str, path: str, *, window: int | None = None, threads: int | None = None) -> Self:
+        """Load a model, and see how long its vectors are. `window`: the longest text, in tokens.
 
         Raises:
-            EngineError: it cannot be loaded, or gives no vectors.
+            ProviderError: it cannot be loaded, or gives no vectors.
         """
-        window = max(LEAST_WINDOW, min(entry.context_size or EMBEDDED_TOKENS, EMBEDDED_TOKENS))
+        window = max(LEAST_WINDOW, min(window or EMBEDDED_TOKENS, EMBEDDED_TOKENS))
         try:
-            return await cls._load(entry, path, window, threads, mean=False)
-        except EngineError:
+            return await cls._load(name, path, window, threads, mean=False)
+        except ProviderError:
             # A file that does not say how a text's vector is made of its tokens' leaves it to us: their mean.
-            return await cls._load(entry, path, window, threads, mean=True)
+            return await cls._load(name, path, window, threads, mean=True)
 
     @classmethod
-    async def _load(cls, entry: ModelEntry, path: str, window: int, threads: int | None, *, mean: bool) -> Self:
-        engine = cls(entry, await asyncio.to_thread(_server, path, window, threads, mean))
+    async def _load(cls, name: str, path: str, window: int, threads: int | None, *, mean: bool) -> Self:
+        engine = cls(name, await asyncio.to_thread(_server, path, window, threads, mean))
         try:
             (vector,) = await engine.embed(["a"])
         except BaseException:
@@ -59,7 +58,7 @@ class LlamaEmbedding:
         for start in range(0, len(texts), BATCH):
             async with self._busy:
                 if self._server is None:
-                    raise EngineError(f"The model `{self.name}` was unloaded.")
+                    raise ProviderError(f"The model `{self.name}` was unloaded.")
                 group = [text[:MAX_CHARS] or " " for text in texts[start : start + BATCH]]
                 vectors += await asyncio.to_thread(_embedded, self._server, group)
         return vectors
@@ -85,7 +84,7 @@ def _embedded(server: LlamaServer, texts: list[str]) -> list[Vector]:
         texts = [text[: max(1, longest // 2)] for text in texts]
         answer = server.embed(texts)
     if "data" not in answer:
-        raise EngineError("The model gives no vectors: is it one for embeddings?")
+        raise ProviderError("The model gives no vectors: is it one for embeddings?")
     rows = np.array([each["embedding"] for each in answer["data"]], np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return list(rows / np.where(lengths == 0, 1, lengths))

@@ -1,7 +1,8 @@
-"""What a graph thinks with: language engines and embedding engines, as the nodes see them.
+"""Models as the nodes of a graph use them: language engines and embedding engines.
 
-An engine is one model, ready to be used by any number of agents at once. Who loads it, shares its weights and queues
-for it is the `Host`'s business.
+`models.model` is for those who have a whole conversation with a model, with tools and pictures. An engine goes on from
+a prompt, and tells how likely a continuation is. It is one model, ready to be used by any number of agents at once. Who
+loads it, shares its weights and queues for it is its owner's business.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from math import isfinite
 from typing import Literal, Protocol, Self
 
 from trunkline.base.values import Value
-from trunkline.wires.tryll.messages import SamplingOverrides, SamplingParams, ToolDefinition
+from trunkline.models.sampling import Sampling
+from trunkline.models.tool_calls import Tool
 
 Role = Literal["system", "user", "assistant"]
 
@@ -36,10 +38,15 @@ class Prompt(Value, hot=True):
 
     messages: tuple[ChatMessage, ...]
     fresh: int = 0
-    tools: tuple[ToolDefinition, ...] = ()
+    tools: tuple[Tool, ...] = ()
     """The tools that the system message describes, for engines that have their own way with tools."""
     tool_format: str = ""
     """How a call is to be written: `chatml`, `llama3`, `mistral` or `generic`. Empty where there are no tools."""
+
+    @property
+    def said(self) -> list[dict[str, str]]:
+        """The messages as OpenAI's Chat Completions have them."""
+        return [{"role": message.role, "content": message.text} for message in self.messages]
 
     @property
     def last_user_text(self) -> str:
@@ -48,19 +55,6 @@ class Prompt(Value, hot=True):
             if message.role == "user":
                 return message.text
         return ""
-
-
-#: How a model samples when neither its catalog entry nor the node says anything.
-DEFAULT_SAMPLING = SamplingParams()
-
-
-def resolve_sampling(defaults: SamplingParams | None, overrides: SamplingOverrides | None) -> SamplingParams:
-    """What holds for a node: each field from the node, else from the model's catalog, else built in."""
-    base = defaults or DEFAULT_SAMPLING
-    if overrides is None:
-        return base
-    given = {field: value for field in overrides.__fields__ if (value := getattr(overrides, field)) is not None}
-    return base.replace(**given) if given else base
 
 
 class Slot:
@@ -75,7 +69,9 @@ class Slot:
         return f"<Slot {self.name}>"
 
 
-#: The largest number of tokens that the wire can tell.
+#: Tokens that are left for the answer; of a small context, no more than a quarter.
+RESERVE = 512
+#: The largest number of tokens that anybody can tell.
 MOST_TOKENS = 2**31 - 1
 
 
@@ -109,19 +105,9 @@ def fingerprint(*paths: str) -> str:
     return " ".join(f"{each.st_size}-{each.st_mtime_ns}" for each in states)
 
 
-class EngineError(Exception):
-    """The engine could not do it. The text is safe to show; the turn ends with a `ProviderError`."""
-
-
-class PromptTooLong(EngineError):
-    """The prompt does not fit into the model: with less history it may. Always before the first piece.
-
-    `tokens`: what the prompt has; 0 if nobody says.
-    """
-
-    def __init__(self, message: str, tokens: int = 0) -> None:
-        super().__init__(message)
-        self.tokens = tokens
+def high_water(context_size: int) -> int:
+    """The tokens that a prompt may have, so that there is room for an answer."""
+    return context_size - min(RESERVE, context_size // 4)
 
 
 class LanguageEngine(Protocol):
@@ -136,13 +122,13 @@ class LanguageEngine(Protocol):
         """The format of its tool calls that the catalog knows; "" if none."""
 
     @property
-    def default_sampling(self) -> SamplingParams | None:
+    def default_sampling(self) -> Sampling | None:
         """What the catalog says; None if nothing."""
 
     def generate(
         self,
         prompt: Prompt,
-        sampling: SamplingParams,
+        sampling: Sampling,
         *,
         stream: bool,
         grammar: str | None = None,
@@ -154,16 +140,16 @@ class LanguageEngine(Protocol):
         item costs. With a `grammar` (GBNF) the text follows it; an engine that knows no grammars ignores it.
 
         Raises:
-            PromptTooLong: less may fit.
-            EngineError: it did not work.
+            PromptTooLong: less may fit. Always before the first piece.
+            ProviderError: it did not work.
         """
 
     async def score(self, prompt: Prompt, continuations: Sequence[str], *, slot: Slot | None = None) -> list[float]:
         """How likely each continuation is to come next: its logit, or anything that differs from it by a constant.
 
         Raises:
-            PromptTooLong: less may fit.
-            EngineError: it did not work.
+            PromptTooLong: less may fit. Always before the first piece.
+            ProviderError: it did not work.
         """
 
     def count(self, text: str) -> int:
@@ -192,5 +178,5 @@ class EmbeddingEngine(Protocol):
         """One vector of length 1 per text, in order.
 
         Raises:
-            EngineError: it did not work.
+            ProviderError: it did not work.
         """

@@ -15,17 +15,18 @@ import pytest
 
 from tests.agents.graph.helpers import agent, end, graph, take
 from tests.support.local_model import MODEL, THREADS, TIMEOUT_SECONDS, model_path
-from trunkline.agents.graph.catalog import ModelEntry
-from trunkline.agents.graph.engines import ChatMessage, EngineError, Piece, Prompt, Slot
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.llama import LlamaLanguage
-from trunkline.agents.graph.llama_embedding import LlamaEmbedding
-from trunkline.agents.graph.llama_slots import Places
-from trunkline.wires.tryll.messages import GenerateParams, SamplingOverrides, SamplingParams, TurnStatus
+from trunkline.core.faults import ProviderError
+from trunkline.models.embedding_llama import LlamaEmbedding
+from trunkline.models.engines import ChatMessage, Piece, Prompt, Slot
+from trunkline.models.llama_language import LlamaLanguage
+from trunkline.models.llama_slots import Places
+from trunkline.models.sampling import Sampling
+from trunkline.wires.tryll.messages import GenerateParams, SamplingOverrides, TurnStatus
 
 PLACES = 2
-COLD = SamplingParams(temperature=0.0, max_tokens=12)
-ENDLESS = SamplingParams(temperature=0.0, max_tokens=2000)
+COLD = Sampling(temperature=0.0, max_tokens=12)
+ENDLESS = Sampling(temperature=0.0, max_tokens=2000)
 LONG_SYSTEM = "You are the old keeper of the lighthouse. " * 12
 
 
@@ -125,8 +126,7 @@ def gguf() -> str:
 
 @pytest.fixture
 async def model(gguf: str) -> AsyncIterator[LlamaLanguage]:
-    entry = ModelEntry(MODEL, context_size=2048)
-    engine = await LlamaLanguage.load(entry, gguf, places=PLACES, threads=THREADS)
+    engine = await LlamaLanguage.load(MODEL, gguf, window=2048, places=PLACES, threads=THREADS)
     yield engine
     await engine.close()
 
@@ -162,7 +162,7 @@ class TestRealModel:
     async def test_what_a_node_has_read_stays_warm_whoever_comes_between(self, model: LlamaLanguage) -> None:
         nodes = [Slot(str(number)) for number in range(PLACES + 1)]
         systems = [f"{number} {LONG_SYSTEM}" for number in range(PLACES + 1)]
-        once = SamplingParams(max_tokens=1)
+        once = Sampling(max_tokens=1)
         for cold in (True, False):
             for slot, system in zip(nodes, systems, strict=True):
                 pieces = [piece async for piece in model.generate(ask("Hello!", system), once, stream=True, slot=slot)]
@@ -170,7 +170,7 @@ class TestRealModel:
                 assert (cached < read / 2) if cold else (cached > 0.9 * read)
 
     async def test_a_node_that_comes_back_at_once_finds_what_it_read(self, model: LlamaLanguage) -> None:
-        slot, once = Slot("node"), SamplingParams(max_tokens=1)
+        slot, once = Slot("node"), Sampling(max_tokens=1)
         for cold in (True, False, False, False):
             pieces = [piece async for piece in model.generate(ask("Hello there!"), once, stream=True, slot=slot)]
             assert bool(cost(pieces)[2]) is not cold
@@ -220,9 +220,9 @@ class TestRealModel:
         assert again[0] - again[1] == pytest.approx(scores[2] - scores[0], abs=0.05)
 
     async def test_what_it_cannot_do_is_said_and_it_goes_on(self, model: LlamaLanguage) -> None:
-        with pytest.raises(EngineError, match=r"The prompt has \d+ tokens, and 1536 fit"):
+        with pytest.raises(ProviderError, match=r"The prompt has \d+ tokens, and 1536 fit"):
             await answer(model, ask("word " * 4000))
-        with pytest.raises(EngineError, match="The model failed"):
+        with pytest.raises(ProviderError, match="The local model failed"):
             async for _ in model.generate(ask("Hi!"), COLD, stream=True, grammar="no grammar"):
                 pass
         assert await answer(model, ask("Hi!"))
@@ -231,35 +231,35 @@ class TestRealModel:
         stream = model.generate(ask("Tell me a very long story."), ENDLESS, stream=True)
         await anext(stream)
         await model.close()
-        with pytest.raises(EngineError, match="was unloaded"):
+        with pytest.raises(ProviderError, match="was unloaded"):
             async for _ in stream:
                 pass
-        with pytest.raises(EngineError, match="was unloaded"):
+        with pytest.raises(ProviderError, match="was unloaded"):
             await answer(model, ask("Hi!"))
 
     async def test_a_model_that_was_never_asked_can_be_unloaded(self, gguf: str) -> None:
-        engine = await LlamaLanguage.load(ModelEntry(MODEL, context_size=256), gguf, places=1, threads=THREADS)
+        engine = await LlamaLanguage.load(MODEL, gguf, window=256, places=1, threads=THREADS)
         async with asyncio.timeout(10):
             await engine.close()
             await engine.close()
 
     async def test_a_file_that_is_no_model_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "bad.gguf").write_bytes(b"GGUF and nothing else")
-        with pytest.raises(EngineError, match=r"`bad\.gguf` cannot be loaded"):
-            await LlamaLanguage.load(ModelEntry("bad"), str(tmp_path / "bad.gguf"))
+        with pytest.raises(ProviderError, match=r"`bad\.gguf` cannot be loaded"):
+            await LlamaLanguage.load("bad", str(tmp_path / "bad.gguf"), window=256)
 
     async def test_it_embeds_texts_however_long_they_are(self, gguf: str) -> None:
-        engine = await LlamaEmbedding.load(ModelEntry("e", kind="embedding", context_size=64), gguf, threads=THREADS)
+        engine = await LlamaEmbedding.load("e", gguf, window=64, threads=THREADS)
         same, again, long = await engine.embed(["a cat", "a cat", "1 2 " * 5000])
         assert engine.dimensions == len(same) == len(long)
         assert sum(x * y for x, y in zip(same, again, strict=True)) == pytest.approx(1, abs=1e-3)
         await engine.close()
-        with pytest.raises(EngineError, match="was unloaded"):
+        with pytest.raises(ProviderError, match="was unloaded"):
             await engine.embed(["a"])
 
     async def test_its_count_is_no_less_than_the_engines(self, model: LlamaLanguage) -> None:
         for text in ("The quick brown fox jumps over the lazy dog, 1234 times.\n\n" * 5, "Über größere Straßen läuft."):
-            pieces = model.generate(ask(text), SamplingParams(max_tokens=1), stream=True)
+            pieces = model.generate(ask(text), Sampling(max_tokens=1), stream=True)
             (_, with_text, _) = cost([piece async for piece in pieces])
             (_, without, _) = cost(await answer(model, ask("")))
             assert with_text - without <= model.count(text) <= 3 * (with_text - without)
@@ -269,7 +269,7 @@ class TestRealModel:
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 async def test_a_conversation_of_what_has_more_tokens_than_it_seems_goes_on(gguf: str) -> None:
     """Random capitals: each is nearly a token of its own, and the estimate takes five of them for one."""
-    engine = await LlamaLanguage.load(ModelEntry("m", context_size=512), gguf, places=1, threads=THREADS)
+    engine = await LlamaLanguage.load("m", gguf, window=512, places=1, threads=THREADS)
     try:
         brief = SamplingOverrides(temperature=0.0, max_tokens=8)
         made = await agent(graph(a=GenerateParams(sampling=brief)), LocalHost(language=lambda name: engine))

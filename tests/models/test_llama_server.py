@@ -15,12 +15,12 @@ PATIENCE_SECONDS = 25
 # On one core the engine's own thread has not begun by the time that the model is there.
 LOAD_AND_LET_GO = """
 import os, sys
-from trunkline.models.local_engine import Engine
+from trunkline.models.llama_server import LlamaServer
 
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 for _ in range(3):
-    Engine(sys.argv[1], 256, 1)
+    LlamaServer(sys.argv[1], 256, threads=1)
 """
 
 
