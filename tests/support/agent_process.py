@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -28,6 +29,7 @@ class AgentProcess:
         self.process: subprocess.Popen[bytes] = subprocess.Popen([*COMMAND, *arguments], **pipes)
         self.lines: list[dict[str, Any]] = []
         self._buffer = b""
+        self._others_worked = _children_worked()
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +94,13 @@ class AgentProcess:
         assert self.process.stderr is not None
         return self.process.stderr.read().decode()
 
+    def worked(self) -> float:
+        """The seconds of processor's time that it has taken. No other child of ours may end before it."""
+        if self.process.returncode is not None:
+            return _children_worked() - self._others_worked
+        user, system = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     # Ending
 
     def end(self) -> int:
@@ -106,6 +115,12 @@ class AgentProcess:
 
     def wait(self) -> int:
         return self.process.wait(PATIENCE_SECONDS)
+
+
+def _children_worked() -> float:
+    """The processor's time that children took which have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def is_alive(pid: int) -> bool:
