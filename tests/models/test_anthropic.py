@@ -194,6 +194,14 @@ def test_newer_models_are_asked_to_think_as_much_as_they_like() -> None:
         found = body(request, **given)
         assert found["thinking"]["type"] == "adaptive"
         assert found["output_config"] == {"effort": "high"}
+        assert "output_config" not in body(request, compat={"supports_effort": False}, **given)
+
+
+def test_older_models_are_told_how_hard_to_try_if_the_profile_says_that_they_can() -> None:
+    request = ask(say("user", "q"), effort="high")
+    assert "output_config" not in body(request, model="claude-sonnet-4-20250514")
+    told = body(request, model="claude-sonnet-4-20250514", compat={"supports_effort": True})
+    assert told["output_config"] == {"effort": "high"}
 
 
 def test_who_does_not_think_is_not_asked_to() -> None:

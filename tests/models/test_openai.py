@@ -209,12 +209,16 @@ def test_the_user_never_says_nothing() -> None:
 
 def test_effort_and_thinking_are_asked_for_where_they_are_known() -> None:
     request = ask(say("user", "q"), effort="high", thinking_budget=1000)
-    found = body(request)
+    found = body(request, model="gpt-5.1")
     assert found["reasoning_effort"] == "high"
     assert "thinking" not in found
+    # Servers refuse a word that their model does not know.
+    for unknown in ("gpt-x", "gpt-4o", "gpt-5-chat-latest", "qwen3:8b"):
+        assert "reasoning_effort" not in body(request, model=unknown)
+    assert body(request, compat={"supports_effort": True})["reasoning_effort"] == "high"
     assert body(request, compat={"supports_thinking": True})["thinking"] == {"type": "enabled"}
-    assert "reasoning_effort" not in body(request, compat={"supports_effort": False})
-    assert "reasoning_effort" not in body(request, compat={"effort_levels": ["low", "medium"]})
+    assert "reasoning_effort" not in body(request, model="gpt-5.1", compat={"supports_effort": False})
+    assert "reasoning_effort" not in body(request, model="gpt-5.1", compat={"effort_levels": ["low", "medium"]})
 
 
 def test_a_profile_changes_what_is_sent() -> None:

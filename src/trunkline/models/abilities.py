@@ -9,17 +9,11 @@ anything of a model is loaded, so it has to be cheap: no patterns in here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import EFFORTS, IMAGE_INPUT
 from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
-
-#: How hard a model may be told to try, the least first.
-EFFORTS = ("low", "medium", "high")
-
-#: What may be said of a model and pictures.
-IMAGE_INPUT: Mapping[str, bool | None] = {"supported": True, "unsupported": False, "unknown": None}
 
 #: Providers that speak Anthropic's format.
 _CLAUDES = ("anthropic", "bedrock", "vertex")
@@ -63,7 +57,7 @@ def of(settings: ModelSettings) -> Abilities:
     """What is known of a model. A `compat` of the wrong kind is for the model itself to refuse."""
     said = settings.compat
     name = plain(settings.model or DEFAULT_MODELS.get(settings.provider, ""))
-    images = IMAGE_INPUT.get(str(said.get("image_input")))
+    images = next((sees for word, sees in IMAGE_INPUT.items() if word == said.get("image_input")), None)
     if settings.provider == "mock":
         # It can be shown anything, and repeats what it was told.
         return Abilities(images=images is not False)
@@ -74,7 +68,7 @@ def of(settings: ModelSettings) -> Abilities:
         thinks, tries = not name.startswith(_THOUGHTLESS), is_adaptive(name)
     else:
         thinks = name.startswith(_TELL_THOUGHTS)
-        tries = name.startswith(_TRY) and not name.startswith(_DO_NOT_TRY)
+        tries = takes_effort(name)
     # Nobody is called blind on account of a name: it may be another's model that is called like it.
     sees = True if name.startswith(_SEE) and not name.startswith(_BLIND) else None
     return Abilities(
@@ -93,6 +87,12 @@ def plain(model: str) -> str:
     name = model.lower().rpartition("/")[2]
     at = name.find("claude-")
     return name if at < 0 else name[at:]
+
+
+def takes_effort(model: str) -> bool:
+    """Whether a model is known, by its name, to be told how hard to try in the Chat Completions format."""
+    name = plain(model)
+    return name.startswith(_TRY) and not name.startswith(_DO_NOT_TRY)
 
 
 def is_adaptive(model: str) -> bool:

@@ -69,7 +69,7 @@ class AnthropicFormat(Format):
     """Writes requests. `caching`: the model can remember what it has read."""
 
     def __init__(self, *, caching: bool = True, compat: Mapping[str, Any] = {}) -> None:
-        super().__init__(compat, shape="anthropic_input_schema", thinks=True, tries=False)
+        super().__init__(compat, shape="anthropic_input_schema", thinks=True)
         self._caching = caching and self._profile.flag("prompt_caching", True)
         self._written = _Written(())
 
@@ -110,8 +110,8 @@ class AnthropicFormat(Format):
     def _asked_to_think(self, request: Request, model: str, max_tokens: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         adaptive = is_adaptive(model)
-        effort = self._known_effort(request)
-        if effort is not None and (adaptive or self._tries):
+        effort = self._effort(request, adaptive)
+        if effort is not None:
             found["output_config"] = {"effort": effort}
         if request.thinking_budget is None or not self._thinks:
             return found

@@ -19,13 +19,12 @@ class Format:
         compat: how the provider differs from the usual, by the names in `models.encoding`.
         shape: how the format describes tools.
         thinks: whether a model is asked to think, unless the profile says otherwise.
-        tries: whether it is told how hard to try, unless the profile says otherwise.
     """
 
-    def __init__(self, compat: Mapping[str, Any], *, shape: ToolShape, thinks: bool, tries: bool) -> None:
+    def __init__(self, compat: Mapping[str, Any], *, shape: ToolShape, thinks: bool) -> None:
         self._profile = profile = Compat(compat)
         self._thinks = profile.flag("supports_thinking", thinks)
-        self._tries = profile.flag("supports_effort", tries)
+        self._tries = profile.flag("supports_effort", False) if "supports_effort" in compat else None
         self._effort_levels = profile.texts("effort_levels")
         self._images = profile.images
         self._strip = profile.texts("strip_patterns")
@@ -61,8 +60,13 @@ class Format:
         tools = tools[: self._max_tools] if self._tools else ()
         return [to_bytes(tool(spec, self._shape, sanitize=self._sanitize)) for spec in tools]
 
-    def _known_effort(self, request: Request) -> str | None:
-        """How hard to try, if that is asked for in a word that the provider knows."""
+    def _effort(self, request: Request, known: bool) -> str | None:
+        """How hard to try, if that is asked for in a word that the provider knows.
+
+        `known`: whether the model is known to take one. What the profile says of it counts more.
+        """
+        if not (known if self._tries is None else self._tries):
+            return None
         return request.effort if not self._effort_levels or request.effort in self._effort_levels else None
 
     def _stripped(self, text: str) -> str:

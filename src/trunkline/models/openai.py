@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from trunkline.models.abilities import takes_effort
 from trunkline.models.encoding import COMMON_KEYS, Compat, identifier, to_bytes
 from trunkline.models.endpoint import endpoint, host_of
 from trunkline.models.format import Format
@@ -70,7 +71,7 @@ class OpenAIFormat(Format):
     """Writes requests. `official`: what reads them is OpenAI itself."""
 
     def __init__(self, *, official: bool = False, compat: Mapping[str, Any] = {}) -> None:
-        super().__init__(compat, shape="openai_function", thinks=False, tries=True)
+        super().__init__(compat, shape="openai_function", thinks=False)
         profile = self._profile
         self._official = official
         default_field = "max_completion_tokens" if official else "max_tokens"
@@ -85,8 +86,8 @@ class OpenAIFormat(Format):
         tokens = request.max_tokens or max_tokens
         if tokens is not None:
             head[self._max_tokens_field] = tokens
-        effort = self._known_effort(request)
-        if effort is not None and self._tries:
+        effort = self._effort(request, takes_effort(model))
+        if effort is not None:
             head["reasoning_effort"] = effort
         if request.thinking_budget is not None and self._thinks:
             head["thinking"] = {"type": "enabled"}

@@ -303,6 +303,17 @@ def test_a_model_that_was_set_for_one_provider_is_not_asked_of_another(settings:
     assert settings.resolve(provider="openai", model="gpt-y").model.model == "gpt-y"
 
 
+def test_an_effort_that_is_not_sent_is_said_to_be_none(settings: Settings) -> None:
+    settings.environ |= KEYS
+    for model in ("gpt-4o", "qwen3:8b"):
+        told = " ".join(settings.resolve(provider="openai", model=model, effort="high").warnings)
+        assert f"`effort` is not sent: the model `{model}`" in told
+    for model, effort in (("gpt-5.1", "high"), ("gpt-4o", None)):
+        assert settings.resolve(provider="openai", model=model, effort=effort).warnings == ()
+    settings.user("[providers.openai.compat]\nsupports_effort = true\n")
+    assert settings.resolve(provider="openai", model="gpt-4o", effort="high").warnings == ()
+
+
 def test_options_are_taken_from_the_nearest_source(settings: Settings) -> None:
     settings.environ["TRUNKLINE_MAX_TOKENS"] = "300"
     settings.user(

@@ -20,14 +20,14 @@ from typing import Any
 from trunkline.agents.coder.settings_approvals import approvals
 from trunkline.agents.coder.settings_flags import flags
 from trunkline.agents.coder.settings_mcp import Servers, mcp_servers
-from trunkline.agents.coder.settings_models import compat_keys, longest_answer, prices, secrets_of
+from trunkline.agents.coder.settings_models import compat_keys, longest_answer, prices, secrets_of, unheeded_effort
 from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, lineage, profile
 from trunkline.agents.coder.settings_values import Reference, all_secrets, expanded, names, secrets_in, told_by
 from trunkline.base.config import Config, ConfigFileError, load, user_file
 from trunkline.base.config_schema import suggestion
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import AddMcpServer
-from trunkline.core.events import Mode
 from trunkline.core.faults import ConfigError, NoModel
 from trunkline.models.endpoint import is_own_machine
 from trunkline.models.prices import Price
@@ -134,6 +134,7 @@ class _Resolver:
         percent = compact.get("threshold_pct")
         servers = self._servers()
         self._note_unknown_compat()
+        effort = self._asked("effort")
         unasked = approvals(self._config, more_tools=bool(servers.servers))
         return CoderSettings(
             model=model,
@@ -141,7 +142,7 @@ class _Resolver:
             max_turns=self._asked("max_turns") or None,
             instructions=self._first("system_prompt", self._profile, self._default),
             thinking_budget=self._asked("thinking_budget", otherwise=0) or None,
-            effort=self._asked("effort"),
+            effort=effort,
             context_window=compact.get("context_window"),
             compaction=compact.get("enabled", True),
             sessions=self._config.keeps_sessions,
@@ -154,7 +155,13 @@ class _Resolver:
             mcp_servers=servers.servers,
             prices=prices(self._config),
             secrets=tuple(sorted(secrets_of(model) | self._secrets_in_files())),
-            warnings=(*self._config.all_warnings(), *self._exposed(), *servers.warnings, *unasked.warnings),
+            warnings=(
+                *self._config.all_warnings(),
+                *self._exposed(),
+                *servers.warnings,
+                *unasked.warnings,
+                *unheeded_effort(model, effort),
+            ),
         )
 
     # Which provider

@@ -57,3 +57,13 @@ def secrets_of(model: ModelSettings) -> set[str]:
     """The secrets of an account: those that a file may have given, or a variable whose name does not tell."""
     found = (model.api_key, model.secret_access_key, model.session_token)
     return {secret for secret in found if secret and len(secret) >= FEWEST_CHARS}
+
+
+def unheeded_effort(model: ModelSettings, effort: str | None) -> tuple[str, ...]:
+    """A warning if the model is not told how hard to try although that is asked for."""
+    from trunkline.models import abilities
+
+    if effort is None or abilities.of(model).efforts:
+        return ()
+    problem = f"`effort` is not sent: the model `{model.model}` cannot be told how hard to try, as far as is known."
+    return (f"{problem} If it can: `supports_effort = true` under `compat` in the configuration.",)
