@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trunkline.agents.external.agentproc import AgentProcAgent
     from trunkline.agents.external.jsonstream import JsonStreamAgent
     from trunkline.base.paths import sessions_dir
+    from trunkline.base.vocabulary import Mode
     from trunkline.core.agent import (
         AddHistory,
         AddMcpServer,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         Granted,
         GrantRevoked,
         HistoryInjected,
-        Mode,
         ModeChanged,
         Notice,
         Outcome,

@@ -20,8 +20,7 @@ from tests.support.unmeasured import unmeasured
 from trunkline.base import config_aionrs
 from trunkline.base.config import Config, ConfigFileError, Origin, load, user_file
 from trunkline.base.config_file import find_line
-from trunkline.base.config_schema import ANY, HARMLESS_TOOLS, SCHEMA, Kind, check, dotted
-from trunkline.core.approvals import DEFAULT_ALLOW
+from trunkline.base.config_schema import ANY, SCHEMA, Kind, check, dotted
 
 
 class Files:
@@ -344,10 +343,6 @@ def test_only_these_keys_are_for_projects() -> None:
         *("tools.auto_approve", "tools.allow_list", "tools.allow_outside", "mcp.servers.*.enabled", "session.enabled"),
     }
     assert {".".join(path) for path, kind in kinds(SCHEMA).items() if kind.narrows is not None} == expected
-
-
-def test_what_is_harmless_here_is_what_needs_no_approval_there() -> None:
-    assert HARMLESS_TOOLS == DEFAULT_ALLOW
 
 
 @pytest.mark.parametrize("name", ["trunkline.toml", ".aionrs.toml"])

@@ -9,8 +9,9 @@ import pytest
 
 from trunkline.agents.coder.conversation_tools import ConversationTools
 from trunkline.base.redact import Redactor
+from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.cli import opening
-from trunkline.core.approvals import BUILT_IN, DEFAULT_ALLOW, Policy
+from trunkline.core.approvals import BUILT_IN, Policy
 from trunkline.core.faults import ConfigError
 
 

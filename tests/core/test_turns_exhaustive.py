@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from trunkline.base.vocabulary import Mode
 from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
@@ -19,7 +20,6 @@ from trunkline.core.events import (
     Category,
     Event,
     Failed,
-    Mode,
     ModeChanged,
     Notice,
     TextDelta,

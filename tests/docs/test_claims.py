@@ -27,7 +27,7 @@ from trunkline.agents.graph import (
 )
 from trunkline.agents.graph import catalog as graph_catalog
 from trunkline.agents.graph import turn as graph_turn
-from trunkline.base import http, jsontext, stdio
+from trunkline.base import http, jsontext, stdio, vocabulary
 from trunkline.cli import chat, chat_once
 from trunkline.core import approvals, performer, recorder, turns
 from trunkline.models import (
@@ -87,7 +87,7 @@ QUOTED: list[tuple[str, str, Any, Any]] = [
     ("reference/jsonstream.md", "reason `Stopped by user`", turns.STOPPED, "Stopped by user"),
     ("reference/jsonstream.md", "`User denied`", turns.DENIED, "User denied"),
     ("reference/jsonstream.md", "get half a second to end", jsonstream_stdio.LAST_ANSWER_SECONDS, 0.5),
-    ("reference/jsonstream.md", "`Read`, `Grep` and `Glob`", approvals.DEFAULT_ALLOW, ("Read", "Grep", "Glob")),
+    ("reference/jsonstream.md", "`Read`, `Grep` and `Glob`", vocabulary.DEFAULT_ALLOW, ("Read", "Grep", "Glob")),
     ("reference/jsonstream.md", "at least every 10 s", player.PROGRESS_SECONDS, 10.0),
     ("how-to/write-an-agent.md", "after 0.7 s its task is cancelled", performer.CANCEL_SECONDS, 0.7),
     ("how-to/drive-an-agent.md", "after 30 s (`ready_seconds`)", drive.READY_SECONDS, 30.0),

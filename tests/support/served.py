@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from tests.support.fake_agent import FakeAgent
 from tests.support.host import Host
-from trunkline.core.approvals import DEFAULT_ALLOW, Policy
-from trunkline.core.events import Mode
+from trunkline.base.vocabulary import DEFAULT_ALLOW, Mode
+from trunkline.core.approvals import Policy
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream.serve import Server

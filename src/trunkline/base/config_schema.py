@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from trunkline.base.config_narrowing import Narrowing, fewer, less, only_off, stricter, unless_said, within
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS, MODES
 
 ANY = "*"
 
@@ -96,15 +97,9 @@ API_PATH = Kind(
     lambda value: _is_text(value, "/") and not value.startswith("//") and _goes_down(value),
 )
 
-#: The strictest first.
-MODES = ("default", "auto_edit", "yolo")
-EFFORTS = ("low", "medium", "high")
 MODE = one_of(*MODES)
 EFFORT = one_of(*EFFORTS)
 TRANSPORT = one_of("stdio", "sse", "streamable-http", "streamable_http")
-
-#: What needs no approval where nobody says otherwise.
-HARMLESS_TOOLS = ("Read", "Grep", "Glob")
 
 #: What a request to a model may be told.
 _ASKING: dict[str, Kind | Schema] = {
@@ -158,7 +153,7 @@ SCHEMA: Schema = {
     },
     "tools": {
         "auto_approve": SWITCH.narrowing(only_off),
-        "allow_list": TEXTS.narrowing(within(HARMLESS_TOOLS)),
+        "allow_list": TEXTS.narrowing(within(DEFAULT_ALLOW)),
         "allow_outside": SWITCH.narrowing(only_off),
     },
     # The chat bridge reads it by itself, and knows its keys.

@@ -11,10 +11,11 @@ from trunkline.agents.with_model import made
 from trunkline.base import paths
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
+from trunkline.base.vocabulary import DEFAULT_ALLOW
 from trunkline.chat.seats import Seats
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.agent import Agent
-from trunkline.core.approvals import DEFAULT_ALLOW, Policy
+from trunkline.core.approvals import Policy
 from trunkline.core.faults import ConfigError
 from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore

@@ -30,7 +30,6 @@ from trunkline.base.config_schema import (
     ANY,
     ANYTHING,
     COUNT,
-    MODES,
     TEXT,
     TEXTS,
     Kind,
@@ -44,7 +43,7 @@ from trunkline.base.config_schema import (
 from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.environ_secrets import names_a_secret
 from trunkline.base.values import Value
-from trunkline.core.events import Mode
+from trunkline.base.vocabulary import MODES, Mode
 from trunkline.core.faults import ConfigError
 
 Verbosity = Literal["quiet", "normal", "verbose"]

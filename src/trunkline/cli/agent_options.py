@@ -13,10 +13,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from trunkline.base.redact import RedactingFilter, Redactor
+from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
 from trunkline.base.writing import write_or_drop
 from trunkline.cli import opening
 from trunkline.cli.arguments import Usage, count, count_or_none, joined
-from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.models.providers import NAMES, VARIABLES
 
 #: What a variable may say for a flag without a value.
@@ -47,7 +47,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     add("--base-url", metavar="URL", help="where the provider is reached")
     add("--profile", metavar="NAME", help="a profile of the configuration file")
     add("--thinking-budget", type=count_or_none, metavar="N", help="tokens that the model may think; 0 for none")
-    add("--effort", choices=("low", "medium", "high"), help="how hard the model is to think, where it knows that")
+    add("--effort", choices=EFFORTS, help="how hard the model is to think, where it knows that")
     add("--system-prompt", metavar="TEXT", help="instructions for the agent")
     add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
 

@@ -22,10 +22,10 @@ from click.shell_completion import CompletionItem
 from trunkline.agents import registry
 from trunkline.base.config_schema import suggestion
 from trunkline.base.printable import printable_line
+from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.opening import LATEST
-from trunkline.core.approvals import DEFAULT_ALLOW
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.models.providers import NAMES
@@ -87,7 +87,7 @@ def _complete_session(context: click.Context, parameter: click.Parameter, incomp
 @_option("thinking-budget", type=click.IntRange(0), metavar="N", help="Tokens that the model may think; 0 for none.")
 @_option(
     "effort",
-    type=click.Choice(["low", "medium", "high"]),
+    type=click.Choice(EFFORTS),
     help="How hard the model is to think, where it knows that.",
 )
 @_option("system-prompt", metavar="TEXT", help="Instructions for the agent.")

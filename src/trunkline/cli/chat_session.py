@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from trunkline.agents.with_model import made
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import Mode
 from trunkline.cli import opening as cli
 from trunkline.core.agent import Agent
-from trunkline.core.events import Envelope, Event, Gap, Mode, ToolJudged, TurnStarted
+from trunkline.core.events import Envelope, Event, Gap, ToolJudged, TurnStarted
 from trunkline.core.faults import Fault
 from trunkline.core.log import EventLog, Restored
 from trunkline.core.redaction import Redaction

@@ -10,9 +10,9 @@ from trunkline.agents import registry
 from trunkline.base import paths
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
+from trunkline.base.vocabulary import DEFAULT_ALLOW, Mode
 from trunkline.core.agent import AddHistory, Agent
-from trunkline.core.approvals import BUILT_IN, DEFAULT_ALLOW, Policy, unknown_tool
-from trunkline.core.events import Mode
+from trunkline.core.approvals import BUILT_IN, Policy, unknown_tool
 from trunkline.core.faults import ConfigError, SessionDamaged, SessionNotFound, Unsupported
 from trunkline.core.ids import new_id
 from trunkline.core.log import EventLog, MemoryLog

@@ -18,10 +18,10 @@ from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
 from trunkline.base import open_files, paths
 from trunkline.base.printable import printable
+from trunkline.base.vocabulary import MODES, Mode
 from trunkline.cli import log_options, opening, serving
 from trunkline.core.agent import Agent
-from trunkline.core.approvals import MODES, Policy
-from trunkline.core.events import Mode
+from trunkline.core.approvals import Policy
 from trunkline.core.faults import ConfigError, Fault, NoModel
 from trunkline.core.starting import cannot_listen
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from trunkline.base.values import Value
-from trunkline.core.events import Event, Mode, UserMessage
+from trunkline.base.vocabulary import Mode
+from trunkline.core.events import Event, UserMessage
 
 
 class Capabilities(Value):

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from trunkline.base.vocabulary import DEFAULT_ALLOW, Mode
 from trunkline.core.agent import Decision, Deny
-from trunkline.core.events import Category, Mode
+from trunkline.core.events import Category
 from trunkline.core.grants import Grant
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["allow", "ask", "deny"]
 
-#: Reading the workspace needs no approval unless the user says otherwise.
-DEFAULT_ALLOW = ("Read", "Grep", "Glob")
 #: The tools that the coding agent always has.
 BUILT_IN = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "Spawn")
 #: What the tools of MCP servers begin with whose own names are taken.

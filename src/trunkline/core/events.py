@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import Mode
 from trunkline.core.usage import Usage
 
 Outcome = Literal["success", "error", "cancelled", "unknown"]
 Category = Literal["info", "edit", "exec", "mcp"]
-Mode = Literal["default", "auto_edit", "yolo"]
 OutputType = Literal["text", "diff", "image"]
 
 

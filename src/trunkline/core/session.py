@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
+from trunkline.base.vocabulary import Mode
 from trunkline.core import faults
 from trunkline.core.agent import Agent, Capabilities, Change, Decision, OpenRequest
 from trunkline.core.approvals import Policy
@@ -21,7 +22,6 @@ from trunkline.core.events import (
     Gap,
     Journaled,
     JournalReplaced,
-    Mode,
     ToolCancelled,
     ToolRequested,
     TurnEnded,

@@ -10,6 +10,7 @@ from typing import Any
 
 from trunkline.base import shapes
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import Mode
 from trunkline.core.events import (
     Category,
     Envelope,
@@ -18,7 +19,6 @@ from trunkline.core.events import (
     HistoryInjected,
     Journaled,
     JournalReplaced,
-    Mode,
     ModeChanged,
     SessionIdentified,
     ToolCancelled,

@@ -21,6 +21,7 @@ from collections import deque
 from enum import Enum
 from typing import Literal
 
+from trunkline.base.vocabulary import Mode
 from trunkline.core.actions import Abandon, Action, Answer, Begin, Cancel, Emit
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Policy, Verdict
@@ -29,7 +30,6 @@ from trunkline.core.events import (
     Failed,
     Granted,
     GrantRevoked,
-    Mode,
     ModeChanged,
     Notice,
     Outcome,

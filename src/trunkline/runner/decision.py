@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.base.extras import install_hint
+from trunkline.base.extras import adding
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.runner import decided_parts
@@ -208,8 +208,8 @@ class _Mender:
         try:
             from json_repair import repair_json
         except ImportError:
-            hint = f"Install what mends it: {install_hint('runner')}"
-            raise ConfigError("The LLM output is no valid JSON.", hint=hint) from None
+            problem = "The LLM output is no valid JSON, and `json_repair`, which mends it, is not installed."
+            raise ConfigError(problem, hint=adding("runner")) from None
         try:
             # What cannot be written as JSON again is none, whatever the library makes of it.
             value = jsontext.loads(jsontext.dumps(repair_json(text, return_objects=True)))

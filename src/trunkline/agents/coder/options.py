@@ -8,10 +8,10 @@ from typing import Any
 from trunkline.agents.coder.compaction import Compaction
 from trunkline.agents.coder.model_client import ModelClient
 from trunkline.agents.coder.settings import CoderSettings
+from trunkline.base.vocabulary import IMAGE_INPUT
 from trunkline.core.faults import ConfigError
 from trunkline.core.turns import SHOWN_CHARS
 from trunkline.models import abilities
-from trunkline.models.abilities import IMAGE_INPUT
 from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
 

@@ -23,6 +23,7 @@ from trunkline.base.escapes import without_escapes
 from trunkline.base.process import KILL_SECONDS
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
+from trunkline.core.approvals import MCP_PREFIX
 from trunkline.core.events import (
     Category,
     Failed,
@@ -69,8 +70,6 @@ _CATEGORIES: dict[str, Category] = {
     "read": "info", "grep": "info", "glob": "info", "ls": "info", "websearch": "info",
     "write": "edit", "edit": "edit", "multiedit": "edit", "notebookedit": "edit", "apply_patch": "edit",
 }  # fmt: skip
-#: How the tools of MCP servers are called: a yes to one of them is none to commands.
-_MCP_PREFIX = "mcp__"
 _SILENT_TOOL = "It was allowed. What came of it, this agent does not report."
 
 
@@ -251,7 +250,8 @@ class AgentProcConversation:
 
     def _requested(self, said: PermissionRequest) -> ToolRequested:
         """A request as an approval. Whether it stays in the workspace, only the paths that it names can tell."""
-        category = "mcp" if said.tool_name.startswith(_MCP_PREFIX) else _CATEGORIES.get(said.tool_name.lower(), "exec")
+        # A yes to a tool of an MCP server is none to commands.
+        category = "mcp" if said.tool_name.startswith(MCP_PREFIX) else _CATEGORIES.get(said.tool_name.lower(), "exec")
         place = os.path.join(self._request.workspace, os.path.expanduser(self._profile.cwd or ""))
         named = said.input if said.paths is None else list(said.paths)
         outside = not stays_inside(named, place, self._request.workspace, changes=category == "edit")

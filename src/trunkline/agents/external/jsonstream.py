@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trunkline.base.process import child_env
+from trunkline.base.vocabulary import IMAGE_INPUT
 from trunkline.core.agent import Capabilities, OpenRequest
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.ids import new_id
 from trunkline.wires.jsonstream.codec import MAX_LINE
 from trunkline.wires.jsonstream.drive import READY_SECONDS, Connection, DrivenConversation, Launched, Timing
-from trunkline.wires.jsonstream.messages import IMAGE_INPUT
 
 #: The member of a record in our journal that holds the program's own session id, where that is not ours.
 _JOURNAL_KEY = "jsonstream_session"

@@ -9,12 +9,13 @@ from typing import Protocol, get_args
 from rich.text import Text
 
 from trunkline.base.printable import printable
+from trunkline.base.vocabulary import Mode
 from trunkline.cli import shelf
 from trunkline.cli.terminal.calls import one_line
 from trunkline.cli.terminal.view import View
 from trunkline.cli.transcript import tokens, when
 from trunkline.core.agent import SetOptions
-from trunkline.core.events import Envelope, Mode, TurnStarted
+from trunkline.core.events import Envelope, TurnStarted
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.grants import Grant
 from trunkline.core.log import SessionInfo

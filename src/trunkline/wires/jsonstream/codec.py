@@ -15,11 +15,11 @@ from trunkline.base import jsontext, shapes
 from trunkline.base.jsontext import quote, quote_ascii
 from trunkline.base.lines import LineSplitter, TooLong
 from trunkline.base.values import Value
+from trunkline.base.vocabulary import IMAGE_INPUT, MODES
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
 from trunkline.wires.jsonstream.messages import (
     COMMANDS,
     EVENTS,
-    IMAGE_INPUT,
     Command,
     Event,
     Message,
@@ -207,7 +207,6 @@ _ABSENT: dict[str, dict[str, Any]] = {
     "mcp_ready": {"tools": []},
 }
 _CAPABILITIES = ("tool_approval", "thinking", "mcp")
-_MODES = ("default", "auto_edit", "yolo")
 _TOOL: dict[str, Any] = {"category": "exec", "args": {}, "description": ""}
 _ERROR: dict[str, Any] = {"code": "internal_error", "message": "", "retryable": False}
 
@@ -265,7 +264,7 @@ def _known_capabilities(said: dict[str, Any]) -> dict[str, Any]:
     if isinstance(said.get("effort_levels"), list):
         known["effort_levels"] = [level for level in said["effort_levels"] if isinstance(level, str)]
     if isinstance(said.get("modes"), list):
-        known["modes"] = [mode for mode in said["modes"] if mode in _MODES]
-    if said.get("current_mode") in _MODES:
+        known["modes"] = [mode for mode in said["modes"] if mode in MODES]
+    if said.get("current_mode") in MODES:
         known["current_mode"] = said["current_mode"]
     return known

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from trunkline.base import shapes
 from trunkline.base.values import Value
-from trunkline.core.events import Mode
+from trunkline.base.vocabulary import Mode
 from trunkline.core.faults import AgentFailed, ConfigError, Fault, Unsupported
 from trunkline.wires.jsonstream import messages
 from trunkline.wires.jsonstream.drive_connection import Connection

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from trunkline.base.vocabulary import IMAGE_INPUT, MODES, Mode
 from trunkline.core.agent import Capabilities
-from trunkline.core.approvals import MODES
-from trunkline.core.events import Mode
 from trunkline.wires.jsonstream import codec, messages
 from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION
 
-_IMAGE_INPUT = {sees: word for word, sees in messages.IMAGE_INPUT.items()}
+_IMAGE_INPUT = {sees: word for word, sees in IMAGE_INPUT.items()}
 
 
 def greeting(can: Capabilities, mode: Mode, session_id: str | None) -> bytes:
@@ -29,6 +28,6 @@ def wire_capabilities(can: Capabilities, mode: Mode) -> messages.Capabilities:
         image_input=_IMAGE_INPUT[can.images],
         effort=bool(can.effort_levels),
         effort_levels=can.effort_levels,
-        modes=tuple(MODES),
+        modes=MODES,
         current_mode=mode,
     )

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from trunkline.base.values import Value
-from trunkline.core.events import Category, Mode, OutputType
+from trunkline.base.vocabulary import ImageInput, Mode
+from trunkline.core.events import Category, OutputType
 from trunkline.core.fault_table import JsonStreamCode
 from trunkline.core.usage import Usage
 
 PROTOCOL_VERSION = "0.1.0"
 
 Transport = Literal["stdio", "sse", "streamable-http", "streamable_http"]
-
-#: Whether the model can be shown pictures.
-ImageInput = Literal["supported", "unsupported", "unknown"]
-IMAGE_INPUT: Mapping[ImageInput, bool | None] = {"supported": True, "unsupported": False, "unknown": None}
 
 
 class Message(Value):
