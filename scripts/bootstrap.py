@@ -45,7 +45,7 @@ FORMAT = 1
 SIGN_SECONDS = 10.0
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 # Where .venv is activated we may run from it, and it may have to be thrown away: then the Python that it was made with.
-MAKER = sys._base_executable if Path(sys.prefix) == VENV else sys.executable  # type: ignore[attr-defined]
+MAKER = str(Path(sys.base_prefix, "bin", f"python{PYTHON_VERSION}")) if Path(sys.prefix) == VENV else sys.executable
 
 
 class BootstrapError(Exception):

@@ -67,6 +67,36 @@ def test_no_module_is_there_for_tests_alone() -> None:
     assert unused.keys() - former == set()
 
 
+#: Private to the standard library by their names. `_thread` and `os._exit` are in its documentation; why the last stays
+#: is said in its module.
+PRIVATE = {"_thread", "os._exit", "_posixsubprocess"}
+
+
+def private_names(path: Path) -> Iterator[str]:
+    """The modules that begin with an underscore, and such attributes of modules, that a file uses."""
+    modules: set[str] = set()
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names if alias.asname is None}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module)
+    yield from (name for name in modules if name.startswith("_") and name != "__future__")
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules and name.startswith("_"):
+                if not name.startswith("__"):
+                    yield f"{module}.{name}"
+
+
+def test_nothing_that_python_keeps_to_itself_is_used_without_a_reason() -> None:
+    found = {
+        name for folder in ("src", "scripts") for path in (ROOT / folder).rglob("*.py") for name in private_names(path)
+    }
+    # Nothing but the name of a type.
+    assert found - {"ctypes._Pointer"} == PRIVATE
+
+
 def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
     """Our contracts over the package `trunkline` in `directory`."""
     program = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports_command as run; run()"

@@ -32,7 +32,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self, TypeAlias
 
-from trunkline.base.environ import environ
 from trunkline.base.process_errors import SpawnError, SpawnReason, explain, unprepared
 from trunkline.base.process_guard import guard, make_pipe
 from trunkline.base.process_start import start
@@ -334,10 +333,9 @@ def _is_open(fd: int) -> bool:
 
 def _marked(env: Mapping[str, str] | None, cookie: str) -> dict[str, str]:
     """The child's environment with its cookie behind those of the trees that we ourselves are in."""
-    own = environ()
-    outer = own.get(TREE_VARIABLE)
+    outer = os.environ.get(TREE_VARIABLE)
     mark = f"{outer}{COOKIE_SEPARATOR}{cookie}" if outer else cookie
-    return {**(own if env is None else env), TREE_VARIABLE: mark}
+    return {**(os.environ if env is None else env), TREE_VARIABLE: mark}
 
 
 def _keep_exit_statuses() -> None:

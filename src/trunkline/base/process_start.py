@@ -1,10 +1,16 @@
 """Start one process: a session of its own, three standard files, no other descriptor of ours.
 
 There are two ways, and they make the same child. `subprocess.Popen` is the sure one, but prepares for much that is not
-needed here: a third of what a start costs us. So the function beneath it is called first, with what `Popen` would give
-it. That function is CPython's own, and not promised to anybody. It is used in the versions whose arguments are
-known; and whenever it does not do, for whatever reason, nothing runs, and `Popen` is asked, which succeeds or says what
-is wrong. This module therefore knows no errors of its own.
+needed here. So the function beneath it is called first, with what `Popen` would give it. That function is CPython's own
+and not promised to anybody. It is used in the versions whose arguments are known; and whenever it does not do, for
+whatever reason, nothing runs, and `Popen` is asked, which succeeds or says what is wrong. This module therefore knows
+no errors of its own.
+
+It is the one private function of the standard library in this package, and stays for one figure: a turn of an agent
+process is to cost at most 1.1 times a bare `Popen(...).communicate()` (`bench/agentproc.py`). By turns, 900 of each, on
+a busy machine with two cores: 1.08x (1.03 to 1.26) with it, 1.12x (1.10 to 1.19) without; a start takes 80 us of CPU
+(70 to 132) instead of 116 (102 to 186). `os.posix_spawn` is as quick, but knows no working directory and leaves the
+descriptors open that libraries have opened for themselves.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 FLAGS_ONLY = ("help", "json_stream", "session_id", "resume", "anyway")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(
         prog="trunkline agent",
         description="Be an agent for a host program: JSON lines on standard input and output.",

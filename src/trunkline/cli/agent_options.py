@@ -16,7 +16,7 @@ from trunkline.base.redact import RedactingFilter, Redactor
 from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
 from trunkline.base.writing import write_or_drop
 from trunkline.cli import opening
-from trunkline.cli.arguments import Usage, count, count_or_none, joined
+from trunkline.cli.arguments import Parser, Usage, count, count_or_none, joined
 from trunkline.models.providers import NAMES, VARIABLES
 
 #: What a variable may say for a flag without a value.
@@ -26,7 +26,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 
 
-def add_agent_options(parser: argparse.ArgumentParser) -> None:
+def add_agent_options(parser: Parser) -> None:
     """What the agent is, and where it works."""
     add = parser.add_argument
     add("--script", metavar="FILE", help="what the scripted agent plays: a file, or the name of a bundled script")
@@ -52,7 +52,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
 
 
-def add_session_options(parser: argparse.ArgumentParser) -> None:
+def add_session_options(parser: Parser) -> None:
     """What is kept, and what may be done unasked."""
     add = parser.add_argument
     add("--no-session", action="store_true", help="keep nothing: no session id, no log")
@@ -70,30 +70,30 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def parse(parser: argparse.ArgumentParser, arguments: list[str], flags_only: tuple[str, ...]) -> argparse.Namespace:
+def parse(parser: Parser, arguments: list[str], flags_only: tuple[str, ...]) -> argparse.Namespace:
     """Flags first, `TRUNKLINE_*` where there is none. No variable stands for those named in `flags_only`.
 
     Raises:
         Usage: they cannot be understood.
     """
-    for action in parser._actions:
+    for action in parser.actions:
         name = "TRUNKLINE_" + action.dest.upper()
         if action.dest not in flags_only and name in os.environ:
-            parser.set_defaults(**{action.dest: _checked(parser, action, os.environ[name], name)})
+            parser.set_defaults(**{action.dest: _checked(action, os.environ[name], name)})
     return parser.parse_args(joined(parser, arguments))
 
 
-def _checked(parser: argparse.ArgumentParser, action: argparse.Action, text: str, name: str) -> Any:
+def _checked(action: argparse.Action, text: str, name: str) -> Any:
     if action.nargs == 0:
         if text.lower() not in (*_ON, *_OFF):
             raise Usage(f"{name}: must be one of {', '.join(filter(None, (*_ON, *_OFF)))}, not `{text}`")
         return text.lower() in _ON
+    if action.choices is not None and text not in action.choices:
+        raise Usage(f"{name}: must be one of {', '.join(action.choices)}, not `{text}`")
     try:
-        value = parser._get_value(action, text)
-        parser._check_value(action, value)
-    except argparse.ArgumentError as error:
-        raise Usage(f"{name}: {error.message}") from None
-    return value
+        return action.type(text) if callable(action.type) else text
+    except argparse.ArgumentTypeError as error:
+        raise Usage(f"{name}: {error}") from None
 
 
 def model_options(options: argparse.Namespace) -> dict[str, Any]:

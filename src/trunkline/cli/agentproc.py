@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import argparse
 from importlib import import_module
 
 import click
 from click.shell_completion import CompletionItem
+
+from trunkline.cli.arguments import Parser
 
 #: Command name -> module in this folder with a `click` command named `command`.
 _COMMANDS = {"check": "agentproc_check", "hub": "agentproc_hub"}
@@ -23,9 +24,9 @@ _PROGRAMS = {
 class Program(click.Command):
     """A command that has a parser of its own. It is made for those who ask about it, and not to run the command."""
 
-    def parser(self) -> argparse.ArgumentParser:
+    def parser(self) -> Parser:
         """What the command understands."""
-        made: argparse.ArgumentParser = import_module(f"trunkline.cli.{_PROGRAMS[str(self.name)][1]}").make_parser()
+        made: Parser = import_module(f"trunkline.cli.{_PROGRAMS[str(self.name)][1]}").make_parser()
         return made
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

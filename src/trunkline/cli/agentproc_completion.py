@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from click.shell_completion import CompletionItem
 
 from trunkline.agents import registry, script
+from trunkline.cli.arguments import Parser
 from trunkline.wires.agentproc import hub
 
 
@@ -22,19 +23,19 @@ def agents(incomplete: str) -> list[CompletionItem]:
     return _beginning([*known, *(f"scripted:{name}" for name in script.bundled())], incomplete)
 
 
-def options(parser: argparse.ArgumentParser, incomplete: str) -> list[CompletionItem]:
+def options(parser: Parser, incomplete: str) -> list[CompletionItem]:
     """The options that begin like that, with what they mean."""
     return [
         CompletionItem(option, help=action.help)
-        for action in parser._actions
+        for action in parser.actions
         for option in action.option_strings
         if option.startswith(incomplete)
     ]
 
 
-def words(parser: argparse.ArgumentParser, before: Sequence[str], incomplete: str) -> list[CompletionItem]:
+def words(parser: Parser, before: Sequence[str], incomplete: str) -> list[CompletionItem]:
     """What can stand behind the words before: the value of an option, or an argument."""
-    by_option = {option: action for action in parser._actions for option in action.option_strings}
+    by_option = {option: action for action in parser.actions for option in action.option_strings}
     last = by_option.get(before[-1]) if before else None
     if last is not None and last.nargs is None:
         return _values(parser, last, incomplete)
@@ -43,7 +44,7 @@ def words(parser: argparse.ArgumentParser, before: Sequence[str], incomplete: st
         for place, word in enumerate(before)
         if not word.startswith("-") and not _is_value(by_option, before, place)
     ]
-    takes_agent = any(not action.option_strings and action.dest == "agent" for action in parser._actions)
+    takes_agent = any(not action.option_strings and action.dest == "agent" for action in parser.actions)
     return agents(incomplete) if takes_agent and not given else []
 
 
@@ -52,7 +53,7 @@ def _is_value(by_option: dict[str, argparse.Action], before: Sequence[str], plac
     return option is not None and option.nargs is None
 
 
-def _values(parser: argparse.ArgumentParser, action: argparse.Action, incomplete: str) -> list[CompletionItem]:
+def _values(parser: Parser, action: argparse.Action, incomplete: str) -> list[CompletionItem]:
     if action.choices is not None:
         return _beginning(action.choices, incomplete)
     if action.dest == "script":

@@ -28,7 +28,7 @@ def parse(given: list[str]) -> argparse.Namespace:
         Usage: they are wrong.
     """
     parser = make_parser()
-    required = [action for action in parser._actions if action.required]
+    required = [action for action in parser.actions if action.required]
     for action in required:
         # What is not understood is told first: it may be what is missing, misspelled.
         action.required = False
@@ -41,7 +41,7 @@ def parse(given: list[str]) -> argparse.Namespace:
     return found
 
 
-def _not_understood(unknown: list[str], parser: argparse.ArgumentParser, missing: list[str]) -> str:
+def _not_understood(unknown: list[str], parser: arguments.Parser, missing: list[str]) -> str:
     word = unknown[0]
     if not word.startswith("-"):
         import shlex
@@ -52,7 +52,7 @@ def _not_understood(unknown: list[str], parser: argparse.ArgumentParser, missing
     from difflib import get_close_matches
 
     name = word.partition("=")[0]
-    options = [option for action in parser._actions for option in action.option_strings]
+    options = [option for action in parser.actions for option in action.option_strings]
     close = get_close_matches(name, options, n=1)
     return f"there is no option `{name}`" + (f" (did you mean `{close[0]}`?)" if close else "")
 
@@ -61,7 +61,7 @@ def _listed(names: list[str]) -> str:
     return " and ".join(f"`{name}`" for name in names)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> arguments.Parser:
     """What it understands."""
     parser = arguments.Parser(
         prog="trunkline agentproc run",

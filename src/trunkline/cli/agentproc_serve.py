@@ -56,7 +56,7 @@ class _Told(Value):
     """What came behind the turn on standard input."""
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """What it understands."""
     parser = Parser(
         prog="trunkline agentproc serve",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import NoReturn
+from typing import Any, NoReturn
 
 DEFAULT_WIDTH, MIN_WIDTH = 80, 40
 
@@ -29,15 +29,25 @@ def _width() -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Leaves it to the command to say what is wrong, and where."""
+    """Leaves it to the command to say what is wrong, and where; and knows what it was told to understand."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.actions: list[argparse.Action] = []
+        """Every option and argument, in the order in which they were added."""
+        super().__init__(**settings)
+
+    def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
+        action = super().add_argument(*args, **kwargs)
+        self.actions.append(action)
+        return action
 
     def error(self, message: str) -> NoReturn:
         raise Usage(message)
 
 
-def joined(parser: argparse.ArgumentParser, arguments: list[str]) -> list[str]:
+def joined(parser: Parser, arguments: list[str]) -> list[str]:
     """`--session-id -abc` as `--session-id=-abc`: a value may begin with anything."""
-    takes_value = {name for action in parser._actions if action.nargs is None for name in action.option_strings}
+    takes_value = {name for action in parser.actions if action.nargs is None for name in action.option_strings}
     found: list[str] = []
     rest = iter(arguments)
     for argument in rest:

@@ -17,13 +17,13 @@ What is promised, whatever the agent does:
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from trunkline.base.deadlines import Deadline, deadlines
-from trunkline.base.environ import environ as own_environ
 from trunkline.base.process import Child, StderrTail, spawn
 from trunkline.base.process_errors import SpawnError
 from trunkline.base.process_pump import OutputName, Pump
@@ -109,7 +109,7 @@ class Run:
         self._log = log
         self._tap = tap
         self._wake_up = wake_up
-        self._environ = own_environ() if environ is None else environ
+        self._environ = dict(os.environ) if environ is None else environ
         self._reply = Reply(
             streaming=profile.streaming and turn.streaming,
             max_chars=profile.max_reply_chars,
