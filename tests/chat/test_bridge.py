@@ -350,7 +350,7 @@ def test_what_waited_at_a_restart_is_not_refused(tmp_path: Path) -> None:
 
 
 def test_only_so_many_turns_run_at_once_and_the_others_are_told_that_they_wait(stage: Stage) -> None:
-    stage.seats = 2
+    stage.most_turns = 2
 
     async def main() -> None:
         async with stage.bridge():
@@ -371,7 +371,7 @@ def test_only_so_many_turns_run_at_once_and_the_others_are_told_that_they_wait(s
 
 
 def test_what_waits_for_a_turn_when_the_bridge_ends_is_answered_after_the_restart(stage: Stage) -> None:
-    stage.seats = 1
+    stage.most_turns = 1
 
     async def main() -> None:
         async with stage.bridge():

@@ -265,12 +265,14 @@ def test_a_conversation_ends_in_bounded_time_although_the_disk_is_full(stage: St
             await leave()
 
         conversation.dialogue.leave = watched  # type: ignore[method-assign]
-        conversation.spawn(conversation.tell("nobody will read this"), "something that waits for the disk")
+        conversation.channel.spawn(
+            conversation.channel.tell("nobody will read this"), "something that waits for the disk"
+        )
         began = loop.time()
         await stage.end(bridge, serving)
         assert loop.time() - began < 30
         assert seen == [True]
-        assert not conversation._tasks
+        assert not conversation.channel._tasks
         async with stage.bridge():
             await stage.sees("The bridge was interrupted before this was answered: `one`.")
 

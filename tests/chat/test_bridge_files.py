@@ -177,4 +177,4 @@ async def test_files_are_copied_where_they_hold_up_nobody(tmp_path: Path) -> Non
     )
     bridge._store.close()
     here = threading.get_ident()
-    assert await bridge._desk.aside(threading.get_ident) != here
+    assert await bridge._context.aside(threading.get_ident) != here

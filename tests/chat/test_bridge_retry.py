@@ -10,8 +10,7 @@ import pytest
 from tests.support.chat_bridge import Stage
 from tests.support.chat_platform import LIMITS, MemoryPlatform
 from tests.support.loop import run
-from trunkline.chat import again
-from trunkline.chat.again import Meant
+from trunkline.chat import retry
 from trunkline.chat.delivery.store import ChatStore, Note
 from trunkline.chat.platform import Inbound
 from trunkline.core.events import Failed, TextDelta, TurnEnded
@@ -276,8 +275,8 @@ def test_an_answer_that_was_cut_off_by_an_earlier_run_is_not_touched_by_the_new_
     run(main())
 
 
-def anybody(inbound: Inbound) -> bool:
-    return True
+def asked_again(store: ChatStore, number: int) -> Note:
+    return retry.renewed(store, retry.find(store, "p", "c", number))
 
 
 def note(store: ChatStore, id: str) -> Note:
@@ -299,13 +298,13 @@ def test_the_old_message_is_given_up_and_the_new_one_made_at_once_or_not_at_all(
     with monkeypatch.context() as patch:
         patch.setattr(store, "end", broken)
         with pytest.raises(RuntimeError):
-            again.renewed(store, "p", "c", old.id, anybody)
+            asked_again(store, old.id)
     assert store.waiting("p") == []
-    _, new = again.renewed(store, "p", "c", old.id, anybody)
+    new = asked_again(store, old.id)
     assert [each.id for each in store.waiting("p")] == [new.id]
     assert (new.inbound.message_id, new.inbound.text) == ("one", "one")
-    with pytest.raises(again.NotAgain):
-        again.renewed(store, "p", "c", old.id, anybody)
+    with pytest.raises(retry.CannotRetry):
+        asked_again(store, old.id)
     store.close()
 
 
@@ -313,21 +312,21 @@ def test_a_button_of_another_message_with_the_same_number_does_nothing(tmp_path:
     store = ChatStore(str(tmp_path / "chat.db"))
     old = note(store, "one")
     store.end(old, "error")
-    button = again.button(old)
+    button = retry.button(old)
     assert button.data.isascii()
     assert len(button.data) <= 64
-    meant = again.pressed(button.data)
-    assert meant is not None
-    with pytest.raises(again.NotAgain):
-        again.renewed(store, "p", "c", meant.replace(seal="0" * 8), anybody)
-    assert again.renewed(store, "p", "c", meant, anybody)[0].id == old.id
+    target = retry.pressed(button.data)
+    assert target is not None
+    with pytest.raises(retry.CannotRetry):
+        retry.find(store, "p", "c", target.replace(seal="0" * 8))
+    assert retry.find(store, "p", "c", target).id == old.id
     store.close()
 
 
 @pytest.mark.parametrize("data", ["", "again", "again:1", "again:x:y", "approve:1:t", "again:1:2:3", "retry"])
 def test_what_is_no_button_of_ours_means_nothing(data: str) -> None:
-    assert again.pressed(data) is None
+    assert retry.pressed(data) is None
 
 
 def test_a_number_of_thousands_of_digits_is_not_an_error() -> None:
-    assert again.pressed(f"again:{'9' * 9000}:s") == Meant(10**12 - 1, "s")
+    assert retry.pressed(f"again:{'9' * 9000}:s") == retry.RetryTarget(10**12 - 1, "s")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+from trunkline.chat.delivery.store import Note
+from trunkline.chat.platform import Inbound
 from trunkline.chat.showing import MOST_FAILURE_CHARS, MOST_FAILURES, MOST_PICTURES, Showing
 from trunkline.core.events import Envelope, Event, Failed, TextDelta, ToolFinished, TurnEnded
 
@@ -21,7 +26,9 @@ class Taken:
 
 def shown(*events: Event) -> Showing:
     taken = Taken()
-    showing = Showing(lambda: taken, verbosity="normal", on_asked=lambda asked: None, on_settled=lambda id, why: None)
+    nobody: Any = SimpleNamespace(ask=lambda asked: None, over=lambda id, why: None)
+    channel: Any = SimpleNamespace(answer=lambda note: taken)
+    showing = Showing(channel, nobody, Note(1, "p", Inbound("1", "c", "me", "hi")), "normal")
     showing.show([Envelope("s", seq, 1, 0.0, event) for seq, event in enumerate(events)])
     return showing
 

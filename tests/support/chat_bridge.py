@@ -13,8 +13,8 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.store import ChatStore
+from trunkline.chat.limiter import TurnLimiter
 from trunkline.chat.opening import Opener
-from trunkline.chat.seats import Seats
 from trunkline.chat.senders import Senders
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.agent import Agent, OpenRequest
@@ -102,7 +102,7 @@ class Stage:
         self.approvers: tuple[str, ...] = ()
         self.unlimited: tuple[str, ...] = ()
         self.environ: dict[str, str] = {}
-        self.seats: int | None = None
+        self.most_turns: int | None = None
         """How many turns may run at once, if not the usual number."""
         self.sessions = MemorySessions()
         self.fakes: list[BridgeFake] = []
@@ -142,8 +142,8 @@ class Stage:
         """A bridge with a store that is open."""
         self.store = ChatStore(str(self.directory / "chat.db"))
         opener = Opener(self.settings, make=self.make, sessions=self.sessions, environ=self.environ)
-        if self.seats is not None:
-            opener.seats = Seats(self.seats)
+        if self.most_turns is not None:
+            opener.limiter = TurnLimiter(self.most_turns)
         senders = Senders(self.allow, self.approvers, rate=self.settings.rate, unlimited=self.unlimited)
         loop = asyncio.get_running_loop()
         files = str(self.directory / "files")

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
 
 from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons, question, settled, whole
+from trunkline.chat.channel import Channel
 from trunkline.chat.commands import Choice
+from trunkline.chat.delivery.outbox import Posting
+from trunkline.chat.dialogue import Dialogue
 from trunkline.chat.keeping import lasting, lasting_async
 from trunkline.chat.plain import inline, span
-from trunkline.chat.platform import Button
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
 from trunkline.core.faults import ConfigError, UnknownCall
@@ -33,49 +33,16 @@ NOBODY_LEFT = "Nobody is left to answer"
 TOO_MANY = "Too many questions wait for an answer"
 
 
-class Posted(Protocol):
-    """A message that was posted; `chat.delivery.outbox.Posting` is one."""
-
-    async def edit(self, text: str, buttons: Sequence[Button] = ()) -> None:
-        """Change it."""
-
-
-Post = Callable[[str, Sequence[Button]], Posted]
-Answer = Callable[[str, Decision], None]
-#: Puts a long text into the chat, in messages or as a file of that name.
-Enclose = Callable[[str, str], None]
-Spawn = Callable[[Coroutine[Any, Any, None], str], None]
-
-
 class Asking:
-    """The open questions of one conversation.
+    """The open questions of one conversation. `wall` is the clock that messages are dated by."""
 
-    `post` puts a message into the chat, and `enclose` a text that may be too long for one; `answer` tells the session a
-    decision and may raise `UnknownCall`; `spawn` runs something that takes a while and whose end nobody waits for.
-    `wall` is the clock that messages are dated by.
-    """
-
-    def __init__(
-        self,
-        post: Post,
-        answer: Answer,
-        spawn: Spawn,
-        enclose: Enclose,
-        *,
-        has_buttons: bool,
-        seconds: float,
-        book: Approvals | None = None,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self._post = post
-        self._answer = answer
-        self._spawn = spawn
-        self._enclose = enclose
-        self._has_buttons = has_buttons
+    def __init__(self, channel: Channel, dialogue: Dialogue, seconds: float, wall: Callable[[], float]) -> None:
+        self._channel = channel
+        self._dialogue = dialogue
         self._seconds = seconds
-        self._book = book or Approvals()
+        self._book = Approvals()
         self._wall = wall
-        self._posted: dict[int, Posted] = {}
+        self._posted: dict[int, Posting] = {}
         self._later: dict[str, ToolRequested] = {}
         """What is asked when others are answered, by call."""
         self._nobody = ""
@@ -90,6 +57,9 @@ class Asking:
 
     def ask(self, request: ToolRequested) -> None:
         """Put a question into the chat, or keep it until fewer stand there."""
+        # Without secrets before it is cut: half of one would not be known.
+        clean: ToolRequested = self._channel.redactor.data(request)
+        request = clean.replace(call_id=request.call_id)
         if self._nobody:
             self._loop.call_soon(self._deny, request.call_id, self._nobody)
         elif len(self._book.waiting) < MOST_ASKED:
@@ -109,11 +79,11 @@ class Asking:
             self._show(asked)
         except ConfigError as error:
             logger.error("a question could not be kept, and is asked as soon as it can be: %s", error)
-            self._spawn(self._show_later(asked), f"ask {asked.number}")
+            self._channel.spawn(self._show_later(asked), f"ask {asked.number}")
 
     def _show(self, asked: Asked) -> None:
         text = question(asked, self._seconds)
-        self._posted[asked.number] = self._post(text, buttons(asked) if self._has_buttons else ())
+        self._posted[asked.number] = self._channel.post(text, buttons(asked) if self._channel.limits.buttons else ())
 
     async def _show_later(self, asked: Asked) -> None:
         await lasting(lambda: self._show(asked) if asked in self._book.waiting else None)
@@ -153,7 +123,7 @@ class Asking:
         self._show_all(self._book.find(number))
 
     def _show_all(self, asked: Asked) -> None:
-        self._enclose(whole(asked.request), f"approval-{asked.number}.txt")
+        self._channel.enclose(whole(asked.request), f"approval-{asked.number}.txt")
 
     def over(self, call_id: str, how: str) -> None:
         """A call goes on, or is over: whoever was asked about it need not answer any more."""
@@ -183,14 +153,14 @@ class Asking:
 
     def _deny(self, call_id: str, why: str) -> None:
         try:
-            self._answer(call_id, Deny(why))
+            self._dialogue.decide(call_id, Deny(why))
         except UnknownCall:
             # It ended by itself in the meantime.
             return
 
     def _decide(self, asked: Asked, decision: Decision, how: str) -> None:
         try:
-            self._answer(asked.request.call_id, decision)
+            self._dialogue.decide(asked.request.call_id, decision)
         except UnknownCall:
             self._close(asked, "No answer needed: it is over")
             raise Mistaken(f"`{asked.number}` is over.") from None
@@ -202,7 +172,7 @@ class Asking:
         posted = self._posted.pop(asked.number, None)
         if posted is not None:
             text = settled(asked, how)
-            self._spawn(lasting_async(lambda: posted.edit(text)), f"settle approval {asked.number}")
+            self._channel.spawn(lasting_async(lambda: posted.edit(text)), f"settle approval {asked.number}")
         if self._later:
             self._put(self._later.pop(next(iter(self._later))))
 

@@ -24,19 +24,19 @@ from functools import partial
 from typing import TypeVar
 
 from trunkline.base import paths
-from trunkline.chat import again, approvals
-from trunkline.chat.again import Meant, NotAgain
+from trunkline.chat import approvals, retry
 from trunkline.chat.approvals import Mistaken, Press
 from trunkline.chat.commands import URGENT, Command, parse
+from trunkline.chat.context import Aside, BridgeContext
 from trunkline.chat.control import NOT_AN_APPROVER, Control
 from trunkline.chat.conversation import Conversation
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.store import FOR_THE_BRIDGE, ChatStore, Note
-from trunkline.chat.desk import Aside, Desk
 from trunkline.chat.keeping import lasting
 from trunkline.chat.opening import Opener
 from trunkline.chat.plain import inline, shown_name
 from trunkline.chat.platform import Inbound, Platform, Pressed
+from trunkline.chat.retry import CannotRetry, RetryTarget
 from trunkline.chat.senders import Senders, Verdict
 from trunkline.core.faults import Fault
 
@@ -79,7 +79,7 @@ class Bridge:
         self._senders = senders
         self._clock = clock
         directory = files or os.path.join(paths.state_dir(), "chat-files")
-        self._desk = Desk(platform, store, self.outbox, opener, directory, aside, wall, self._allowed)
+        self._context = BridgeContext(platform, store, self.outbox, opener, senders, directory, aside, wall)
         self._control = Control(platform.name, senders)
         self._conversations: dict[str, Conversation] = {}
         self._met: set[str] = set()
@@ -104,9 +104,11 @@ class Bridge:
 
     def _still_allowed(self, note: Note) -> bool:
         """Whether an earlier run's message is still somebody's who is let in; else it ends here, and nobody is told."""
-        if self._allowed(note.inbound):
+        if self._context.allowed(note.inbound):
             return True
-        logger.warning("message %d is not answered: `%s` is not let in any more", note.id, self._sender(note.inbound))
+        logger.warning(
+            "message %d is not answered: `%s` is not let in any more", note.id, self._context.sender(note.inbound)
+        )
         self._store.end(note, "refused")
         return False
 
@@ -144,7 +146,7 @@ class Bridge:
         return await lasting(write, DISK_MINUTES * 60)
 
     async def _inbound(self, item: Inbound) -> None:
-        sender = self._sender(item)
+        sender = self._context.sender(item)
         if not self._senders.allowed(sender):
             self._refuse(sender, item)
             return
@@ -175,14 +177,14 @@ class Bridge:
         """Do what is to be done with a message of somebody who is let in."""
         if verdict is Verdict.SLOW_DOWN:
             text = "That is too fast: this message was not taken. Wait a minute."
-            self._conversation(note.inbound.chat).conclude(note, "refused", text)
+            self._conversation(note.inbound.chat).channel.conclude(note, "refused", text)
         elif verdict is not Verdict.TAKE:
             self._store.end(note, "refused")
         elif too_long:
             text = f"This message is longer than {self._opener.settings.max_chars} characters, and was not taken."
-            self._conversation(note.inbound.chat).conclude(note, "refused", text)
+            self._conversation(note.inbound.chat).channel.conclude(note, "refused", text)
         else:
-            self._hand_over(note, patient=self._senders.unlimited(self._sender(note.inbound)))
+            self._hand_over(note, patient=self._senders.unlimited(self._context.sender(note.inbound)))
 
     def _hand_over(self, note: Note, *, patient: bool = False, restored: bool = False) -> None:
         conversation = self._conversation(note.inbound.chat)
@@ -194,28 +196,28 @@ class Bridge:
             with self._store.together():
                 text = self._control.perform(conversation, command, note.inbound)
                 if text:
-                    conversation.say(text)
+                    conversation.channel.post(text)
                 self._store.end(note, FOR_THE_BRIDGE)
         except Fault:
             raise
         except Exception:
             logger.exception("`/%s` could not be carried out", command.name)
             text = "**Error**: the bridge could not do this; its log says why."
-            conversation.conclude(note, FOR_THE_BRIDGE, text)
+            conversation.channel.conclude(note, FOR_THE_BRIDGE, text)
 
     def _pressed(self, item: Pressed) -> None:
-        if not self._senders.allowed(self._sender(item)) or item.id in self._presses:
+        if not self._context.allowed(item) or item.id in self._presses:
             return
-        meant, press = again.pressed(item.data), approvals.pressed(item.data)
-        if meant is not None:
-            self._ask_again(item, meant)
+        target, press = retry.pressed(item.data), approvals.pressed(item.data)
+        if target is not None:
+            self._ask_again(item, target)
         elif press is not None:
             self._answer(item, press)
         self._presses[item.id] = None
         if len(self._presses) > MOST_PRESSES:
             self._presses.popitem(last=False)
 
-    def _ask_again(self, item: Pressed, meant: Meant) -> None:
+    def _ask_again(self, item: Pressed, target: RetryTarget) -> None:
         """Once for each press, also if it is delivered again after a crash."""
         conversation = self._conversation(item.chat)
         inbound = Inbound(f"press/{item.id}", item.chat, item.sender, item.data)
@@ -225,14 +227,14 @@ class Bridge:
                 if note is None:
                     return
                 self._store.end(note, FOR_THE_BRIDGE)
-                old = conversation.retry(meant)
-        except NotAgain as not_again:
-            self._tell_presser(item, str(not_again))
+                old = conversation.retry(target)
+        except CannotRetry as refusal:
+            self._tell_presser(item, str(refusal))
             return
         conversation.asked_again(old, item.message, self._who(item))
 
     def _answer(self, item: Pressed, press: Press) -> None:
-        if not self._senders.may_approve(self._sender(item)):
+        if not self._senders.may_approve(self._context.sender(item)):
             self._tell_presser(item, NOT_AN_APPROVER)
             return
         try:
@@ -242,16 +244,10 @@ class Bridge:
 
     def _tell_presser(self, item: Pressed, text: str) -> None:
         """A button can be pressed all day, and the chat is not to be filled with that."""
-        if self._senders.may_be_told(self._sender(item), self._clock()):
-            self._conversation(item.chat).say(text)
+        if self._senders.may_be_told(self._context.sender(item), self._clock()):
+            self._conversation(item.chat).channel.post(text)
 
     # Who it is.
-
-    def _sender(self, item: Inbound | Pressed) -> str:
-        return f"{self.platform.name}:{item.sender}"
-
-    def _allowed(self, inbound: Inbound) -> bool:
-        return self._senders.allowed(self._sender(inbound))
 
     def _remember(self, item: Inbound) -> None:
         self._names[item.sender] = item.sender_name
@@ -267,13 +263,11 @@ class Bridge:
         return None if inbound.files else parse(inbound.text)
 
     def _conversation(self, chat: str) -> Conversation:
-        if chat not in self._conversations:
+        found = self._conversations.get(chat)
+        if found is None or found.is_over:
             insist = self._opener.settings.insist and chat not in self._met
             self._met.add(chat)
-            self._conversations[chat] = Conversation(self._desk, chat, self._at_rest, insist=insist)
-        return self._conversations[chat]
-
-    def _at_rest(self, conversation: Conversation) -> None:
-        """Nothing is left to be done there: what it knows is on disk."""
-        if self._conversations.get(conversation.chat) is conversation:
-            del self._conversations[conversation.chat]
+            others = {name: each for name, each in self._conversations.items() if not each.is_over}
+            found = Conversation(self._context, chat, insist=insist)
+            self._conversations = {**others, chat: found}
+        return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trunkline.chat.again import NotAgain
 from trunkline.chat.approvals import Mistaken
 from trunkline.chat.commands import HELP, Command, choice, is_number, number
 from trunkline.chat.conversation import Conversation
 from trunkline.chat.plain import excerpt, inline, shown_name
 from trunkline.chat.platform import Inbound
+from trunkline.chat.retry import CannotRetry
 from trunkline.chat.senders import Senders
 
 NOT_AN_APPROVER = "You may not answer this: only those may whom the bridge's owner named."
@@ -61,9 +61,8 @@ class Control:
         asked = ", ".join(f"`{each.number}` ({inline(each.request.name)})" for each in conversation.asking.waiting)
         if asked:
             lines.append(f"waiting approvals: {asked}")
-        unsettled = conversation.desk.outbox.unsettled(conversation.chat)
-        if unsettled:
-            lines.append(f"undelivered messages: {len(unsettled)}; the owner sees them with `trunkline bridge outbox`")
+        if undelivered := conversation.channel.undelivered:
+            lines.append(f"undelivered messages: {undelivered}; the owner sees them with `trunkline bridge outbox`")
         return "\n".join(f"- {line}" for line in lines)
 
     def _agent(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
@@ -131,8 +130,8 @@ class Control:
             return "That was not understood. Write `/retry`, or `/retry ID` with the number of a message."
         try:
             old = conversation.retry(which)
-        except NotAgain as not_again:
-            return str(not_again)
+        except CannotRetry as refusal:
+            return str(refusal)
         return f"Asked again: {excerpt(old.inbound.text)}."
 
 

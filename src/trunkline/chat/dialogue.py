@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote
 
+from trunkline.chat.channel import Channel
+from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.store import Kept
-from trunkline.chat.desk import Desk
 from trunkline.chat.keeping import lasting
 from trunkline.chat.plain import inline
-from trunkline.core.faults import Fault
+from trunkline.core.agent import Decision
+from trunkline.core.faults import Fault, UnknownCall
 from trunkline.core.session import Session
 
 logger = logging.getLogger(__name__)
@@ -45,18 +46,14 @@ def name_of(platform: str, chat: str) -> str:
 
 
 class Dialogue:
-    """The session of one chat.
+    """The session of one chat. With `insist`, the settings' agent answers, whoever did before."""
 
-    `remark` says something of it to the chat, in the transaction that it is called in. With `insist`, the settings'
-    agent answers, whoever did before.
-    """
-
-    def __init__(self, desk: Desk, chat: str, remark: Callable[[str], None], *, insist: bool = False) -> None:
-        self._desk = desk
-        self._chat = chat
-        self._remark = remark
+    def __init__(self, context: BridgeContext, channel: Channel, *, insist: bool = False) -> None:
+        self._context = context
+        self._channel = channel
+        self._chat = channel.chat
         self._insist = insist
-        self.kept = desk.store.conversation(desk.platform.name, chat)
+        self.kept = context.store.conversation(context.platform.name, channel.chat)
         self.session: Session | None = None
         self._news = ""
         """What the chat is to hear of the session that is open, and has not heard yet."""
@@ -68,8 +65,8 @@ class Dialogue:
     @property
     def agent(self) -> str:
         """The name of the agent that answers here."""
-        stays = self.kept.agent in self._desk.opener.settings.agents and not self._insist
-        return self.kept.agent if stays else self._desk.opener.settings.agent
+        stays = self.kept.agent in self._context.opener.settings.agents and not self._insist
+        return self.kept.agent if stays else self._context.opener.settings.agent
 
     @property
     def going_on(self) -> Kept:
@@ -92,7 +89,7 @@ class Dialogue:
     async def _open(self) -> tuple[Session, str]:
         """The session, and what the chat is to hear of it."""
         agent, id = self.agent, self.kept.session_id
-        open_session = partial(self._desk.opener.open, agent, chat=name_of(self._desk.platform.name, self._chat))
+        open_session = partial(self._context.opener.open, agent, chat=name_of(self._context.platform.name, self._chat))
         why = self._why_new()
         if id is None or why:
             return await open_session(), why
@@ -111,7 +108,7 @@ class Dialogue:
 
     def _why_new(self) -> str:
         """Why the kept session is none of this agent's, in this workspace; empty if it is, or there is none."""
-        kept, agent, settings = self.kept, self.agent, self._desk.opener.settings
+        kept, agent, settings = self.kept, self.agent, self._context.opener.settings
         if kept.agent and kept.agent != agent:
             was, now = inline(kept.agent), inline(agent)
             return f"The agent here was `{was}`. From now on `{now}` answers, in a new session."
@@ -125,16 +122,26 @@ class Dialogue:
 
     def _begin(self, session: Session) -> None:
         """Keep which session it is, and whose, and tell the chat what is new about that: both or neither."""
-        settings, agent = self._desk.opener.settings, self.agent
+        settings, agent = self._context.opener.settings, self.agent
         known = self.kept.agent_session if self.kept.session_id == session.id else None
-        with self._desk.store.together():
+        with self._context.store.together():
             if self._news:
-                self._remark(self._news)
+                self._channel.remark(self._news)
             self._keep(Kept(agent, session.id, known, settings.agents[agent], settings.workspace))
-            self._desk.store.when_kept(self._told)
+            self._context.store.when_kept(self._told)
 
     def _told(self) -> None:
         self._news = ""
+
+    def decide(self, call_id: str, decision: Decision) -> None:
+        """Tell the session what somebody decided about a call.
+
+        Raises:
+            UnknownCall: it does not wait for that, or is closed.
+        """
+        if self.session is None:
+            raise UnknownCall("The session is closed.")
+        self.session.answer(call_id, decision)
 
     async def learnt(self, session: Session) -> None:
         """Keep what the agent calls the session, for people who look for it."""
@@ -145,7 +152,7 @@ class Dialogue:
     def renew(self, agent: str | None = None) -> None:
         """Begin a new session with the next message, maybe with another agent."""
         insist = self._insist and agent is None
-        store = self._desk.store
+        store = self._context.store
         with store.together():
             self._keep(self.kept.replace(agent=agent or self.agent, session_id=None, agent_session=None))
             store.when_kept(lambda: self._to_renew(insist))
@@ -174,8 +181,8 @@ class Dialogue:
 
     def _keep(self, kept: Kept) -> None:
         if kept != self.kept:
-            self._desk.store.keep(self._desk.platform.name, self._chat, kept)
-            self._desk.store.when_kept(lambda: self._kept(kept))
+            self._context.store.keep(self._context.platform.name, self._chat, kept)
+            self._context.store.when_kept(lambda: self._kept(kept))
 
     def _kept(self, kept: Kept) -> None:
         self.kept = kept

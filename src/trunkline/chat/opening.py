@@ -12,7 +12,7 @@ from trunkline.base import paths
 from trunkline.base.environ_secrets import environment_secrets
 from trunkline.base.redact import Redactor
 from trunkline.base.vocabulary import DEFAULT_ALLOW
-from trunkline.chat.seats import Seats
+from trunkline.chat.limiter import TurnLimiter
 from trunkline.chat.settings import BridgeSettings
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
@@ -48,7 +48,7 @@ class Opener:
         self.redactor = Redactor.from_environ(environ)
         """Knows the secrets of the environment and of the settings."""
         self.redactor.learn(self._known)
-        self.seats = Seats()
+        self.limiter = TurnLimiter()
         """For the turns of all bridges that open their sessions here."""
 
     async def open(self, name: str, session_id: str | None = None, *, chat: str = "") -> Session:

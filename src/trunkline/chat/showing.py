@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
+from trunkline.chat.asking import Asking
+from trunkline.chat.channel import Channel
+from trunkline.chat.delivery.answer import Answer
+from trunkline.chat.delivery.store import Note
 from trunkline.chat.plain import inline
 from trunkline.chat.settings import Verbosity
 from trunkline.core import events
@@ -37,44 +40,26 @@ MOST_FAILURE_CHARS = 3000
 MOST_PICTURES = 10
 
 
-class Telling(Protocol):
-    """What text is given to: `chat.delivery.answer.Answer` is one."""
-
-    def feed(self, text: str) -> None:
-        """Some more of it."""
-
-    def cut(self) -> None:
-        """What comes now stands below what is posted in between."""
-
-
 class Showing:
     """What has been shown of one turn. `ended` is set when the session has ended it."""
 
     congested = False
 
     def __init__(
-        self,
-        begin: Callable[[], Telling],
-        *,
-        verbosity: Verbosity,
-        on_asked: Callable[[ToolRequested], None],
-        on_settled: Callable[[str, str], None],
+        self, channel: Channel, asking: Asking, note: Note, verbosity: Verbosity, answer: Answer | None = None
     ) -> None:
-        """`begin` makes the answer when there is something to show.
-
-        `on_asked` hears of each question to people, and `on_settled` of each call that goes on or is over, and why.
-        """
+        """The answer to `note` goes to the channel, and questions to `asking`. `answer` is one that was begun."""
         self.ended = asyncio.Event()
         self.outcome: events.Outcome = "unknown"
         self.failures: list[str] = []
         self._failed = 0
         self.pictures: list[str] = []
         """In base64."""
-        self._begin = begin
-        self._telling: Telling | None = None
+        self.answer = answer
+        self._channel = channel
+        self._asking = asking
+        self._note = note
         self._verbosity = verbosity
-        self._on_asked = on_asked
-        self._on_settled = on_settled
         self._text: list[str] = []
         self._chars = 0
         self._last = _APART
@@ -113,7 +98,7 @@ class Showing:
     @property
     def said(self) -> bool:
         """Whether anything of the turn has been shown."""
-        return self._telling is not None
+        return self.answer is not None
 
     def conclude(self, note: str = "", hint: str = "") -> str:
         """What comes last, behind the answer: how it ended, and what was used.
@@ -132,8 +117,8 @@ class Showing:
             last.append(UNKNOWN_END)
         elif not self.failures and not self.text.strip() and not self.pictures:
             last.append(NO_ANSWER)
-        if last and self._telling is None:
-            self._telling = self._begin()
+        if last and self.answer is None:
+            self.answer = self._channel.answer(self._note)
         return _APART.join([*last, *self._used()])
 
     def _used(self) -> list[str]:
@@ -154,10 +139,10 @@ class Showing:
                 self._started(call_id, inline(name))
             case events.ToolFinished(call_id=call_id):
                 self._finished(event)
-                self._on_settled(call_id, "it has been done")
+                self._asking.over(call_id, "it has been done")
             case events.ToolCancelled(call_id=call_id, reason=reason):
                 self._apart = True
-                self._on_settled(call_id, reason)
+                self._asking.over(call_id, reason)
             case events.Notice(message=message):
                 if self._verbosity != "quiet":
                     self._aside(f"_{message}_")
@@ -186,13 +171,13 @@ class Showing:
     def _asked(self, event: ToolRequested) -> None:
         """What was said so far stands above the question, and what follows below it."""
         self._acted = self._apart = True
-        if self._telling is not None:
-            self._part_here(self._telling)
-        self._on_asked(event)
+        if self.answer is not None:
+            self._part_here(self.answer)
+        self._asking.ask(event)
 
-    def _part_here(self, telling: Telling) -> None:
+    def _part_here(self, answer: Answer) -> None:
         try:
-            telling.cut()
+            answer.cut()
         except Fault as fault:
             # It stands in one message then; the question has to be asked all the same.
             logger.error("an answer could not be parted: %s", fault)
@@ -204,7 +189,7 @@ class Showing:
         self._tools[name] += 1
         if self._verbosity == "verbose":
             self._aside(f"_uses `{name}`_")
-        self._on_settled(call_id, "it is being done")
+        self._asking.over(call_id, "it is being done")
 
     def _finished(self, event: events.ToolFinished) -> None:
         if event.output_type == "image" and event.status == "success" and len(self.pictures) < MOST_PICTURES:
@@ -225,7 +210,7 @@ class Showing:
     def _feed(self, text: str) -> None:
         if not text:
             return
-        if self._telling is None:
-            self._telling = self._begin()
+        if self.answer is None:
+            self.answer = self._channel.answer(self._note)
         self._last = (self._last + text)[-len(_APART) :]
-        self._telling.feed(text)
+        self.answer.feed(text)

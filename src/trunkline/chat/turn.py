@@ -11,14 +11,16 @@ import os
 import re
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from trunkline.chat import attachments
+from trunkline.chat.asking import Asking
 from trunkline.chat.attachments import Outgoing
+from trunkline.chat.channel import Channel
 from trunkline.chat.commands import for_agent
-from trunkline.chat.delivery.answer import Answer
+from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.store import Note
-from trunkline.chat.dialogue import DEAD_SESSION
+from trunkline.chat.dialogue import DEAD_SESSION, Dialogue
 from trunkline.chat.keeping import lasting
 from trunkline.chat.plain import inline, sentence
 from trunkline.chat.platform import SendFailed
@@ -28,14 +30,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.core.session import Session
 from trunkline.wires.agentproc.streams import is_dead_session
 
-if TYPE_CHECKING:
-    from trunkline.chat.conversation import Conversation
-
 T = TypeVar("T")
-
-Ending = Literal["success", "error", "cancelled"]
-
-NEW_MAY_HELP = "This has happened twice. `/new` begins a new session, which may help."
 
 # Words that say of a session, which is named beside them, that it is not there.
 _NOT_THERE = re.compile(r"not found|unknown|invalid|expired|not exist|n't exist|no such|no longer", re.IGNORECASE)
@@ -45,19 +40,28 @@ class Stopped(Exception):
     """The turn was stopped before the agent had the message."""
 
 
-class Turn:
-    """One turn of a conversation. `perform` runs it; `stop` ends it, from outside and at any time."""
+class ChatTurn:
+    """One message while it is answered: `run`, then `keep`. `stop` ends it, from outside and at any time."""
 
-    def __init__(self, conversation: Conversation, note: Note) -> None:
-        self._conversation = conversation
-        self._note = note
+    def __init__(
+        self, context: BridgeContext, channel: Channel, dialogue: Dialogue, asking: Asking, note: Note
+    ) -> None:
+        self.note = note
         self.stopping = asyncio.Event()
+        self._context = context
+        self._settings = context.opener.settings
+        self._channel = channel
+        self._dialogue = dialogue
+        self._asking = asking
         self._session: Session | None = None
         """The one that is answering."""
-        self._answer: Answer | None = None
+        self._showing: Showing | None = None
+        """What has been shown of it."""
+        self._why = ""
 
-    def stop(self) -> None:
-        """End it soon. Idempotent."""
+    def stop(self, why: str = "") -> None:
+        """End it soon; `why`, if nobody in the chat wanted that. Idempotent."""
+        self._why = self._why or why
         self.stopping.set()
         if self._session is not None:
             self._session.stop()
@@ -68,61 +72,56 @@ class Turn:
         Raises:
             ConfigError: it could not be written to the disk, and nothing has changed.
         """
-        with self._conversation.desk.store.together():
-            if self._answer is not None:
-                self._answer.complete()
-            self._conversation.conclude(self._note, outcome, text)
+        with self._context.store.together():
+            self._complete()
+            self._channel.conclude(self.note, outcome, text)
 
     @property
     def stopped_because(self) -> str:
         """What the chat is told of a turn that was stopped."""
-        why = self._conversation.closing
-        return f"(stopped: {why}; `/retry {self._note.id}` asks again)" if why else STOPPED
+        return f"(stopped: {self._why}; `/retry {self.note.id}` asks again)" if self._why else STOPPED
 
-    async def perform(self) -> Ending:
-        """Have it answered. When this returns, the answer is on disk and the message noted as ended, both or neither.
+    async def run(self) -> Showing:
+        """Have it answered; gives what came of it, of which the chat has not heard the end yet.
 
         Raises:
             Stopped: it was stopped before the agent had the message; the chat has not been told.
             Fault: it cannot be answered; the chat has not been told.
         """
-        conversation = self._conversation
-        message = await self._unless_stopped(self._message())
+        message = await self.unless_stopped(self._message())
         showing, is_dead = await self._answered(message)
         if is_dead:
             forgotten = f"The agent does not know the earlier session any more. {DEAD_SESSION}"
-            await lasting(lambda: conversation.remark(forgotten))
-            await conversation.dialogue.forget()
+            await lasting(lambda: self._channel.remark(forgotten))
+            await self._dialogue.forget()
             showing, _ = await self._answered(message)
-        ending: Ending = "error" if showing.outcome == "unknown" else showing.outcome
-        hint = NEW_MAY_HELP if conversation.failed_so_before(showing.failures) else ""
+        return showing
+
+    async def keep(self, showing: Showing, hint: str = "") -> None:
+        """Tell the chat how it ended, with a hint if it failed. Both are on disk when it returns."""
         footer = showing.conclude(self.stopped_because, hint)
         outgoing, complaints = await self._outgoing(showing)
-        await lasting(lambda: self._keep(ending, footer, outgoing, complaints))
-        return ending
 
-    def _keep(self, ending: Ending, footer: str, outgoing: list[Outgoing], complaints: list[str]) -> None:
-        """The end of the answer and of its message, both or neither."""
-        conversation = self._conversation
-        desk = conversation.desk
-        with desk.store.together():
-            if self._answer is not None:
-                self._answer.complete(footer)
-            for file in outgoing:
-                desk.outbox.post_file(conversation.chat, file.path, file.type, file.name)
-            for complaint in complaints:
-                conversation.say(complaint)
-            desk.store.end(self._note, ending)
+        def write() -> None:
+            with self._context.store.together():
+                self._complete(footer)
+                for file in outgoing:
+                    self._channel.send(file)
+                for complaint in complaints:
+                    self._channel.post(complaint)
+                self._context.store.end(self.note, "error" if showing.outcome == "unknown" else showing.outcome)
+
+        await lasting(write)
+
+    def _complete(self, footer: str = "") -> None:
+        if self._showing is not None and self._showing.answer is not None:
+            self._showing.answer.complete(footer)
 
     async def _answered(self, message: UserMessage) -> tuple[Showing, bool]:
         """Have the agent answer; also whether it refused its old session, and nothing else came of the turn."""
-        session = await self._unless_stopped(self._conversation.dialogue.opened())
-        showing = Showing(
-            self._begin,
-            verbosity=self._conversation.settings.verbosity,
-            on_asked=self._conversation.ask,
-            on_settled=self._conversation.asking.over,
-        )
+        session = await self.unless_stopped(self._dialogue.opened())
+        begun = None if self._showing is None else self._showing.answer
+        showing = self._showing = Showing(self._channel, self._asking, self.note, self._settings.verbosity, begun)
         given = session.state.agent_session
         session.attach(showing)
         try:
@@ -135,17 +134,9 @@ class Turn:
         finally:
             self._session = None
             session.detach(showing)
-        await self._conversation.dialogue.learnt(session)
+        await self._dialogue.learnt(session)
         is_first = session.state.turns < 2
         return showing, not is_first and _is_dead(showing, given)
-
-    def _begin(self) -> Answer:
-        if self._answer is None:
-            conversation, inbound = self._conversation, self._note.inbound
-            # Where several people write, it must be clear who is answered.
-            reply_to = None if inbound.private else inbound.message_id
-            self._answer = conversation.desk.outbox.answer(conversation.chat, reply_to=reply_to)
-        return self._answer
 
     async def _message(self) -> UserMessage:
         """What the agent gets: the text, and the files as paths.
@@ -153,16 +144,16 @@ class Turn:
         Raises:
             ConfigError: nothing of it can be had.
         """
-        conversation, inbound = self._conversation, self._note.inbound
+        channel, inbound = self._channel, self.note.inbound
         paths: list[str] = []
         for file in inbound.files[: attachments.MOST_FILES]:
             try:
-                paths.append(await conversation.folder.fetch(conversation.desk.platform, file, self._note.id))
+                paths.append(await channel.folder.fetch(self._context.platform, file, self.note.id))
             except SendFailed as error:
                 name = attachments.safe_name(file.name or file.type)
-                await conversation.tell(f"The file `{name}` could not be taken: {sentence(str(error))}")
+                await channel.tell(f"The file `{name}` could not be taken: {sentence(str(error))}")
         if len(inbound.files) > attachments.MOST_FILES:
-            await conversation.tell(f"Only the first {attachments.MOST_FILES} files were taken.")
+            await channel.tell(f"Only the first {attachments.MOST_FILES} files were taken.")
         text = for_agent(inbound.text)
         if not text.strip() and not paths:
             raise ConfigError("There is nothing to answer in this message.")
@@ -170,25 +161,23 @@ class Turn:
 
     async def _outgoing(self, showing: Showing) -> tuple[list[Outgoing], list[str]]:
         """The files that go with the answer, and what to say of those that do not."""
-        conversation, number = self._conversation, self._note.id
-        desk, folder = conversation.desk, conversation.folder
-        most = desk.platform.limits.file_bytes
+        aside, folder, number = self._context.aside, self._channel.folder, self.note.id
+        most = self._channel.limits.file_bytes
         found: list[Outgoing | None] = []
         complaints: list[str] = []
         for data in showing.pictures:
             try:
-                found.append(await desk.aside(partial(folder.picture, data, number)))
+                found.append(await aside(partial(folder.picture, data, number)))
             except SendFailed as error:
                 complaints.append(f"A picture was not sent: {sentence(str(error))}")
-        workspace = conversation.settings.workspace
-        for path in await desk.aside(partial(attachments.shown, showing.text, workspace)):
+        for path in await aside(partial(attachments.shown, showing.text, self._settings.workspace)):
             try:
-                found.append(await desk.aside(partial(folder.copy, path, number, most)))
+                found.append(await aside(partial(folder.copy, path, number, most)))
             except SendFailed as error:
                 complaints.append(f"The file `{inline(os.path.basename(path))}` was not sent: {sentence(str(error))}")
         return [file for file in found if file is not None], complaints
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+    async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something that may take a while.
 
         Raises:

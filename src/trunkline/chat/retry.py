@@ -9,12 +9,11 @@ The old message is given up and a new one noted in one transaction, so that a cr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 from trunkline.base.values import Value
 from trunkline.chat.delivery.store import ChatStore, Note, blob
 from trunkline.chat.plain import excerpt
-from trunkline.chat.platform import Button, Inbound
+from trunkline.chat.platform import Button
 
 NOTHING = "There is nothing to ask again."
 NOT_LET_IN = "Who wrote this is not let in any more; it is not asked again."
@@ -24,14 +23,14 @@ _MOST_DIGITS = 12
 _SEAL_CHARS = 8
 
 
-class Meant(Value):
+class RetryTarget(Value):
     """The message that a button is about. The seal tells it from another that got the same number much later."""
 
     number: int
     seal: str
 
 
-class NotAgain(Exception):
+class CannotRetry(Exception):
     """It cannot be asked again. The text is for whoever wanted it."""
 
 
@@ -51,43 +50,46 @@ def button(note: Note) -> Button:
     return Button("Ask again", f"{_AGAIN}:{note.id}:{_seal(blob(note.inbound.id))}")
 
 
-def pressed(data: str) -> Meant | None:
+def pressed(data: str) -> RetryTarget | None:
     """What a button says; None if it is none of ours."""
     match data.split(":"):
         case [action, number, seal] if action == _AGAIN and number.isascii() and number.isdecimal():
-            return Meant(int(number[:_MOST_DIGITS]), seal)
+            return RetryTarget(int(number[:_MOST_DIGITS]), seal)
         case _:
             return None
 
 
-def renewed(
-    store: ChatStore, platform: str, chat: str, meant: Meant | int | None, may: Callable[[Inbound], bool]
-) -> tuple[Note, Note]:
-    """Give up the message that is meant, by a button or its number or as the last one, and note it anew: old and new.
-
-    `may` says whether its author is still let in.
+def find(store: ChatStore, platform: str, chat: str, target: RetryTarget | int | None) -> Note:
+    """The message that is meant: by a button, by its number, or as the last one.
 
     Raises:
-        NotAgain: there is none, or it has been asked again already, or it must not be.
-        ConfigError: it could not be written to the disk.
+        CannotRetry: there is none, or it has been asked again already.
     """
-    if meant is None:
+    if target is None:
         number = store.last_ended(platform, chat)
     else:
-        number = meant if isinstance(meant, int) else meant.number
+        number = target if isinstance(target, int) else target.number
+    found = None if number is None else store.failed(platform, chat, number)
+    if found is None or (isinstance(target, RetryTarget) and target.seal != _seal(blob(found.inbound.id))):
+        raise CannotRetry(NOTHING)
+    return found
+
+
+def renewed(store: ChatStore, old: Note) -> Note:
+    """Give a message up, and note it anew; gives the new one.
+
+    Raises:
+        CannotRetry: it has been asked again already.
+        ConfigError: it could not be written to the disk.
+    """
     with store.together():
-        old = None if number is None else store.failed(platform, chat, number)
-        if old is None or (isinstance(meant, Meant) and meant.seal != _seal(blob(old.inbound.id))):
-            raise NotAgain(NOTHING)
-        if not may(old.inbound):
-            raise NotAgain(NOT_LET_IN)
         # Its id is its own: one that is delivered again is still recognised by the old one.
         again = old.inbound.replace(id=f"{old.inbound.id}/{old.id}", message=old.inbound.message_id)
-        new = store.note(platform, again)
+        new = store.note(old.platform, again)
         if new is None:
-            raise NotAgain(NOTHING)
+            raise CannotRetry(NOTHING)
         store.end(old, "refused")
-    return old, new
+    return new
 
 
 def _seal(id: bytes) -> str:

@@ -9,7 +9,8 @@ from trunkline.base.values import Value
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.opening import Opener
-from trunkline.chat.platform import Inbound, Platform
+from trunkline.chat.platform import Inbound, Platform, Pressed
+from trunkline.chat.senders import Senders
 
 T = TypeVar("T")
 
@@ -20,17 +21,24 @@ class Aside(Protocol):
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
-class Desk(Value):
+class BridgeContext(Value):
     """The platform, and what serves it."""
 
     platform: Platform
     store: ChatStore
     outbox: Outbox
     opener: Opener
+    senders: Senders
     files: str
     """The directory for files that come and go."""
     aside: Aside
     wall: Callable[[], float]
     """The clock that messages are dated by: seconds since 1970."""
-    allowed: Callable[[Inbound], bool]
-    """Whether who wrote this is let in."""
+
+    def sender(self, item: Inbound | Pressed) -> str:
+        """What the rules for senders call whoever wrote or pressed this."""
+        return f"{self.platform.name}:{item.sender}"
+
+    def allowed(self, item: Inbound | Pressed) -> bool:
+        """Whether they are let in."""
+        return self.senders.allowed(self.sender(item))
