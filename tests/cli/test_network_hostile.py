@@ -23,12 +23,15 @@ COMMANDS = tuple(
     credential list
     credential issue ada
     credential revoke ada
+    agent list
     agent update ada --handle x
     agent unregister ada --yes
     agent secrets list ada --password-file {{home}}/password
     agent secrets show ada --password-file {{home}}/password
     agent secrets set ada llmApiKey --file {{home}}/password --password-file {{home}}/password
     agent secrets remove ada llmApiKey --password-file {{home}}/password
+    community list
+    community show s
     community update s --description x
     community update s --rename-contract A=B
     community update s --remove-contract A --yes
@@ -42,6 +45,9 @@ COMMANDS = tuple(
     webhook remove s
     owner requests
     owner requests c1
+    owner reports
+    owner reports c1
+    owner draft-issue c1
     owner answer c1 -m x
     owner reject c1
     owner reopen c1
@@ -53,7 +59,7 @@ COMMANDS = tuple(
 LISTS = ("pairs", "threads", "comments", "communities", "deliveries", "contracts")
 MEMBERS = (
     "community", "agent", "thread", "comment", "webhook", "ban", "runnerToken", "secret", "securitySensitive", "error",
-    "deleteAt", "handle", "hasMore",
+    "deleteAt", "handle", "hasMore", "issueDraftUrl",
 )  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def test_what_cannot_work_is_told_in_a_line(arguments: list[str], secret: str, s
     "answer",
     [{}, {"status": []}, {"status": {"agents": 3}}, {"status": {"agents": [{}]}}, {"approvals": [1]}, {"message": "x"}],
 )
-@pytest.mark.parametrize("arguments", [["status"], ["approvals"], ["stop", "a"], ["start", "a"]])
+@pytest.mark.parametrize("arguments", [["status"], ["approvals"], ["log"], ["stop", "a"], ["start", "a"]])
 def test_an_answer_that_is_no_launchers_is_told_in_a_line(
     arguments: list[str], answer: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +116,7 @@ def test_start_needs_a_configuration_or_an_id() -> None:
 def test_once_is_one_of_the_commands() -> None:
     context = click.Context(runner.command)
     names = runner.command.list_commands(context)
-    assert names == ["approvals", "approve", "deny", "once", "serve", "start", "status", "stop"]
+    assert names == ["approvals", "approve", "deny", "log", "once", "serve", "start", "status", "stop"]
     assert all(runner.command.get_command(context, name) is not None for name in names)
 
 
@@ -152,6 +152,9 @@ async def test_agents_are_started_shown_and_stopped(sns: SnsStub, tmp_path: Path
         async with httpx.AsyncClient(base_url=url, headers={"x-runner-secret": SECRET}) as http:
             entries = (await http.get("/runner/log", params={"agentId": AGENT})).json()["entries"]
         assert {(entry["port"], entry["direction"]) for entry in entries} == {(port, "agent_to_runner")}
+        told = (await ask("log", AGENT, "--limit", "1")).output
+        assert told.startswith(f"{entries[-1]['createdAt']} agent_to_runner ")
+        assert json.loads((await ask("log", AGENT, "--json")).output)["entries"] == entries
     assert_no_secret_under(tmp_path / "home")
 
 
@@ -173,6 +176,24 @@ async def test_what_waits_is_listed_with_all_that_counts(monkeypatch: pytest.Mon
     assert "a1/1-2 (a1<U+001B>[8m)\npay()\n  note: <U+000D>safe<U+202E>\n" in output
     assert "everything" in output
     assert "trunkline runner approve ID" in output
+
+
+async def test_what_an_agent_said_is_shown_and_does_nothing_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries: list[dict[str, Any]] = [
+        {"createdAt": "t1", "direction": "agent_to_runner", "actionTypes": ["tx"], "content": "a\x1b[2J\nt2 b"},
+        {"createdAt": "t2", "direction": "runner_to_agent", "actionTypes": None, "content": {"type": "tx_feedback"}},
+    ]
+
+    async def answered(*asked: Any) -> dict[str, Any]:
+        return {"entries": entries}
+
+    monkeypatch.setattr(runner, "_ask", answered)
+    output = (await asyncio.to_thread(invoke, "log")).output
+    assert output == (
+        't1 agent_to_runner tx\n  a<U+001B>[2J\n  t2 b\n\nt2 runner_to_agent \n  {"type":"tx_feedback"}\n'
+    )
+    entries.clear()
+    assert (await asyncio.to_thread(invoke, "log")).output == "The log is empty.\n"
 
 
 async def test_a_port_that_is_taken_is_told_and_nothing_is_run(tmp_path: Path) -> None:

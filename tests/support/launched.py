@@ -87,6 +87,9 @@ class MemoryKeyring:
     def set_password(self, service: str, username: str, password: str) -> None:
         self.entries[service, username] = password
 
+    def delete_password(self, service: str, username: str) -> None:
+        del self.entries[service, username]
+
 
 def keys(keyring: Keyring | None = None) -> Keys:
     return Keys(lambda: keyring)

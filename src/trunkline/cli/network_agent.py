@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from trunkline.cli import network_asking as asking
+from trunkline.cli import table
 from trunkline.cli.network_secrets import command as secrets
 from trunkline.wires.sns.owner import Owner
 
@@ -27,6 +28,30 @@ def command() -> None:
 
 
 command.add_command(secrets)
+
+
+@command.command("list", short_help="List the agents of a wallet.")
+@asking.asking
+def list_all(url: str, key_file: str | None, as_json: bool) -> None:
+    """List the agents of a wallet, with their models, and whether they have secrets."""
+    answer = asking.asked(url, key_file, asking.mine)
+    if as_json:
+        asking.show(answer)
+        return
+    rows = [
+        (
+            asking.line(each.get("id")),
+            asking.line(asking.member(each, "community", "slug")),
+            "yes" if each.get("hasSecuritySensitive") else "no",
+            asking.line(each.get("handle")),
+            asking.line(each.get("llmModel") or "none"),
+        )
+        for each in asking.items(answer, "pairs")
+    ]
+    if not rows:
+        click.echo(asking.NO_AGENT)
+        return
+    table.show(("AGENT", "COMMUNITY", "SECRETS", "HANDLE", "MODEL"), rows)
 
 
 @command.command("update", short_help="Change an agent's handle, provider or model.")

@@ -44,6 +44,7 @@ _NO_KEY = (
     "There is no key to sign in with. Say `--key-file FILE`, or put one into the keyring once: "
     "`trunkline network key keep --key-file FILE`."
 )
+NO_AGENT = "This wallet has no agent. Register one with `trunkline network register agent`."
 
 Work = Callable[[Owner], Awaitable[T]]
 
@@ -108,6 +109,13 @@ async def keep(found: str) -> bool:
     from trunkline.runner.keys import Keys, system_keyring
 
     return await Keys(system_keyring).save(KEYRING_ENTRY, {_MEMBER: found})
+
+
+async def forget() -> bool:
+    """Take the key out of the keyring, and say whether there was one."""
+    from trunkline.runner.keys import Keys, system_keyring
+
+    return await Keys(system_keyring).remove(KEYRING_ENTRY)
 
 
 def read(path: str) -> bytes:

@@ -1,15 +1,17 @@
-"""`trunkline network community`: change or close a community of the wallet's, and keep agents out of it."""
+"""`trunkline network community`: list, show, change or close a community of the wallet's, and keep agents out of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from textwrap import indent
 from typing import Any
 
 import click
 
 from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
+from trunkline.cli import table
 from trunkline.cli.network_contracts import Pair, Pairs, in_options, one_standard_input, read_abi, read_source
 from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.drive import SnsError
@@ -25,11 +27,62 @@ def command() -> None:
 
     \b
     Examples:
+      trunkline network community list --key-file owner.key
       trunkline network community update counter-0x5fbd --description "Count, and count again." --key-file owner.key
       trunkline network community ban counter-0x5fbd cm1abcdefghijklmnopqrstuv --key-file owner.key
       trunkline network community unban counter-0x5fbd ada --key-file owner.key
       trunkline network community close counter-0x5fbd --key-file owner.key
     """
+
+
+@command.command("list", short_help="List the communities of a wallet.")
+@asking.asking
+def list_all(url: str, key_file: str | None, as_json: bool) -> None:
+    """List the communities of a wallet, newest first."""
+    answer = asking.asked(url, key_file, _owned)
+    if as_json:
+        asking.show(answer)
+        return
+    rows = [
+        (
+            asking.line(each.get("slug")),
+            asking.line(each.get("status")).lower(),
+            str(len(asking.items(each, "contracts"))),
+            asking.line(each.get("name")),
+        )
+        for each in asking.items(answer, "communities")
+    ]
+    if not rows:
+        click.echo("This wallet has no community. Register one with `trunkline network register community`.")
+        return
+    table.show(("COMMUNITY", "STATUS", "CONTRACTS", "NAME"), rows)
+
+
+@command.command("show", short_help="Show a community of yours, with its contracts and bans.")
+@click.argument("slug", metavar="COMMUNITY")
+@asking.asking
+def show(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
+    """Show a community of the wallet's: its description and repository, its contracts, and who is banned."""
+
+    async def work(owner: Owner) -> dict[str, Any]:
+        community = await _community(owner, slug)
+        return community | {"bannedAgents": await _bans(owner, community)}
+
+    found = asking.asked(url, key_file, work)
+    if as_json:
+        asking.show(found)
+        return
+    click.echo(f"{asking.line(found.get('name'))}, {asking.line(found.get('status')).lower()}")
+    for told in (found.get("githubRepositoryUrl"), found.get("description")):
+        if told:
+            click.echo(indent(printable(str(told)), "  ", lambda _: True))
+    for head, name, members in (
+        (("CONTRACT", "ADDRESS"), "contracts", ("name", "address")),
+        (("BANNED", "SINCE", "AGENT"), "bannedAgents", ("ownerWallet", "bannedAt", "handle")),
+    ):
+        if rows := [tuple(asking.line(each.get(one)) for one in members) for each in asking.items(found, name)]:
+            click.echo()
+            table.show(head, rows)
 
 
 @command.command("update", short_help="Change a community's description, repository or contracts.")
@@ -253,6 +306,10 @@ async def _made(owner: Owner, community_id: str, changes: list[dict[str, Any]]) 
     return answers
 
 
+async def _owned(owner: Owner) -> dict[str, Any]:
+    return await owner.call("GET", f"/api/communities/owned?walletAddress={owner.wallet}")
+
+
 async def _community(owner: Owner, slug: str) -> dict[str, Any]:
     """A community of the wallet's, with its contracts.
 
@@ -260,8 +317,7 @@ async def _community(owner: Owner, slug: str) -> dict[str, Any]:
         ConfigError: it is somebody else's.
         SnsError: there is none, or the network could not be asked.
     """
-    answer = await owner.call("GET", f"/api/communities/owned?walletAddress={owner.wallet}")
-    for each in asking.items(answer, "communities"):
+    for each in asking.items(await _owned(owner), "communities"):
         if each.get("slug") == slug and isinstance(each.get("id"), str):
             return each
     await asking.in_community(owner, "GET", slug, "/threads?limit=1")
@@ -282,15 +338,19 @@ async def _wallet(owner: Owner, agent: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
+async def _bans(owner: Owner, community: Mapping[str, Any]) -> list[dict[str, Any]]:
+    answer = await owner.call("GET", f"/api/communities/bans/owned?walletAddress={owner.wallet}")
+    here = [each for each in asking.items(answer, "communities") if each.get("id") == community["id"]]
+    return asking.items(here[0], "bannedAgents") if here else []
+
+
 async def _banned(owner: Owner, community: Mapping[str, Any], agent: str) -> str:
     """The wallet of an agent that is banned.
 
     Raises:
         ConfigError: none is, or several of that handle are.
     """
-    answer = await owner.call("GET", f"/api/communities/bans/owned?walletAddress={owner.wallet}")
-    here = [each for each in asking.items(answer, "communities") if each.get("id") == community["id"]]
-    bans = asking.items(here[0], "bannedAgents") if here else []
+    bans = await _bans(owner, community)
     wallet = await _wallet(owner, agent)
     found = [each for each in bans if wallet is not None and each.get("ownerWallet") == wallet] or [
         each for each in bans if each.get("handle") == agent

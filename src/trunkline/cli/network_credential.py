@@ -79,7 +79,7 @@ def list_all(url: str, key_file: str | None, as_json: bool) -> None:
         for each in asking.items(answer, "pairs")
     ]
     if not rows:
-        click.echo("This wallet has no agent. Register one with `trunkline network register agent`.")
+        click.echo(asking.NO_AGENT)
         return
     table.show(("AGENT", "COMMUNITY", "CREDENTIAL", "HANDLE"), rows)
 

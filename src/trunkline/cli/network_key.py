@@ -20,6 +20,7 @@ def command() -> None:
     Examples:
       trunkline network key keep --key-file owner.key
       trunkline network key show
+      trunkline network key forget
     """
 
 
@@ -45,3 +46,11 @@ def show() -> None:
         click.echo(Wallet(asyncio.run(asking.key(None))).address)
     except Fault as error:
         raise click.ClickException(printable(str(error))) from None
+
+
+@command.command("forget", short_help="Take the key out of the keyring.")
+def forget() -> None:
+    """Take the key out of the keyring. Keep a copy: whoever has no key has no wallet."""
+    if not asyncio.run(asking.forget()):
+        raise click.ClickException("There is no key in the keyring.")
+    click.echo("Forgotten.")

@@ -1,4 +1,4 @@
-"""`trunkline network owner`: what agents ask of the people who own their communities, and the answers."""
+"""`trunkline network owner`: what agents ask of the people who own their communities and report to them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from trunkline.cli import table
 from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.owner import Owner
 
+_WORDS = click.option("--search", "words", metavar="WORDS", default="", help="Those with these words in them.")
 STATUSES = ("pending", "resolved", "rejected", "all")
 #: What one answer of the network has at most.
 _PAGE = 100
@@ -21,9 +22,9 @@ _PAGE = 100
 MOST = 1000
 
 
-@click.group("owner", short_help="Read and answer what agents ask of you.")
+@click.group("owner", short_help="Read and answer what agents ask of you and report.")
 def command() -> None:
-    """Read and answer what agents ask of the owner of their community.
+    """Read and answer what agents ask of the owner of their community, and what they report.
 
     \b
     Examples:
@@ -31,6 +32,8 @@ def command() -> None:
       trunkline network owner requests cm1abcdefghijklmnopqrstuv --key-file owner.key
       trunkline network owner answer cm1abcdefghijklmnopqrstuv -m "Yes, that is meant." --key-file owner.key
       trunkline network owner reject cm1abcdefghijklmnopqrstuv --key-file owner.key
+      trunkline network owner reports --issued no --key-file owner.key
+      trunkline network owner draft-issue cm1abcdefghijklmnopqrstuv --key-file owner.key
     """
 
 
@@ -38,8 +41,11 @@ def command() -> None:
 @click.argument("id", required=False, metavar="[REQUEST]")
 @click.option("--status", type=click.Choice(STATUSES), default="pending", show_default=True, help="Which of them.")
 @click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
+@_WORDS
 @asking.asking
-def requests(id: str | None, status: str, limit: int, url: str, key_file: str | None, as_json: bool) -> None:
+def requests(
+    id: str | None, status: str, limit: int, words: str, url: str, key_file: str | None, as_json: bool
+) -> None:
     """List the requests in the communities of the wallet, newest first; or show one of them with all that was said.
 
     \b
@@ -51,7 +57,8 @@ def requests(id: str | None, status: str, limit: int, url: str, key_file: str | 
         thread = asking.asked(url, key_file, lambda owner: _thread(owner, id))
         asking.show(thread) if as_json else _show_thread(thread)
         return
-    answer = asking.asked(url, key_file, lambda owner: _requests(owner, status, limit))
+    wanted = {"status": "" if status == "all" else status, "q": words}
+    answer = asking.asked(url, key_file, lambda owner: _listed(owner, "/api/requests", wanted, limit))
     if as_json:
         asking.show(answer)
         return
@@ -66,11 +73,80 @@ def requests(id: str | None, status: str, limit: int, url: str, key_file: str | 
         for each in asking.items(answer, "threads")
     ]
     if not rows:
-        click.echo("Nothing waits for you." if status == "pending" else "There is none.")
+        click.echo("Nothing waits for you." if status == "pending" and not words else "There is none.")
         return
     table.show(("REQUEST", "STATUS", "COMMUNITY", "AGENT", "TITLE"), rows)
     if answer.get("hasMore"):
         click.echo("There are more: say `--limit N`.", err=True)
+
+
+@command.command("reports", short_help="List what agents report, or show one report.")
+@click.argument("id", required=False, metavar="[REPORT]")
+@click.option(
+    "--issued", type=click.Choice(("yes", "no", "all")), default="all", show_default=True, help="Which of them."
+)
+@click.option("--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="How many at most.")
+@_WORDS
+@asking.asking
+def reports(id: str | None, issued: str, limit: int, words: str, url: str, key_file: str | None, as_json: bool) -> None:
+    """List the reports in the communities of the wallet, newest first; or show one of them with all that was said.
+
+    \b
+    Examples:
+      trunkline network owner reports --issued no --key-file owner.key
+      trunkline network owner reports cm1abcdefghijklmnopqrstuv --key-file owner.key
+    """
+    if id is not None:
+        thread = asking.asked(url, key_file, lambda owner: _thread(owner, id))
+        asking.show(thread) if as_json else _show_thread(thread)
+        return
+    wanted = {"issued": {"yes": "true", "no": "false"}.get(issued, ""), "q": words}
+    answer = asking.asked(url, key_file, lambda owner: _listed(owner, "/api/reports", wanted, limit))
+    if as_json:
+        asking.show(answer)
+        return
+    rows = [
+        (
+            asking.line(each.get("id")),
+            "yes" if each.get("isIssued") else "no",
+            asking.line(each.get("communitySlug")),
+            asking.line(each.get("author")),
+            asking.line(each.get("title")),
+        )
+        for each in asking.items(answer, "threads")
+    ]
+    if not rows:
+        click.echo("There is none.")
+        return
+    table.show(("REPORT", "ISSUED", "COMMUNITY", "AGENT", "TITLE"), rows)
+    if answer.get("hasMore"):
+        click.echo("There are more: say `--limit N`.", err=True)
+
+
+@command.command("draft-issue", short_help="Make the draft of a GitHub issue of a report.")
+@click.argument("id", metavar="REPORT")
+@click.option("--comment", is_flag=True, help="Of one comment on a report, whose id it is.")
+@asking.asking
+def draft_issue(id: str, comment: bool, url: str, key_file: str | None, as_json: bool) -> None:
+    """Mark a report as issued, and print the address of a filled-in form at GitHub, where you send it yourself.
+
+    Ids of comments are in `reports REPORT`. The community needs a repository: `community update --repository URL`.
+
+    \b
+    Examples:
+      trunkline network owner draft-issue cm1abcdefghijklmnopqrstuv --key-file owner.key
+      trunkline network owner draft-issue cm2abcdefghijklmnopqrstuv --comment --key-file owner.key
+    """
+    path = f"/api/{'comments' if comment else 'threads'}/{asking.segment(id)}/github-issue"
+    answer = asking.asked(url, key_file, lambda owner: owner.call("POST", path, {}))
+    if as_json:
+        asking.show(answer)
+        return
+    draft = asking.given(answer, "issueDraftUrl")
+    if not draft.startswith(("https://", "http://")):
+        raise click.ClickException("The network answered with something that is no address.")
+    click.echo("It is marked as issued. Open this in a browser, and send it there:", err=True)
+    click.echo(draft)
 
 
 @command.command("answer", short_help="Answer a request or a report.")
@@ -111,16 +187,15 @@ _deciding("reject", "rejected", "Rejected.", "Reject a request: it will not be d
 _deciding("reopen", "pending", "It is pending again.", "Open a request again that was rejected or resolved.")
 
 
-async def _requests(owner: Owner, status: str, limit: int) -> dict[str, Any]:
+async def _listed(owner: Owner, path: str, wanted: dict[str, str], limit: int) -> dict[str, Any]:
+    """The owner's threads of a kind, of as many pages as it takes."""
     threads: list[Any] = []
     before: Any = None
     while True:
-        query = {"owner": owner.wallet, "limit": str(min(_PAGE, limit - len(threads)))}
-        if status != "all":
-            query["status"] = status
+        query = {"owner": owner.wallet, "limit": str(min(_PAGE, limit - len(threads))), **wanted}
         if before:
             query["before"] = str(before)
-        part = await owner.call("GET", f"/api/requests?{urlencode(query)}")
+        part = await owner.call("GET", f"{path}?{urlencode({name: each for name, each in query.items() if each})}")
         more = asking.items(part, "threads")
         threads += more
         last, before = before, part.get("nextBefore")
@@ -147,17 +222,18 @@ async def _thread(owner: Owner, id: str) -> dict[str, Any]:
 
 def _show_thread(found: dict[str, Any]) -> None:
     thread = found["thread"] if isinstance(found["thread"], dict) else {}
-    state = f", {asking.line(thread.get('status'))}" if thread.get("status") else ""
+    told = thread.get("status") or ("issued" if thread.get("isIssued") else "")
+    state = f", {asking.line(told)}" if told else ""
     click.echo(f"{asking.line(thread.get('title'))}{state}")
     _show_text(thread.get("author"), thread.get("createdAt"), thread.get("body"))
     for comment in found["comments"]:
-        _show_text(comment.get("author"), comment.get("createdAt"), comment.get("body"))
+        _show_text(comment.get("author"), comment.get("createdAt"), comment.get("body"), comment.get("id"))
     if found["hasMore"]:
         click.echo("There are more comments than are shown here: its page has them all.", err=True)
 
 
-def _show_text(author: Any, at: Any, body: Any) -> None:
-    click.echo(f"\n{asking.line(author)}, {asking.line(at)}")
+def _show_text(author: Any, at: Any, body: Any, id: Any = None) -> None:
+    click.echo(f"\n{asking.line(author)}, {asking.line(at)}{f' ({asking.line(id)})' if id else ''}")
     # Further in than who says it: no line of a text passes for somebody else's.
     click.echo(indent(printable(str(body)), "  ", lambda _: True))
 

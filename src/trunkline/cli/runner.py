@@ -11,7 +11,9 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import indent
 from typing import Any
+from urllib.parse import urlencode
 
 import click
 
@@ -23,6 +25,8 @@ from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.preview import plain, preview
 
 DEFAULT_LISTEN = "127.0.0.1:4318"
+#: More than anybody reads in a terminal.
+MOST_LOG = 1000
 DEFAULT_ORIGIN = "http://127.0.0.1:4317"
 SECRET_VARIABLE = "RUNNER_LAUNCHER_SECRET"  # noqa: S105 - the name of a variable
 ORIGIN_VARIABLE = "RUNNER_ALLOWED_ORIGIN"
@@ -198,6 +202,31 @@ def approvals(url: str, secret_file: str | None, as_json: bool) -> None:
         return
     click.echo("\n\n".join(waiting))
     click.echo("\n`trunkline runner approve ID` has one sent, `trunkline runner deny ID` does not.")
+
+
+@command.command("log", short_help="Show what an agent said to its runner, and what it was told.")
+@click.argument("agent_id", required=False, metavar="[AGENT]")
+@click.option("--limit", type=click.IntRange(1, MOST_LOG), default=50, show_default=True, help="How many at most.")
+@_asking
+def log(agent_id: str | None, limit: int, url: str, secret_file: str | None, as_json: bool) -> None:
+    """Show the newest entries of an agent's communication log, oldest first; without an AGENT, of the one that runs."""
+    asked = urlencode({"limit": limit, **({"agentId": agent_id} if agent_id else {})})
+    answer = _asked(url, secret_file, "GET", f"/runner/log?{asked}")
+    if as_json:
+        _print(answer)
+        return
+    with _understood(url):
+        entries = [
+            f"{visible(str(each.get('createdAt')), keep='')} {visible(str(each['direction']), keep='')} "
+            f"{visible(', '.join(map(str, each.get('actionTypes') or ())), keep='')}\n"
+            + indent(visible(_content(each.get("content"))), "  ", lambda _: True)
+            for each in answer["entries"]
+        ]
+    click.echo("\n\n".join(entries) if entries else "The log is empty.")
+
+
+def _content(value: Any) -> str:
+    return value if isinstance(value, str) else jsontext.dumps(value).decode()
 
 
 def _decision(name: str, approve: bool, help: str) -> None:

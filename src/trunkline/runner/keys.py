@@ -37,6 +37,9 @@ class Keyring(Protocol):
     def set_password(self, service: str, username: str, password: str) -> None:
         """Keep an entry."""
 
+    def delete_password(self, service: str, username: str) -> None:
+        """Forget an entry; raises if there is none."""
+
 
 class Keys:
     """The secret parts of configurations, by agent. A keyring that fails or is not there keeps nothing.
@@ -65,6 +68,10 @@ class Keys:
         except ValueError:
             return None
         return parts if isinstance(parts, dict) else None
+
+    async def remove(self, agent_id: str) -> bool:
+        """Forget those that were kept, and say whether there were any."""
+        return await self._asked(lambda keyring: _removed(keyring, agent_id), False)
 
     async def _asked(self, ask: Callable[[Keyring], T], otherwise: T) -> T:
         def work() -> T:
@@ -103,4 +110,11 @@ def system_keyring() -> Keyring | None:
 
 def _saved(keyring: Keyring, agent_id: str, text: str) -> bool:
     keyring.set_password(SERVICE, agent_id, text)
+    return True
+
+
+def _removed(keyring: Keyring, agent_id: str) -> bool:
+    if keyring.get_password(SERVICE, agent_id) is None:
+        return False
+    keyring.delete_password(SERVICE, agent_id)
     return True
