@@ -247,6 +247,20 @@ async def test_an_answer_without_an_end_is_logged_as_far_as_it_came(
     assert (line["actionTypes"], line["content"]) == ([], "blah " * 200)
 
 
+@pytest.mark.parametrize("room", [5, len(TOKEN), len(TOKEN) + 5])
+async def test_an_answer_without_an_end_shows_neither_a_secret_nor_the_half_of_one(
+    world: World, sns: SnsStub, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(brains, "MAX_REPLY", len("blah ") + room)
+    async with StubProvider() as model:
+        model.openai(openai_text(f"blah {TOKEN} and so on"))
+        report = await world.run(brain={"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub"})
+    (line,) = world.lines("agent_to_runner")
+    for said in (report.output or "", line["content"]):
+        assert said.startswith("blah")
+        assert TOKEN[:5] not in said
+
+
 async def test_what_the_network_says_about_the_model_counts_where_no_brain_is_configured(
     world: World, sns: SnsStub
 ) -> None:

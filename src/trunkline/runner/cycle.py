@@ -213,8 +213,10 @@ class Runner:
         try:
             reply = await brain.answer(prompt)
         except TooLong as error:
-            self._note(output=parts.secrets.data(error.said)[:MAX_OUTPUT])
-            await self._log((), error.said)
+            # It was cut before it was cleaned: half of a secret may stand at its end.
+            said = parts.secrets.text(parts.secrets.beginning(error.said))
+            self._note(output=said[:MAX_OUTPUT])
+            await self._log((), said)
             raise
         # The brain has seen it, whatever it made of it.
         await parts.inbox.told(waiting)
