@@ -11,11 +11,23 @@ from typing import Any
 
 import pytest
 
+from trunkline.agents.echo import EchoAgent
 from trunkline.base import paths
 from trunkline.cli import opening, shelf
 from trunkline.cli.opening import OfAnotherAgent, OfAnotherDirectory, Opened
-from trunkline.core.events import Envelope, TextDelta, TurnEnded, TurnStarted, UserMessage
+from trunkline.core.approvals import Policy
+from trunkline.core.events import (
+    Envelope,
+    Granted,
+    Mode,
+    ModeChanged,
+    TextDelta,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
 from trunkline.core.faults import SessionHeld, SessionNotFound
+from trunkline.core.session import Session
 from trunkline.store.files import FileStore
 
 PATIENCE_SECONDS = 20
@@ -59,8 +71,28 @@ def test_another_directory_is_refused_with_its_name() -> None:
 def test_a_session_goes_to_another_directory_if_it_is_told_to() -> None:
     keep()
     found = opened(workspace=THERE, anyway=True)
-    assert (found.log.session, found.resumed) == ("kept", True)
+    assert (found.log.session, found.resumed, found.is_moved) == ("kept", True, True)
     found.log.close()
+    for workspace, roams in ((HERE, False), (THERE, True)):
+        stays = opened(workspace=workspace, roams=roams)
+        assert not stays.is_moved
+        stays.log.close()
+
+
+@pytest.mark.parametrize(("workspace", "mode", "left"), [(HERE, "yolo", 1), (THERE, "auto_edit", 0)])
+async def test_what_was_granted_in_one_directory_is_not_granted_in_another(
+    workspace: str, mode: Mode, left: int
+) -> None:
+    log = FileStore(paths.sessions_dir()).create("kept", HERE, "echo")
+    for seq, event in enumerate((ModeChanged("yolo"), Granted("edit")), 1):
+        log.append(Envelope("kept", seq, 0, 1_700_000_000.0, event))
+    log.close()
+    found, policy = opened("echo", workspace, anyway=True), Policy("auto_edit")
+    session = await Session.open(EchoAgent(), found.log, policy, resume=True, mode=found.mode(None, policy))
+    told = await opening.settle(session, found)
+    assert (session.mode, len(session.grants), told is None) == (mode, left, bool(left))
+    await session.close()
+    assert found.mode("default", policy) == "default"
 
 
 def test_another_agent_begins_anew_if_it_is_told_to_and_hears_what_was_said() -> None:

@@ -178,13 +178,13 @@ class _Start:
             self.kept.log,
             self.policy,
             resume=self.kept.resumed,
-            mode=self.mode,
+            mode=self.kept.mode(self.mode, self.policy),
             workspace=self.workspace,
             instructions=self.options.system_prompt,
             options=agent_options.with_variables(self.model_options),
             redact=Redaction(opening.redactor(self.agent)),
         )
-        await opening.tell_before(self._session, self.kept.before)
+        await opening.settle(self._session, self.kept)
         return self._session
 
     def give_up(self) -> None:

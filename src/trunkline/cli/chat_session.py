@@ -138,13 +138,13 @@ class Talk:
                 log,
                 policy,
                 resume=kept.resumed,
-                mode=cli.first_mode(options.mode, auto_approve=options.auto_approve),
+                mode=kept.mode(cli.first_mode(options.mode, auto_approve=options.auto_approve), policy),
                 workspace=workspace,
                 instructions=options.system_prompt,
                 options=opened.options,
                 redact=_heard(secrets, on_judged),
             )
-            told = await cli.tell_before(session, kept.before)
+            told = await cli.settle(session, kept)
         except BaseException as error:
             # A start that failed leaves nothing behind.
             log.close()

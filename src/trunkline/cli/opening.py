@@ -165,6 +165,12 @@ class Opened(NamedTuple):
     """Whether it is one that there was before."""
     before: str | None = None
     """What was said in the session that this one goes on from, which was another agent's."""
+    is_moved: bool = False
+    """Whether it was begun in another directory: what was granted there was not granted here."""
+
+    def mode(self, said: Mode | None, policy: Policy) -> Mode | None:
+        """The mode to begin with; None: the one that the session was left in."""
+        return said or (policy.mode if self.is_moved else None)
 
     def give_up(self) -> None:
         """A start that failed leaves nothing behind: the same id may be tried again."""
@@ -208,7 +214,7 @@ def session_log(
     """The log to write, held by this process from here on. It is kept who answers, and where.
 
     Another agent cannot go on with a session: it knows nothing of what the first one kept for itself. `anyway` begins
-    a new one then, which `tell_before` tells what was said. It also takes a session to another directory, where one
+    a new one then, which `settle` tells what was said. It also takes a session to another directory, where one
     that `roams` is at home anyhow. One that a process holds can be had later: see `store.waiting`.
 
     Raises:
@@ -227,8 +233,9 @@ def session_log(
     session = _latest(store, workspace, agent) if resume == LATEST else resume
     log = store.open(session)
     owner = log.agent or agent
-    if owner == agent and (anyway or roams or log.workspace == workspace):
-        return Opened(log, True)
+    is_moved = log.workspace != workspace
+    if owner == agent and (anyway or roams or not is_moved):
+        return Opened(log, True, is_moved=is_moved and not roams)
     if not anyway:
         log.close()
         raise OfAnotherAgent(log.session, owner) if owner != agent else OfAnotherDirectory(log.session, log.workspace)
@@ -239,12 +246,19 @@ def session_log(
     return Opened(store.create(new_id(), workspace, agent), False, before)
 
 
-async def tell_before(session: Session, before: str | None) -> str | None:
-    """Tell an agent what was said in the session of another; gives what people should know of it."""
-    if not before:
+async def settle(session: Session, opened: Opened) -> str | None:
+    """Tell an agent what was said in the session of another, and take back what was granted in another directory.
+
+    Gives what people should know of it.
+    """
+    if opened.is_moved and session.grants:
+        for grant in session.grants:
+            session.revoke(grant)
+        return "What was granted in the directory that this session comes from is not granted here."
+    if not opened.before:
         return None
     try:
-        await session.configure(AddHistory(before))
+        await session.configure(AddHistory(opened.before))
     except Unsupported:
         return "This is a new session, and its agent cannot be told what was said before."
     return "This is a new session, whose agent is told what was said before."

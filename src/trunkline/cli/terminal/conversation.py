@@ -189,10 +189,11 @@ class Conversation:
 
     def _recall(self) -> None:
         """Show the last turn of a session that is resumed."""
+        state = self.session.state
         if self._talk.told is not None:
             self.view.note(self._talk.told)
-            return
-        state = self.session.state
+            if not state.turns:
+                return
         self.view.note(f"Session {self.session.id}, {state.turns} turn{'' if state.turns == 1 else 's'} so far.")
         turn: list[Event] = []
         for record in shelf.read(self.session.id).records:
