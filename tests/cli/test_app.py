@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from click.testing import CliRunner
 
-from trunkline.cli.app import COMMANDS, SUMMARIES, app
+from trunkline.cli.app import COMMANDS, SUMMARIES, app, run
 
 
 def test_every_summary_fits_its_line_and_completion_is_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +31,13 @@ def test_help_is_a_word_that_does_what_the_option_does() -> None:
     assert CliRunner().invoke(app, ["help"], prog_name="trunkline").stdout == printed
     assert "Usage: trunkline graph run" in CliRunner().invoke(app, ["help", "graph", "run"]).stdout
     assert "No such command 'caht'" in CliRunner().invoke(app, ["help", "caht"]).stderr
+
+
+def test_escapes_in_what_was_typed_are_shown_and_not_obeyed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["trunkline", "agentproc", "hub", "show", "\x1b]0;owned\x07x"])
+    assert run() == 2
+    told = capsys.readouterr().err
+    assert "owned" in told
+    assert told.replace("\n", "").isprintable()
