@@ -13,13 +13,13 @@ import pytest
 
 from trunkline.agents.echo import EchoAgent
 from trunkline.base import paths
+from trunkline.base.vocabulary import Mode
 from trunkline.cli import opening, shelf
 from trunkline.cli.opening import OfAnotherAgent, OfAnotherDirectory, Opened
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
     Envelope,
     Granted,
-    Mode,
     ModeChanged,
     TextDelta,
     TurnEnded,
