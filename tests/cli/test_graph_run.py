@@ -18,8 +18,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from trunkline.agents.graph import yaml_graph
+from trunkline.agents.graph.pool import ModelPool
 from trunkline.cli.graph_run import _Heard, _Talk, command
 from trunkline.cli.talk_files import WavWriter, read_wav
+from trunkline.core.faults import ModelError
 
 GRAPH = """start: guard
 default_model: any
@@ -38,6 +40,15 @@ SLOW = """start: answer
 default_model: mock-slow
 nodes:
   answer: {type: Generate, stream: true}
+"""
+
+
+FETCHING = """start: find
+default_model: no-such-model
+knowledge: {lore: {embedding_model: all-minilm-l6-v2, strings: [The mill is old.]}}
+nodes:
+  find: {type: Retrieve, embedded_string_storage: lore, found: answer, not_found: answer}
+  answer: {type: Generate}
 """
 
 
@@ -131,6 +142,22 @@ def test_a_graph_that_cannot_run_and_a_turn_that_fails_exit_with_1(file: str, tm
     Path(file).write_text(SLOW)
     result = run(file, "-m", "x", "--engine", "local", "--model", "no-such-model")
     assert (result.exit_code, "no-such-model" in result.stderr) == (1, True)
+
+
+def test_a_model_that_is_not_known_is_refused_before_another_one_is_fetched(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+
+    async def ensure(self: ModelPool, name: str, *_: object) -> None:
+        fetched.append(name)
+        raise ModelError("Nothing is fetched here.")
+
+    monkeypatch.setattr(ModelPool, "ensure", ensure)
+    Path(file).write_text(FETCHING)
+    result = run(file, "-m", "x", "--engine", "local")
+    assert (result.exit_code, fetched) == (1, [])
+    assert "There is no model `no-such-model` in the catalog." in result.stderr
 
 
 def test_what_is_spoken_is_not_played_and_its_length_is_told_and_it_can_be_kept(tmp_path: Path) -> None:

@@ -200,9 +200,10 @@ class _Talk:
 
         cache = paths.cache_dir()
         vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
-        self._host = LocalGraphHost(self._models(ModelPool(cache), model), self._folder, vectors)
-        session = self._session = self._host.open_session()
         mock = engine == "mock"
+        pool = ModelPool(cache)
+        self._host = LocalGraphHost(self._models(pool, model, check=not mock), self._folder, vectors)
+        session = self._session = self._host.open_session()
         number = InferenceEngine.MOCK if mock else InferenceEngine.LLAMA_CPP
         voice = InferenceEngine.MOCK if mock else InferenceEngine.SHERPA_ONNX
         session.configure(
@@ -228,18 +229,21 @@ class _Talk:
             CreateAgentRequest(0, graph.graph, model or graph.default_model, True, graph.max_steps), progress
         )
 
-    def _models(self, pool: ModelPool, model: str) -> AgentModels:
-        """The models, with the agents that the graph names among them.
+    def _models(self, pool: ModelPool, model: str, *, check: bool) -> AgentModels:
+        """The models, with the agents that the graph names among them. `check`: before anything is fetched.
 
         Raises:
             ConfigError: there is no such agent, or it is not for a file to name it.
+            ModelError: there is no such model.
         """
         from trunkline.agents import registry
         from trunkline.agents.graph.agent_models import PREFIX, AgentModels, offered, wanted
         from trunkline.cli import opening
         from trunkline.core.faults import ConfigError
 
-        names = wanted(self._graph.graph, model or self._graph.default_model)
+        names, models = wanted(self._graph.graph, model or self._graph.default_model)
+        for name in models if check else ():
+            pool.check(name)
         for name in names:
             if registry.runs_code(name) and PREFIX + name != model:
                 raise ConfigError(

@@ -81,11 +81,13 @@ def nobody_asked() -> Policy:
     return Policy(allow=(), interactive=False)
 
 
-def wanted(graph: GraphDescription, default_model: str) -> tuple[str, ...]:
-    """The agents that a graph names in the place of models, each once."""
-    models = (getattr(node.params, "model_name", None) or default_model for node in graph.nodes
-              if hasattr(node.params, "model_name"))  # fmt: skip
-    return tuple(dict.fromkeys(model.removeprefix(PREFIX) for model in models if model.startswith(PREFIX)))
+def wanted(graph: GraphDescription, default_model: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The agents that a graph names in the place of models, and the models that answer in it, each once."""
+    named = (getattr(node.params, "model_name", None) or default_model for node in graph.nodes
+             if hasattr(node.params, "model_name"))  # fmt: skip
+    names = tuple(dict.fromkeys(filter(None, named)))
+    agents = tuple(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX))
+    return agents, tuple(name for name in names if not name.startswith(PREFIX))
 
 
 def check_nodes(graph: GraphDescription, default_model: str) -> None:

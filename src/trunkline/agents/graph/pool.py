@@ -287,6 +287,14 @@ class ModelPool:
             raise ModelError(f"There is no model `{name}` in the catalog.")
         return entry
 
+    def check(self, name: str) -> None:
+        """See to it that a model could be used, without fetching it.
+
+        Raises:
+            ModelError: it is not in the catalog, or there is no engine for it.
+        """
+        _see_to_engine(self._known(name))
+
     async def download(self, name: str, progress: Progress | None = None) -> None:
         """Fetch a model. It goes on when the caller is cancelled: it is for all sessions.
 
@@ -294,8 +302,8 @@ class ModelPool:
             ModelError: not in the catalog, nowhere to be had, or there is no engine for it.
             DownloadFailed: it did not work, there is no room, or it is being fetched.
         """
-        entry = self._known(name)
-        _see_to_engine(entry)
+        self.check(name)
+        entry = self._entries[name]
         if name in self._downloads:
             raise DownloadActive(f"The model `{name}` is being downloaded already.")
         if entry.engine == OPENAI:
