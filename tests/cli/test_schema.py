@@ -14,6 +14,7 @@ from trunkline.network.http.app import all_endpoints
 from trunkline.network.http.openapi import document
 from trunkline.wires.agentproc import schema as agentproc
 from trunkline.wires.jsonstream import schema as jsonstream
+from trunkline.wires.line_schema import Direction
 
 FBS = Path(__file__).parents[2] / "src/trunkline/wires/tryll/schema/messages.fbs"
 
@@ -23,7 +24,7 @@ def printed(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize("direction", ["events", "commands", "both"])
-def test_it_prints_the_document_of_a_direction(direction: jsonstream.Direction) -> None:
+def test_it_prints_the_document_of_a_direction(direction: Direction) -> None:
     result = printed("jsonstream", "--direction", direction)
     assert result.exit_code == 0
     assert json.loads(result.stdout) == jsonstream.document(direction)
@@ -34,7 +35,7 @@ def test_without_a_direction_it_prints_both() -> None:
 
 
 @pytest.mark.parametrize("direction", ["events", "commands", "both"])
-def test_agentproc_is_protocol_0_4(direction: agentproc.Direction) -> None:
+def test_agentproc_is_protocol_0_4(direction: Direction) -> None:
     result = printed("agentproc", "--direction", direction)
     assert (result.exit_code, json.loads(result.stdout)) == (0, agentproc.document(direction))
 

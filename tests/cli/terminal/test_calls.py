@@ -187,7 +187,7 @@ def test_both_ends_of_what_is_asked_about_fit_any_screen() -> None:
 
 def test_whose_tool_it_is_is_said(tmp_path: Path) -> None:
     said = ToolRequested("c", "send", "mcp", {"to": "x"}, 'MCP second/send: {"to":"x\n"}')
-    assert asked(said, tmp_path) == ['? send to: "x"', '    It says: MCP second/send: {"to":"x<U+000A>"}']
+    assert asked(said, tmp_path) == ['? send to: "x"', '    It says: `MCP second/send: {"to":"x "}`']
 
 
 def test_what_was_allowed_looks_as_it_did_when_it_was_asked_about() -> None:

@@ -12,6 +12,7 @@ from tests.support.session_ids import NO_SESSION_IDS, SESSION_IDS
 from trunkline.wires.agentproc import codec_ndjson as codec
 from trunkline.wires.agentproc import schema
 from trunkline.wires.agentproc.messages import Attachment, PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.line_schema import Direction
 
 events = Draft202012Validator(schema.document("events"))
 commands = Draft202012Validator(schema.document("commands"))
@@ -36,7 +37,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("direction", ["events", "commands", "both"])
-def test_it_is_a_schema_of_the_dialect_it_names(direction: schema.Direction) -> None:
+def test_it_is_a_schema_of_the_dialect_it_names(direction: Direction) -> None:
     document = schema.document(direction)
     assert document["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     assert document["$id"].startswith("urn:trunkline:schema:agentproc:0.4")

@@ -14,6 +14,7 @@ from tests.support.document_examples import COMMANDS, EVENTS
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.demo.showcase import Line, play
 from trunkline.wires.jsonstream import codec, messages, schema
+from trunkline.wires.line_schema import Direction
 
 events = Draft202012Validator(schema.document("events"))
 commands = Draft202012Validator(schema.document("commands"))
@@ -21,7 +22,7 @@ both = Draft202012Validator(schema.document("both"))
 
 
 @pytest.mark.parametrize("direction", ["events", "commands", "both"])
-def test_it_is_a_schema_of_the_dialect_it_names(direction: schema.Direction) -> None:
+def test_it_is_a_schema_of_the_dialect_it_names(direction: Direction) -> None:
     document = schema.document(direction)
     assert document["$schema"] == Draft202012Validator.META_SCHEMA["$id"]
     assert document["$id"].startswith("urn:trunkline:schema:jsonstream:0.1.0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from trunkline.wires.agentproc import schema
-from trunkline.wires.agentproc.schema import Direction
+from trunkline.wires.line_schema import Direction
 
 DIRECTIONS = ("events", "commands", "both")
 

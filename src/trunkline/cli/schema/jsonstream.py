@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from trunkline.wires.jsonstream import schema
-from trunkline.wires.jsonstream.schema import Direction
+from trunkline.wires.line_schema import Direction
 
 DIRECTIONS = ("events", "commands", "both")
 

@@ -9,15 +9,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from trunkline.base.visible import visible
 from trunkline.cli.terminal import diffs
 from trunkline.cli.terminal.markdown import code
 from trunkline.core import preview as core
 from trunkline.core.events import ToolRequested
 from trunkline.core.preview import SCREEN, Part, Preview, Room
 
-#: Of what the agent says about it: a server, its tool, and how the arguments begin, which are shown anyway.
-DESCRIPTION_CHARS = 200
 #: Files beyond that are not read just to show what would change in them: what tools write is less.
 LARGEST_FILE = 10 * 1024 * 1024
 
@@ -28,12 +25,9 @@ def preview(request: ToolRequested, workspace: str, room: Room | None = SCREEN) 
     if core.is_change(request.name, request.args, request.category):
         before = _before(request.args["file_path"], workspace)
     shown = core.preview(request.name, request.args, room, before, request.category)
-    if request.category != "mcp" or not request.description:
-        return shown
     # Whose tool it is, only the description tells: two servers may have tools of one name.
-    said = visible(request.description[:DESCRIPTION_CHARS], keep="")
-    more = "..." if len(request.description) > DESCRIPTION_CHARS else ""
-    return shown.replace(parts=(Part(text=f"It says: {said}{more}"), *shown.parts))
+    said = core.said_of(request.description) if request.category == "mcp" else ""
+    return shown.replace(parts=(Part(text=said), *shown.parts)) if said else shown
 
 
 def painted(shown: Preview) -> RenderableType | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import signal
@@ -17,7 +16,7 @@ from trunkline.base.values import Value
 from trunkline.conform import probe
 from trunkline.conform.jsonstream_host.part import Step
 from trunkline.conform.kit import Broken
-from trunkline.conform.place import Place, is_locked
+from trunkline.conform.played import Played
 from trunkline.conform.process import Running
 from trunkline.conform.record import Roles
 
@@ -35,7 +34,6 @@ ASKED = "conform: say something"
 #: The kit is the agent, and whoever talks to the host.
 ROLES: Roles = ("agent", "host")
 
-_LOOK_SECONDS = 0.02
 _LAUNCHER = """#!/bin/sh
 # The agent of `trunkline conform jsonstream-host`. It lives no longer than the check that it was made for.
 case "$1" in --version) echo "conform 0.1.0"; exit 0 ;; esac
@@ -97,13 +95,12 @@ class Seen(Value):
         return [command for command in self.commands if command.type in types]
 
 
-class Stage(Place):
+class Stage(Played):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
-        super().__init__(name, None, ROLES)
+        super().__init__(name, ROLES, target.patience)
         self.target = target
-        self._running: list[Running] = []
 
     async def play(self, *steps: Step, say: Sequence[str] = (ASKED,), within: float | None = None) -> Seen:
         """A run of the host from its beginning to its end. `say` is what it is told to say; in one message each.
@@ -115,8 +112,8 @@ class Stage(Place):
 
     async def begin(self, *steps: Step, say: Sequence[str] = (ASKED,)) -> Running:
         """Start the host; do not wait."""
-        self.run.mkdir()
-        (self.run / "plan.json").write_bytes(jsontext.dumps([["live", self.target.lifetime], *steps]))
+        self.marks.mkdir()
+        (self.marks / "plan.json").write_bytes(jsontext.dumps([["live", self.target.lifetime], *steps]))
         agent = self._launcher()
         values = {AGENT: str(agent), PROMPT: say[0]}
         argv = tuple(_filled(word, values) for word in self.target.argv)
@@ -148,7 +145,7 @@ class Stage(Place):
         return Seen(stdout, running.stderr, status, running.seconds, commands)
 
     @property
-    def run(self) -> Path:
+    def marks(self) -> Path:
         """The folder of what runs now."""
         return self.folder / "run"
 
@@ -160,40 +157,12 @@ class Stage(Place):
         """When the agent saw the end of its input; None if it did not."""
         return next((at for at, line in self._heard() if line is None), None)
 
-    def has(self, name: str) -> bool:
-        """Whether the agent has left that mark."""
-        return (self.run / name).exists()
-
     def marked(self, name: str) -> float | None:
         """When the agent left that mark; None if it did not."""
         try:
-            return float((self.run / name).read_text(encoding="ascii"))
+            return float((self.marks / name).read_text(encoding="ascii"))
         except OSError:
             return None
-
-    async def comes(self, name: str, within: float) -> bool:
-        """Wait for a mark of the agent."""
-        deadline = time.monotonic() + within
-        while not self.has(name):
-            if time.monotonic() > deadline:
-                return False
-            await asyncio.sleep(_LOOK_SECONDS)
-        return True
-
-    async def agent_lives(self) -> bool:
-        """Whether the agent goes on although it should not; a moment is granted."""
-        deadline = time.monotonic() + self.target.patience / 4
-        while is_locked(self.run / probe.AGENT_LOCK):
-            if time.monotonic() > deadline:
-                return True
-            await asyncio.sleep(_LOOK_SECONDS)
-        return False
-
-    async def close(self) -> None:
-        """End what was started, remove what was made."""
-        for running in self._running:
-            await running.close()
-        await self.remove()
 
     def interrupt(self, running: Running) -> None:
         """What Ctrl-C in a terminal does."""
@@ -201,15 +170,15 @@ class Stage(Place):
 
     def _heard(self) -> list[tuple[float, str | None]]:
         try:
-            lines = (self.run / "heard").read_bytes().split(b"\n")
+            lines = (self.marks / "heard").read_bytes().split(b"\n")
         except OSError:
             return []
         return [(at, line) for at, line in map(jsontext.loads, filter(None, lines))]
 
     def _launcher(self) -> Path:
-        path = self.run / "bin" / (self.target.name or "conform-agent")
+        path = self.marks / "bin" / (self.target.name or "conform-agent")
         path.parent.mkdir()
-        command = shlex.join(script_command(str(probe.__file__), [str(self.run)]))
+        command = shlex.join(script_command(str(probe.__file__), [str(self.marks)]))
         path.write_text(_LAUNCHER.format(command=command), encoding="utf-8")
         path.chmod(0o755)
         return path

@@ -7,12 +7,12 @@ here. 0.1 is no JSON: environment variables in, lines with a prefix out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
+from trunkline.wires import line_schema
 from trunkline.wires.agentproc.codec import MAX_SESSION_ID, SESSION_ID_PATTERN
 from trunkline.wires.agentproc.codec_ndjson import MAX_ID, PROTOCOL_VERSION
-
-Direction = Literal["events", "commands", "both"]
+from trunkline.wires.line_schema import Direction, Union
 
 #: A name, not a place: nothing has to be fetched to use the schema.
 ID = f"urn:trunkline:schema:agentproc:{PROTOCOL_VERSION}"
@@ -21,11 +21,6 @@ _TITLES: dict[Direction, str] = {
     "events": "AgentProc: what an agent writes to its standard output",
     "commands": "AgentProc: what a bridge writes to an agent's standard input",
     "both": "AgentProc: every line, in both directions",
-}
-_UNIONS: dict[Direction, tuple[str, ...]] = {
-    "events": ("event",),
-    "commands": ("command",),
-    "both": ("event", "command"),
 }
 
 _TEXT = {"type": "string"}
@@ -38,7 +33,7 @@ _USAGE_COUNTS = (
 )  # fmt: skip
 
 #: What both directions have.
-_SHARED: Mapping[str, Mapping[str, Any]] = {
+_SHARED: Mapping[Union, Mapping[str, Any]] = {
     "event": {
         "usage": {
             "description": "What the turn has cost. Members that are not named here are passed on.",
@@ -80,7 +75,7 @@ def _message(type: str, text: str, required: Mapping[str, Any], optional: Mappin
     }
 
 
-_MESSAGES: Mapping[str, tuple[dict[str, Any], ...]] = {
+_MESSAGES: Mapping[Union, tuple[dict[str, Any], ...]] = {
     "event": (
         _message(
             "partial",
@@ -137,22 +132,6 @@ _MESSAGES: Mapping[str, tuple[dict[str, Any], ...]] = {
 
 
 def document(direction: Direction = "both") -> dict[str, Any]:
-    """The schema of one line. Its `$defs` have each message under its `type`, and `event` and `command` for all."""
-    unions = _UNIONS[direction]
-    definitions: dict[str, Any] = {}
-    for union in unions:
-        messages = {each["title"]: each for each in _MESSAGES[union]}
-        definitions[union] = {"oneOf": [_ref(name) for name in messages]}
-        definitions |= messages
-        definitions |= _SHARED[union]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": ID if direction == "both" else f"{ID}:{direction}",
-        "title": _TITLES[direction],
-        "oneOf": [_ref(union) for union in unions],
-        "$defs": definitions,
-    }
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/$defs/{name}"}
+    """The schema of one line; see `line_schema`."""
+    messages = {union: {each["title"]: each for each in said} for union, said in _MESSAGES.items()}
+    return line_schema.document(ID, _TITLES[direction], direction, messages, _SHARED)

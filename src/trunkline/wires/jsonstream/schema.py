@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from trunkline.base import shapes
 from trunkline.base.values import Value
+from trunkline.wires import line_schema
 from trunkline.wires.jsonstream.messages import COMMANDS, EVENTS, PROTOCOL_VERSION, Message, UserMessage
-
-Direction = Literal["events", "commands", "both"]
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+from trunkline.wires.line_schema import Direction, Union
 
 #: A name, not a place: nothing has to be fetched to use the schema.
 ID = f"urn:trunkline:schema:jsonstream:{PROTOCOL_VERSION}"
@@ -26,37 +24,19 @@ _TITLES: dict[Direction, str] = {
     "commands": "JSON stream: what a host writes to an agent's standard input",
     "both": "JSON stream: every line, in both directions",
 }
-
-_UNIONS: dict[Direction, tuple[str, ...]] = {
-    "events": ("event",),
-    "commands": ("command",),
-    "both": ("event", "command"),
-}
-_VOCABULARIES: Mapping[str, Mapping[str, type[Message]]] = {"event": EVENTS, "command": COMMANDS}
+_VOCABULARIES: Mapping[Union, Mapping[str, type[Message]]] = {"event": EVENTS, "command": COMMANDS}
 
 #: How the docstrings of messages begin: the section of the protocol document, or that they are not in it.
 _ORIGIN = re.compile(r"(?P<section>\d+\.\d+|Dialect): (?P<text>.*)")
 
 
 def document(direction: Direction = "both") -> dict[str, Any]:
-    """The schema of one line. Its `$defs` have each message under its `type`, and `event` and `command` for all."""
-    unions = _UNIONS[direction]
-    definitions: dict[str, Any] = {}
-    for union in unions:
-        vocabulary = _VOCABULARIES[union]
-        definitions[union] = {"oneOf": [_ref(name) for name in vocabulary]}
-        definitions |= {name: _definition(kind) for name, kind in vocabulary.items()}
-    return {
-        "$schema": DIALECT,
-        "$id": ID if direction == "both" else f"{ID}:{direction}",
-        "title": _TITLES[direction],
-        "oneOf": [_ref(union) for union in unions],
-        "$defs": definitions,
+    """The schema of one line; see `line_schema`."""
+    messages = {
+        union: {name: _definition(kind) for name, kind in vocabulary.items()}
+        for union, vocabulary in _VOCABULARIES.items()
     }
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/$defs/{name}"}
+    return line_schema.document(ID, _TITLES[direction], direction, messages)
 
 
 def _definition(kind: type[Message]) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from trunkline.base import jsontext
@@ -15,8 +15,8 @@ from trunkline.conform.agentproc.bridge import part
 from trunkline.conform.agentproc.bridge.part import Step
 from trunkline.conform.agentproc.bridge.seen import Output, Seen, object_of
 from trunkline.conform.kit import Broken
-from trunkline.conform.place import Place, is_locked
-from trunkline.conform.probe import AGENT_LOCK, CHILD_LOCK
+from trunkline.conform.played import Played
+from trunkline.conform.probe import CHILD_LOCK
 from trunkline.conform.process import Running
 from trunkline.conform.record import Record, Roles
 
@@ -30,8 +30,6 @@ DECOY = b"conform: this is not for the agent\n"
 
 #: The kit is whoever writes to the bridge, and the agent behind it.
 ROLES: Roles = ("user", "bridge")
-
-_LOOK_SECONDS = 0.02
 
 
 class Target(Value):
@@ -71,15 +69,19 @@ class Got(Value):
     pid: int
 
 
-class Stage(Place):
+class Stage(Played):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
-        super().__init__(name, None, ROLES)
+        super().__init__(name, ROLES, target.patience)
         self.target = target
-        self._running: list[Running] = []
         self.turn = self.folder / "0"
         """The folder of the last turn."""
+
+    @property
+    def marks(self) -> Path:
+        """The folder of the last turn."""
+        return self.turn
 
     def takes(self, placeholder: str) -> bool:
         """Whether the command has a place for it."""
@@ -169,36 +171,13 @@ class Stage(Place):
             raise Broken("the agent was not started, or was ended too soon")
         return found["data"].encode("latin-1"), found["ended"]
 
-    def has(self, name: str) -> bool:
-        """Whether the agent has left that mark."""
-        return (self.turn / name).exists()
-
     def put(self, name: str) -> None:
         """Give the agent the sign that it waits for."""
         (self.turn / name).touch()
 
-    async def comes(self, name: str, within: float) -> bool:
-        """Wait for a mark of the agent."""
-        deadline = time.monotonic() + within
-        while not self.has(name):
-            if time.monotonic() > deadline:
-                return False
-            await asyncio.sleep(_LOOK_SECONDS)
-        return True
-
-    async def agent_lives(self) -> bool:
-        """Whether the agent goes on although it should not; a moment is granted."""
-        return await self._is_held(AGENT_LOCK)
-
     async def child_lives(self) -> bool:
         """Whether the process that the agent started goes on although it should not; a moment is granted."""
         return await self._is_held(CHILD_LOCK)
-
-    async def close(self) -> None:
-        """End what was started, remove what was made."""
-        for running in self._running:
-            await running.close()
-        await self.remove()
 
     def _json(self, name: str) -> Any:
         try:
@@ -213,15 +192,6 @@ class Stage(Place):
             record.remark(f"the agent was given the arguments {list(got.argv)!a} in {got.cwd!a}")
             given = {name: value for name, value in sorted(got.env.items()) if name.startswith("AGENT_")}
             record.remark(f"the agent was given the variables {given!a}")
-
-    async def _is_held(self, name: str) -> bool:
-        """Whether somebody holds that lock for longer than a process takes to die."""
-        deadline = time.monotonic() + self.target.patience / 4
-        while is_locked(self.turn / name):
-            if time.monotonic() > deadline:
-                return True
-            await asyncio.sleep(_LOOK_SECONDS)
-        return False
 
 
 def command(template: tuple[str, ...], profile: str, ask: Ask) -> tuple[str, ...]:
