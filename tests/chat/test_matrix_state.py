@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.chat.matrix.buttons import MOST_REMEMBERED, Signs
+from trunkline.chat.matrix.platform import MOST_SIGNS, Signs
 from trunkline.chat.matrix.state import FILE, MOST_TOLD, Keeper, MatrixState, load, save
 from trunkline.chat.platform import Button
 from trunkline.store import durable
@@ -98,7 +98,7 @@ def test_what_is_not_known_differs_from_nothing() -> None:
 
 def test_old_messages_are_forgotten() -> None:
     signs = Signs()
-    for number in range(MOST_REMEMBERED + 1):
+    for number in range(MOST_SIGNS + 1):
         signs.know(str(number), {"Yes": "y"})
         signs.put(str(number), "Yes", f"${number}")
     assert signs.meanings("0") is None

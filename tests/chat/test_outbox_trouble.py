@@ -10,9 +10,9 @@ import pytest
 from tests.support.loop import run, until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox
 from trunkline.chat.delivery import patience as outbox_patience
-from trunkline.chat.delivery.lane import DISK_SECONDS, TEXT_SECONDS
+from trunkline.chat.delivery.lane import TEXT_SECONDS
 from trunkline.chat.delivery.outbox import CLOSE_SECONDS, CRASHED, WATCH_SECONDS
-from trunkline.chat.delivery.patience import LONGEST_ASKED_SECONDS, LONGEST_SECONDS, Patience
+from trunkline.chat.delivery.patience import DISK_SECONDS, LONGEST_ASKED_SECONDS, LONGEST_SECONDS, Patience
 from trunkline.chat.delivery.rows import Rows
 from trunkline.chat.delivery.states import OPEN, TABLE, UNSETTLED, Cause, State, worst
 from trunkline.chat.delivery.store import ChatStore

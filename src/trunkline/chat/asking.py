@@ -14,8 +14,8 @@ from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons,
 from trunkline.chat.channel import Channel
 from trunkline.chat.commands import Choice
 from trunkline.chat.delivery.outbox import Posting
+from trunkline.chat.delivery.patience import lasting, lasting_async
 from trunkline.chat.dialogue import Dialogue
-from trunkline.chat.keeping import lasting, lasting_async
 from trunkline.chat.plain import inline, span
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested

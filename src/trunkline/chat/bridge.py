@@ -31,8 +31,8 @@ from trunkline.chat.context import Aside, BridgeContext
 from trunkline.chat.control import NOT_AN_APPROVER, Control
 from trunkline.chat.conversation import Conversation
 from trunkline.chat.delivery.outbox import Outbox
+from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import FOR_THE_BRIDGE, ChatStore, Note
-from trunkline.chat.keeping import lasting
 from trunkline.chat.opening import Opener
 from trunkline.chat.plain import inline, shown_name
 from trunkline.chat.platform import Inbound, Platform, Pressed

@@ -14,8 +14,8 @@ from trunkline.chat.attachments import Folder, Outgoing
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.outbox import Posting
+from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
-from trunkline.chat.keeping import lasting
 from trunkline.chat.plain import block
 from trunkline.chat.platform import Button, SendFailed
 

@@ -19,9 +19,9 @@ from trunkline.chat.asking import Asking
 from trunkline.chat.channel import Channel, ended
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.outbox import Posting
+from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.dialogue import Dialogue
-from trunkline.chat.keeping import lasting
 from trunkline.chat.line import Line
 from trunkline.chat.platform import SendFailed
 from trunkline.chat.retry import CannotRetry, RetryTarget

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from trunkline.chat.channel import Channel
 from trunkline.chat.context import BridgeContext
+from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Kept
-from trunkline.chat.keeping import lasting
 from trunkline.chat.plain import inline
 from trunkline.core.agent import Decision
 from trunkline.core.faults import Fault, UnknownCall

@@ -19,9 +19,9 @@ from trunkline.chat.attachments import Outgoing
 from trunkline.chat.channel import Channel
 from trunkline.chat.commands import for_agent
 from trunkline.chat.context import BridgeContext
+from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.dialogue import DEAD_SESSION, Dialogue
-from trunkline.chat.keeping import lasting
 from trunkline.chat.plain import inline, sentence
 from trunkline.chat.platform import SendFailed
 from trunkline.chat.showing import STOPPED, Showing

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trunkline.chat.delivery.lane import DISK_SECONDS
 from trunkline.chat.delivery.message import Message
+from trunkline.chat.delivery.patience import DISK_SECONDS
 from trunkline.chat.delivery.rows import Words
 from trunkline.chat.delivery.splitting import advance, closed
 from trunkline.core.faults import ConfigError

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import Message
-from trunkline.chat.delivery.patience import Patience
+from trunkline.chat.delivery.patience import DISK_SECONDS, Patience
 from trunkline.chat.delivery.rows import Body, Words
 from trunkline.chat.delivery.splitting import closed
 from trunkline.chat.delivery.verdicts import Doubt, Later, Refused, Taken, Unwanted, Verdict, judged
@@ -27,9 +27,6 @@ TEXT_SECONDS = 120.0
 
 #: And for a file, which may be large and the line slow.
 FILE_SECONDS = 900.0
-
-#: How long to wait before a disk that could not be written is tried again.
-DISK_SECONDS = 5.0
 
 
 class Lane:

@@ -1,8 +1,20 @@
-"""How long to wait before something is tried again, and when to stop."""
+"""How long to wait before something is tried again, and when to stop: with a platform, and with a disk that is full.
+
+A disk that is full for a moment costs time, and no message.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from trunkline.core.faults import ConfigError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: The first wait when the platform names none. A hiccup is over by then.
 FIRST_SECONDS = 1.0
@@ -18,6 +30,9 @@ MOST_SECONDS = 24 * 3600.0
 
 #: And how often, whatever a platform asks for.
 MOST_TRIES = 1000
+
+#: How long to wait before a disk that could not be written is tried again.
+DISK_SECONDS = 5.0
 
 
 class Patience:
@@ -48,3 +63,38 @@ class Patience:
         """It went through; the next failure is the first one again."""
         self._tries = 0
         self._since = None
+
+
+async def lasting(write: Callable[[], T], seconds: float | None = None) -> T:
+    """Write something to the chat's store, and try again every few seconds for as long as the disk refuses it.
+
+    `seconds` limits that.
+
+    Raises:
+        ConfigError: it failed for all that time.
+    """
+
+    async def attempt() -> T:
+        return write()
+
+    return await lasting_async(attempt, seconds)
+
+
+async def lasting_async(attempt: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
+    """`lasting`, for what is awaited.
+
+    Raises:
+        ConfigError: it failed for all that time.
+    """
+    now = asyncio.get_running_loop().time
+    began, was_told = now(), False
+    while True:
+        try:
+            return await attempt()
+        except ConfigError as error:
+            if seconds is not None and now() - began >= seconds:
+                raise
+            if not was_told:
+                logger.error("something could not be kept, and is tried again every %g s: %s", DISK_SECONDS, error)
+                was_told = True
+        await asyncio.sleep(DISK_SECONDS)

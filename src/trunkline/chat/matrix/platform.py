@@ -23,7 +23,6 @@ from uuid import uuid4
 
 from trunkline.chat.matrix import content, events
 from trunkline.chat.matrix.account import Account, Credentials
-from trunkline.chat.matrix.buttons import Signs
 from trunkline.chat.matrix.client import Homeserver
 from trunkline.chat.matrix.state import Keeper
 from trunkline.chat.matrix.stream import Stream
@@ -38,6 +37,8 @@ MOST_FILE_BYTES = 100 * 1024 * 1024
 #: Rooms whose members are remembered, and messages whose threads are.
 MOST_ROOMS = 200
 MOST_THREADS = 1000
+#: Messages whose signs are remembered. What is forgotten is asked for again.
+MOST_SIGNS = 500
 
 ENCRYPTED = (
     "This room is encrypted, and I cannot read encrypted messages. Please write to me in a room without encryption: it "
@@ -46,6 +47,45 @@ ENCRYPTED = (
 
 #: What needs no quoting in an address, and no server has trouble with.
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+
+class Signs:
+    """The newest messages, what the signs under them mean, and which events put those there.
+
+    A message holds that itself; this only saves asking for it.
+    """
+
+    def __init__(self) -> None:
+        self._meanings: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._events: dict[str, dict[str, str]] = {}
+
+    def know(self, message: str, meanings: Mapping[str, str]) -> None:
+        """What the signs under a message mean, none included."""
+        self._meanings[message] = dict(meanings)
+        self._meanings.move_to_end(message)
+        while len(self._meanings) > MOST_SIGNS:
+            forgotten, _ = self._meanings.popitem(last=False)
+            self._events.pop(forgotten, None)
+
+    def meanings(self, message: str) -> dict[str, str] | None:
+        """What they mean; None if that is not known here."""
+        return self._meanings.get(message)
+
+    def put(self, message: str, sign: str, event: str) -> None:
+        """An event put a sign under a message."""
+        if message in self._meanings:
+            self._events.setdefault(message, {})[content.same_sign(sign)] = event
+
+    def missing(self, message: str, buttons: Sequence[Button]) -> list[str]:
+        """The signs that are to be put there."""
+        there = self._events.get(message, {})
+        return [button.label for button in buttons if content.same_sign(button.label) not in there]
+
+    def take_superfluous(self, message: str, buttons: Sequence[Button]) -> list[str]:
+        """The events whose signs are to go; they count as gone."""
+        wanted = {content.same_sign(button.label) for button in buttons}
+        there = self._events.get(message, {})
+        return [there.pop(sign) for sign in list(there) if sign not in wanted]
 
 
 def nobody(sender: str) -> bool:
