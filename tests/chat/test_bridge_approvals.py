@@ -11,7 +11,7 @@ from tests.support.chat_bridge import DONE, BridgeFake, Stage
 from tests.support.chat_platform import MemoryPlatform
 from tests.support.loop import run
 from trunkline.base.redact import Redactor
-from trunkline.chat import approvals, asking
+from trunkline.chat import approval_prompts, approvals
 from trunkline.chat.approvals import ROOM
 from trunkline.chat.platform import Limits
 from trunkline.core.agent import Approve, Deny
@@ -393,8 +393,8 @@ def test_more_questions_than_there_are_numbers_are_denied_at_once(
 def test_of_many_questions_a_few_stand_in_the_chat_and_the_others_come_after_them(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST_ASKED", 2)
-    monkeypatch.setattr(asking, "MOST_LATER", 2)
+    monkeypatch.setattr(approval_prompts, "MOST_ASKED", 2)
+    monkeypatch.setattr(approval_prompts, "MOST_LATER", 2)
 
     async def main() -> None:
         async with stage.bridge():
@@ -418,7 +418,7 @@ def test_of_many_questions_a_few_stand_in_the_chat_and_the_others_come_after_the
 def test_when_nobody_is_left_to_answer_what_would_be_asked_later_is_denied_too(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST_ASKED", 1)
+    monkeypatch.setattr(approval_prompts, "MOST_ASKED", 1)
 
     async def main() -> None:
         async with stage.bridge():

@@ -140,13 +140,13 @@ def test_what_could_not_be_kept_has_not_changed(tmp_path: Path, command: str, sa
             stage.platform.says("one")
             await stage.asked()
             await stage.answers("first")
-            dialogue = bridge._conversations["c"].dialogue
-            before = dialogue.kept
+            chat_session = bridge._conversations["c"].chat_session
+            before = chat_session.kept
             disk = Disk(stage)
             disk.fails("COMMIT")
             stage.platform.says(command)
             await asyncio.sleep(A_WHILE)
-            assert (dialogue.agent, dialogue.kept, dialogue.session is None) == ("a", before, False)
+            assert (chat_session.agent, chat_session.kept, chat_session.session is None) == ("a", before, False)
             disk.works()
             await stage.sees(said)
             stage.platform.says("two")
@@ -258,13 +258,13 @@ def test_a_conversation_ends_in_bounded_time_although_the_disk_is_full(stage: St
         conversation: Conversation = bridge._conversations["c"]
         worker: asyncio.Task[Any] | None = conversation._worker
         assert worker is not None
-        leave, seen = conversation.dialogue.leave, []
+        leave, seen = conversation.chat_session.leave, []
 
         async def watched() -> None:
             seen.append(worker.done())
             await leave()
 
-        conversation.dialogue.leave = watched  # type: ignore[method-assign]
+        conversation.chat_session.leave = watched  # type: ignore[method-assign]
         conversation.channel.spawn(
             conversation.channel.tell("nobody will read this"), "something that waits for the disk"
         )

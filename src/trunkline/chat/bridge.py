@@ -127,7 +127,7 @@ class Bridge:
                 # A defect of ours. One odd message must not end the bridge for everybody.
                 logger.exception("something that came from `%s` could not be handled", self.platform.name)
         for conversation in tuple(self._conversations.values()):
-            conversation.asking.nobody_left()
+            conversation.prompts.nobody_left()
             await conversation.at_rest()
 
     async def close(self, why: str = STOPPED) -> None:
@@ -238,7 +238,7 @@ class Bridge:
             self._tell_presser(item, NOT_AN_APPROVER)
             return
         try:
-            self._conversation(item.chat).asking.press(press, self._who(item))
+            self._conversation(item.chat).prompts.press(press, self._who(item))
         except Mistaken as mistake:
             self._tell_presser(item, str(mistake))
 

@@ -49,16 +49,16 @@ class Control:
         return f"{_told(dropped)} A new session begins with your next message.".strip()
 
     def _status(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
-        kept = conversation.dialogue.going_on
+        kept = conversation.chat_session.going_on
         lines = [
-            f"agent: `{inline(conversation.dialogue.agent)}`",
+            f"agent: `{inline(conversation.chat_session.agent)}`",
             f"session: `{kept.session_id}`" if kept.session_id else "session: none yet",
             f"state: {conversation.state}",
-            f"waiting messages: {conversation.line.behind}",
+            f"waiting messages: {conversation.queue.behind}",
         ]
         if kept.agent_session:
             lines.insert(2, f"the agent calls it: `{inline(kept.agent_session)}`")
-        asked = ", ".join(f"`{each.number}` ({inline(each.request.name)})" for each in conversation.asking.waiting)
+        asked = ", ".join(f"`{each.number}` ({inline(each.request.name)})" for each in conversation.prompts.waiting)
         if asked:
             lines.append(f"waiting approvals: {asked}")
         if undelivered := conversation.channel.undelivered:
@@ -66,7 +66,7 @@ class Control:
         return "\n".join(f"- {line}" for line in lines)
 
     def _agent(self, conversation: Conversation, command: Command, inbound: Inbound) -> str:
-        agents, current = conversation.settings.agents, conversation.dialogue.agent
+        agents, current = conversation.settings.agents, conversation.chat_session.agent
         if not command.argument:
             names = "\n".join(f"- `{inline(name)}`{' (answers here)' if name == current else ''}" for name in agents)
             return f"{names}\n\n`/agent NAME` changes to another."
@@ -88,7 +88,7 @@ class Control:
             return "That was not understood, and nothing was approved. Write `/approve ID` or `/approve ID always`."
         try:
             who = shown_name(inbound.sender, inbound.sender_name)
-            conversation.asking.typed(chosen, yes=command.name == "approve", who=who, written=inbound.at)
+            conversation.prompts.typed(chosen, yes=command.name == "approve", who=who, written=inbound.at)
         except Mistaken as mistake:
             return str(mistake)
         return ""
@@ -98,7 +98,7 @@ class Control:
         if command.argument and which is None:
             return "That was not understood. Write `/show`, or `/show ID` with the number of a question."
         try:
-            conversation.asking.show(which)
+            conversation.prompts.show(which)
         except Mistaken as mistake:
             return str(mistake)
         return ""

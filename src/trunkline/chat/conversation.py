@@ -1,8 +1,8 @@
 """One conversation: the messages of one chat, answered one after the other by one agent.
 
 Its session is opened when somebody writes, closed when nobody has for a while, and resumed with the next message, also
-after a restart: see `dialogue`. Whatever becomes of a turn, the chat is told; and a message is noted as ended when its
-answer is on disk, not before.
+after a restart: see `chat_session`. Whatever becomes of a turn, the chat is told; and a message is noted as ended when
+its answer is on disk, not before.
 
 What the bridge calls takes effect at once and never waits, except `close`.
 """
@@ -15,14 +15,14 @@ import re
 from collections.abc import Sequence
 
 from trunkline.chat import retry
-from trunkline.chat.asking import Asking
+from trunkline.chat.approval_prompts import ApprovalPrompts
 from trunkline.chat.channel import Channel, ended
+from trunkline.chat.chat_session import ChatSession
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.outbox import Posting
 from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
-from trunkline.chat.dialogue import Dialogue
-from trunkline.chat.line import Line
+from trunkline.chat.message_queue import MessageQueue
 from trunkline.chat.platform import SendFailed
 from trunkline.chat.retry import CannotRetry, RetryTarget
 from trunkline.chat.turn import ChatTurn, Stopped
@@ -47,9 +47,9 @@ class Conversation:
         self.chat = chat
         self.settings = context.opener.settings
         self.channel = Channel(context, chat)
-        self.dialogue = Dialogue(context, self.channel, insist=insist)
-        self.asking = Asking(self.channel, self.dialogue, self.settings.approval_seconds, context.wall)
-        self.line: Line[Note] = Line(self.settings.queue)
+        self.chat_session = ChatSession(context, self.channel, insist=insist)
+        self.prompts = ApprovalPrompts(self.channel, self.chat_session, self.settings.approval_seconds, context.wall)
+        self.queue: MessageQueue[Note] = MessageQueue(self.settings.queue)
         self.is_over = False
         """Whether nothing is left to be done and the session is closed: what it knows is on disk."""
         self._context = context
@@ -75,18 +75,18 @@ class Conversation:
 
         One that is `restored` was taken by an earlier run of the bridge.
         """
-        if not self.line.join(note, passing=patient or restored):
+        if not self.queue.join(note, passing=patient or restored):
             self.channel.conclude(note, "refused", f"{self._full}; this was not taken.")
             return
         if restored:
             self._restored.add(note.id)
         self._wake()
-        if self.line.behind and not restored and self.channel.limits.remarks:
+        if self.queue.behind and not restored and self.channel.limits.remarks:
             self._tell_queue()
 
     async def room(self) -> None:
         """Wait until there is room for a message of somebody who is patient."""
-        while self.line.behind >= MOST_PATIENT:
+        while self.queue.behind >= MOST_PATIENT:
             self._ended.clear()
             await self._ended.wait()
 
@@ -101,7 +101,7 @@ class Conversation:
         """End the answer and drop what waits: whether there was one, and how many were dropped."""
         if self._turn is not None:
             self._turn.stop()
-        store, waiting = self._context.store, self.line.waiting
+        store, waiting = self._context.store, self.queue.waiting
         with store.together():
             for note in waiting:
                 store.end(note, "cancelled")
@@ -109,14 +109,14 @@ class Conversation:
         return self._turn is not None, len(waiting)
 
     def _drop(self) -> None:
-        self.line.drop()
+        self.queue.drop()
         self._ended.set()
 
     def renew(self, agent: str | None = None) -> None:
         """Begin a new session with the next message, maybe with another agent."""
         store = self._context.store
         with store.together():
-            self.dialogue.renew(agent)
+            self.chat_session.renew(agent)
             store.when_kept(self._renewed)
 
     def _renewed(self) -> None:
@@ -129,7 +129,7 @@ class Conversation:
         Raises:
             CannotRetry: there is nothing, no room for it, or it must not be.
         """
-        if self.line.is_full:
+        if self.queue.is_full:
             raise CannotRetry(f"{self._full}; this was not asked again.")
         store = self._context.store
         with store.together():
@@ -162,17 +162,17 @@ class Conversation:
     @property
     def session(self) -> Session | None:
         """The session, if one is open."""
-        return self.dialogue.session
+        return self.chat_session.session
 
     @property
     def in_progress(self) -> bool:
         """Whether something is being answered, or waits; what was told to stop does not count."""
-        return bool(self.line.waiting) or (self._turn is not None and not self._turn.stopping.is_set())
+        return bool(self.queue.waiting) or (self._turn is not None and not self._turn.stopping.is_set())
 
     @property
     def state(self) -> str:
         """What is going on, in a word or two."""
-        if not self.line.busy:
+        if not self.queue.busy:
             return "idle"
         if self.session is not None and self.session.status is State.AWAITING_APPROVAL:
             return "waiting for an approval"
@@ -189,12 +189,12 @@ class Conversation:
         if self._resting is not None:
             self._resting.cancel()
         # First: what happened to the question is that the bridge ended, not that somebody stopped it.
-        self.asking.close(why)
+        self.prompts.close(why)
         if self._turn is not None:
             self._turn.stop(why)
         if self._worker is not None:
             await ended({self._worker})
-        await self.dialogue.leave()
+        await self.chat_session.leave()
         await self.channel.close()
 
     # One message after the other.
@@ -208,8 +208,8 @@ class Conversation:
 
     async def _work(self) -> None:
         while not self._closing:
-            await self.dialogue.ready()
-            note = self.line.begin()
+            await self.chat_session.ready()
+            note = self.queue.begin()
             if note is None:
                 break
             try:
@@ -218,7 +218,7 @@ class Conversation:
                 # A defect of ours. Those who wait behind this message must not wait for ever.
                 logger.exception("a message has no end")
             finally:
-                self.line.end()
+                self.queue.end()
                 self._restored.discard(note.id)
                 self._queue_told = None
                 self._ended.set()
@@ -226,7 +226,7 @@ class Conversation:
             self._resting = self._loop.call_later(self.settings.idle_seconds, self._rest)
 
     async def _answer(self, note: Note) -> None:
-        turn = self._turn = ChatTurn(self._context, self.channel, self.dialogue, self.asking, note)
+        turn = self._turn = ChatTurn(self._context, self.channel, self.chat_session, self.prompts, note)
         limiter = self._context.opener.limiter
         slot = limiter.request()
         try:
@@ -249,9 +249,9 @@ class Conversation:
         try:
             if turn.note.id in self._restored and not self.channel.limits.history:
                 await lasting(lambda: self.channel.remark(f"From before the restart: {retry.named(turn.note)}."))
-            showing = await turn.run()
-            hint = NEW_MAY_HELP if self._failed_so_before(showing.failures) else ""
-            await turn.keep(showing, hint)
+            view = await turn.run()
+            hint = NEW_MAY_HELP if self._failed_so_before(view.failures) else ""
+            await turn.keep(view, hint)
         except Stopped:
             await lasting(lambda: turn.fail("cancelled", turn.stopped_because))
         except Fault as fault:
@@ -276,16 +276,16 @@ class Conversation:
         self.channel.spawn(self._leave_if_idle(), f"rest {self.chat}")
 
     async def _leave_if_idle(self) -> None:
-        if not self.line.busy:
-            await self.dialogue.leave()
-        if not self.line.busy:
+        if not self.queue.busy:
+            await self.chat_session.leave()
+        if not self.queue.busy:
             self.is_over = True
 
     # What is said beside the answers.
 
     def _tell_queue(self) -> None:
         """Say how many wait: in one message for each answer, where messages can be changed."""
-        count = self.line.behind
+        count = self.queue.behind
         what = "1 message is waiting" if count == 1 else f"{count} messages are waiting"
         text = f"{what}; `/stop` ends this answer and drops what waits."
         try:

@@ -14,17 +14,17 @@ from functools import partial
 from typing import Any, TypeVar
 
 from trunkline.chat import attachments
-from trunkline.chat.asking import Asking
+from trunkline.chat.approval_prompts import ApprovalPrompts
 from trunkline.chat.attachments import Outgoing
 from trunkline.chat.channel import Channel
+from trunkline.chat.chat_session import DEAD_SESSION, ChatSession
 from trunkline.chat.commands import for_agent
 from trunkline.chat.context import BridgeContext
 from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
-from trunkline.chat.dialogue import DEAD_SESSION, Dialogue
 from trunkline.chat.plain import inline, sentence
 from trunkline.chat.platform import SendFailed
-from trunkline.chat.showing import STOPPED, Showing
+from trunkline.chat.turn_view import STOPPED, TurnView
 from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError
 from trunkline.core.session import Session
@@ -44,18 +44,18 @@ class ChatTurn:
     """One message while it is answered: `run`, then `keep`. `stop` ends it, from outside and at any time."""
 
     def __init__(
-        self, context: BridgeContext, channel: Channel, dialogue: Dialogue, asking: Asking, note: Note
+        self, context: BridgeContext, channel: Channel, chat_session: ChatSession, prompts: ApprovalPrompts, note: Note
     ) -> None:
         self.note = note
         self.stopping = asyncio.Event()
         self._context = context
         self._settings = context.opener.settings
         self._channel = channel
-        self._dialogue = dialogue
-        self._asking = asking
+        self._chat_session = chat_session
+        self._prompts = prompts
         self._session: Session | None = None
         """The one that is answering."""
-        self._showing: Showing | None = None
+        self._view: TurnView | None = None
         """What has been shown of it."""
         self._why = ""
 
@@ -81,7 +81,7 @@ class ChatTurn:
         """What the chat is told of a turn that was stopped."""
         return f"(stopped: {self._why}; `/retry {self.note.id}` asks again)" if self._why else STOPPED
 
-    async def run(self) -> Showing:
+    async def run(self) -> TurnView:
         """Have it answered; gives what came of it, of which the chat has not heard the end yet.
 
         Raises:
@@ -89,18 +89,18 @@ class ChatTurn:
             Fault: it cannot be answered; the chat has not been told.
         """
         message = await self.unless_stopped(self._message())
-        showing, is_dead = await self._answered(message)
+        view, is_dead = await self._answered(message)
         if is_dead:
             forgotten = f"The agent does not know the earlier session any more. {DEAD_SESSION}"
             await lasting(lambda: self._channel.remark(forgotten))
-            await self._dialogue.forget()
-            showing, _ = await self._answered(message)
-        return showing
+            await self._chat_session.forget()
+            view, _ = await self._answered(message)
+        return view
 
-    async def keep(self, showing: Showing, hint: str = "") -> None:
+    async def keep(self, view: TurnView, hint: str = "") -> None:
         """Tell the chat how it ended, with a hint if it failed. Both are on disk when it returns."""
-        footer = showing.conclude(self.stopped_because, hint)
-        outgoing, complaints = await self._outgoing(showing)
+        footer = view.conclude(self.stopped_because, hint)
+        outgoing, complaints = await self._outgoing(view)
 
         def write() -> None:
             with self._context.store.together():
@@ -109,34 +109,34 @@ class ChatTurn:
                     self._channel.send(file)
                 for complaint in complaints:
                     self._channel.post(complaint)
-                self._context.store.end(self.note, "error" if showing.outcome == "unknown" else showing.outcome)
+                self._context.store.end(self.note, "error" if view.outcome == "unknown" else view.outcome)
 
         await lasting(write)
 
     def _complete(self, footer: str = "") -> None:
-        if self._showing is not None and self._showing.answer is not None:
-            self._showing.answer.complete(footer)
+        if self._view is not None and self._view.answer is not None:
+            self._view.answer.complete(footer)
 
-    async def _answered(self, message: UserMessage) -> tuple[Showing, bool]:
+    async def _answered(self, message: UserMessage) -> tuple[TurnView, bool]:
         """Have the agent answer; also whether it refused its old session, and nothing else came of the turn."""
-        session = await self.unless_stopped(self._dialogue.opened())
-        begun = None if self._showing is None else self._showing.answer
-        showing = self._showing = Showing(self._channel, self._asking, self.note, self._settings.verbosity, begun)
+        session = await self.unless_stopped(self._chat_session.opened())
+        begun = None if self._view is None else self._view.answer
+        view = self._view = TurnView(self._channel, self._prompts, self.note, self._settings.verbosity, begun)
         given = session.state.agent_session
-        session.attach(showing)
+        session.attach(view)
         try:
             session.submit(message)
             self._session = session
             if self.stopping.is_set():
                 session.stop()
-            await showing.ended.wait()
+            await view.ended.wait()
             await session.at_rest()
         finally:
             self._session = None
-            session.detach(showing)
-        await self._dialogue.learnt(session)
+            session.detach(view)
+        await self._chat_session.learnt(session)
         is_first = session.state.turns < 2
-        return showing, not is_first and _is_dead(showing, given)
+        return view, not is_first and _is_dead(view, given)
 
     async def _message(self) -> UserMessage:
         """What the agent gets: the text, and the files as paths.
@@ -159,18 +159,18 @@ class ChatTurn:
             raise ConfigError("There is nothing to answer in this message.")
         return UserMessage(text, tuple(paths), inbound.id, inbound.sender)
 
-    async def _outgoing(self, showing: Showing) -> tuple[list[Outgoing], list[str]]:
+    async def _outgoing(self, view: TurnView) -> tuple[list[Outgoing], list[str]]:
         """The files that go with the answer, and what to say of those that do not."""
         aside, folder, number = self._context.aside, self._channel.folder, self.note.id
         most = self._channel.limits.file_bytes
         found: list[Outgoing | None] = []
         complaints: list[str] = []
-        for data in showing.pictures:
+        for data in view.pictures:
             try:
                 found.append(await aside(partial(folder.picture, data, number)))
             except SendFailed as error:
                 complaints.append(f"A picture was not sent: {sentence(str(error))}")
-        for path in await aside(partial(attachments.shown, showing.text, self._settings.workspace)):
+        for path in await aside(partial(attachments.shown, view.text, self._settings.workspace)):
             try:
                 found.append(await aside(partial(folder.copy, path, number, most)))
             except SendFailed as error:
@@ -198,11 +198,11 @@ class ChatTurn:
             task.cancel()
 
 
-def _is_dead(showing: Showing, session: str | None) -> bool:
+def _is_dead(view: TurnView, session: str | None) -> bool:
     """Whether a turn failed for want of its old session, which the agent calls so, and did nothing before that."""
-    if showing.outcome != "error" or showing.text or showing.acted:
+    if view.outcome != "error" or view.text or view.acted:
         return False
-    return any(is_dead_session(text) or _names_dead(text, session) for text in showing.failures)
+    return any(is_dead_session(text) or _names_dead(text, session) for text in view.failures)
 
 
 def _names_dead(text: str, session: str | None) -> bool:

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from trunkline.chat.asking import Asking
+from trunkline.chat.approval_prompts import ApprovalPrompts
 from trunkline.chat.channel import Channel
 from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.store import Note
@@ -40,15 +40,15 @@ MOST_FAILURE_CHARS = 3000
 MOST_PICTURES = 10
 
 
-class Showing:
+class TurnView:
     """What has been shown of one turn. `ended` is set when the session has ended it."""
 
     congested = False
 
     def __init__(
-        self, channel: Channel, asking: Asking, note: Note, verbosity: Verbosity, answer: Answer | None = None
+        self, channel: Channel, prompts: ApprovalPrompts, note: Note, verbosity: Verbosity, answer: Answer | None = None
     ) -> None:
-        """The answer to `note` goes to the channel, and questions to `asking`. `answer` is one that was begun."""
+        """The answer to `note` goes to the channel, and questions to `prompts`. `answer` is one that was begun."""
         self.ended = asyncio.Event()
         self.outcome: events.Outcome = "unknown"
         self.failures: list[str] = []
@@ -57,7 +57,7 @@ class Showing:
         """In base64."""
         self.answer = answer
         self._channel = channel
-        self._asking = asking
+        self._prompts = prompts
         self._note = note
         self._verbosity = verbosity
         self._text: list[str] = []
@@ -139,10 +139,10 @@ class Showing:
                 self._started(call_id, inline(name))
             case events.ToolFinished(call_id=call_id):
                 self._finished(event)
-                self._asking.over(call_id, "it has been done")
+                self._prompts.over(call_id, "it has been done")
             case events.ToolCancelled(call_id=call_id, reason=reason):
                 self._apart = True
-                self._asking.over(call_id, reason)
+                self._prompts.over(call_id, reason)
             case events.Notice(message=message):
                 if self._verbosity != "quiet":
                     self._aside(f"_{message}_")
@@ -173,7 +173,7 @@ class Showing:
         self._acted = self._apart = True
         if self.answer is not None:
             self._part_here(self.answer)
-        self._asking.ask(event)
+        self._prompts.ask(event)
 
     def _part_here(self, answer: Answer) -> None:
         try:
@@ -189,7 +189,7 @@ class Showing:
         self._tools[name] += 1
         if self._verbosity == "verbose":
             self._aside(f"_uses `{name}`_")
-        self._asking.over(call_id, "it is being done")
+        self._prompts.over(call_id, "it is being done")
 
     def _finished(self, event: events.ToolFinished) -> None:
         if event.output_type == "image" and event.status == "success" and len(self.pictures) < MOST_PICTURES:

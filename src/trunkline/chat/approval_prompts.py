@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from trunkline.chat.approvals import Approvals, Asked, Mistaken, Press, buttons, question, settled, whole
 from trunkline.chat.channel import Channel
+from trunkline.chat.chat_session import ChatSession
 from trunkline.chat.commands import Choice
 from trunkline.chat.delivery.outbox import Posting
 from trunkline.chat.delivery.patience import lasting, lasting_async
-from trunkline.chat.dialogue import Dialogue
 from trunkline.chat.plain import inline, span
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
@@ -33,12 +33,12 @@ NOBODY_LEFT = "Nobody is left to answer"
 TOO_MANY = "Too many questions wait for an answer"
 
 
-class Asking:
+class ApprovalPrompts:
     """The open questions of one conversation. `wall` is the clock that messages are dated by."""
 
-    def __init__(self, channel: Channel, dialogue: Dialogue, seconds: float, wall: Callable[[], float]) -> None:
+    def __init__(self, channel: Channel, chat_session: ChatSession, seconds: float, wall: Callable[[], float]) -> None:
         self._channel = channel
-        self._dialogue = dialogue
+        self._chat_session = chat_session
         self._seconds = seconds
         self._book = Approvals()
         self._wall = wall
@@ -153,14 +153,14 @@ class Asking:
 
     def _deny(self, call_id: str, why: str) -> None:
         try:
-            self._dialogue.decide(call_id, Deny(why))
+            self._chat_session.decide(call_id, Deny(why))
         except UnknownCall:
             # It ended by itself in the meantime.
             return
 
     def _decide(self, asked: Asked, decision: Decision, how: str) -> None:
         try:
-            self._dialogue.decide(asked.request.call_id, decision)
+            self._chat_session.decide(asked.request.call_id, decision)
         except UnknownCall:
             self._close(asked, "No answer needed: it is over")
             raise Mistaken(f"`{asked.number}` is over.") from None

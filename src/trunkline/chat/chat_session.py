@@ -45,7 +45,7 @@ def name_of(platform: str, chat: str) -> str:
     return f"{platform}-{sha256(chat.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-class Dialogue:
+class ChatSession:
     """The session of one chat. With `insist`, the settings' agent answers, whoever did before."""
 
     def __init__(self, context: BridgeContext, channel: Channel, *, insist: bool = False) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.platform import Inbound
-from trunkline.chat.showing import MOST_FAILURE_CHARS, MOST_FAILURES, MOST_PICTURES, Showing
+from trunkline.chat.turn_view import MOST_FAILURE_CHARS, MOST_FAILURES, MOST_PICTURES, TurnView
 from trunkline.core.events import Envelope, Event, Failed, TextDelta, ToolFinished, TurnEnded
 
 
@@ -24,13 +24,13 @@ class Taken:
         pass
 
 
-def shown(*events: Event) -> Showing:
+def shown(*events: Event) -> TurnView:
     taken = Taken()
     nobody: Any = SimpleNamespace(ask=lambda asked: None, over=lambda id, why: None)
     channel: Any = SimpleNamespace(answer=lambda note: taken)
-    showing = Showing(channel, nobody, Note(1, "p", Inbound("1", "c", "me", "hi")), "normal")
-    showing.show([Envelope("s", seq, 1, 0.0, event) for seq, event in enumerate(events)])
-    return showing
+    view = TurnView(channel, nobody, Note(1, "p", Inbound("1", "c", "me", "hi")), "normal")
+    view.show([Envelope("s", seq, 1, 0.0, event) for seq, event in enumerate(events)])
+    return view
 
 
 async def test_an_error_of_megabytes_is_cut_and_says_by_how_much() -> None:
@@ -46,8 +46,8 @@ async def test_of_many_errors_the_first_are_told_and_the_rest_counted() -> None:
 
 
 async def test_what_is_kept_of_an_answer_is_bounded_and_what_is_shown_is_not() -> None:
-    showing = shown(*[TextDelta("x" * 100_000)] * 5)
-    assert 200_000 <= len(showing.text) <= 300_000
+    view = shown(*[TextDelta("x" * 100_000)] * 5)
+    assert 200_000 <= len(view.text) <= 300_000
 
 
 async def test_of_many_pictures_of_tools_the_first_are_kept() -> None:

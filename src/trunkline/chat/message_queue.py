@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Line(Generic[T]):
-    """A line in front of one agent."""
+class MessageQueue(Generic[T]):
+    """What waits in front of one agent."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -45,7 +45,7 @@ class Line(Generic[T]):
         return self.busy and self.behind >= self._most
 
     def join(self, item: T, *, passing: bool = False) -> bool:
-        """Stand in line; False, and not taken, if the line is full, unless `passing`."""
+        """Wait; False, and not taken, if it is full, unless `passing`."""
         if self.is_full and not passing:
             return False
         self._waiting.append(item)

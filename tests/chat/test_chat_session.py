@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.chat.dialogue import LONGEST_NAME, name_of
+from trunkline.chat.chat_session import LONGEST_NAME, name_of
 from trunkline.wires.agentproc.launch import leads_down
 
 
