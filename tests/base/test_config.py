@@ -282,6 +282,8 @@ def test_what_is_not_for_projects_is_not_followed(files: Files, name: str, text:
         ("[default]\nmax_tokens = 500", "default.max_tokens", 1000, 500),
         ("[default]\nmax_tokens = 500", "default.max_tokens", 100, 100),
         ("[default]\nthinking_budget = 9000", "default.thinking_budget", 0, 0),
+        # Whether that is more or less than what holds, only who asks can tell.
+        ("[default]\nmax_tokens = 500", "default.max_tokens", None, None),
         ('[default]\neffort = "high"', "default.effort", None, None),
         ('[default]\neffort = "low"', "default.effort", "high", "low"),
         ("[tools]\nauto_approve = true", "tools.auto_approve", False, False),

@@ -45,9 +45,12 @@ CASES: list[Any] = [
     (("127.0.0.1", "6.6.6.6", "1.2.3.4"), "1.2.3.4"),
     (("127.0.0.1",), "127.0.0.1"),
     (("127.0.0.1", "nonsense"), "127.0.0.1"),
-    # Some proxies write no address, or one with a port: then what the stranger wrote in front of it does not count.
+    # Some proxies write no address: then what the stranger wrote in front of it does not count.
     (("127.0.0.1", "6.6.6.6, unknown"), "127.0.0.1"),
-    (("127.0.0.1", "6.6.6.6, 1.2.3.4:5678"), "127.0.0.1"),
+    (("127.0.0.1", "6.6.6.6, 1.2.3.4:http"), "127.0.0.1"),
+    (("127.0.0.1", "6.6.6.6, 1.2.3.4:5678"), "1.2.3.4"),
+    (("127.0.0.1", "6.6.6.6, [2001:db8:1:2::4]:5678"), "2001:db8:1:2::/64"),
+    (("127.0.0.1", "6.6.6.6, [2001:db8:1:2::4]"), "2001:db8:1:2::/64"),
     (("::ffff:127.0.0.1", "1.2.3.4"), "1.2.3.4"),
     # One household is one client, whichever of its addresses it takes.
     (("2001:db8:1:2:3::4",), "2001:db8:1:2::/64"),

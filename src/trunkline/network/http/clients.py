@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable
 
 from starlette.requests import Request
@@ -15,6 +16,9 @@ from trunkline.network.http import answers
 _HOME_BITS = 64
 #: Entries of `X-Forwarded-For` that are looked at. No chain of proxies is as long.
 _MOST_FORWARDED = 20
+
+#: Some proxies write the port, too.
+_WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([0-9.]+):[0-9]+", re.ASCII)
 
 _HINT = "Its operator can add a name with `--allow-host`."
 
@@ -53,7 +57,7 @@ class Clients:
         # Each proxy adds at the end whom it heard. What stands before the first stranger, the stranger wrote; and so,
         # perhaps, did whoever a proxy names by anything else than an address.
         for said in forwarded[: -_MOST_FORWARDED - 1 : -1]:
-            found = _address(said.strip())
+            found = _address(_without_port(said.strip()))
             if found is None or address is None or not self._is_proxy(address):
                 break
             address = found
@@ -63,6 +67,11 @@ class Clients:
 
     def _is_proxy(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
         return any(address in network for network in self._proxies)
+
+
+def _without_port(said: str) -> str:
+    found = _WITH_PORT.fullmatch(said)
+    return said if found is None else found[1] or found[2]
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
