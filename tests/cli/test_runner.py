@@ -19,15 +19,13 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.support.launched import MemoryKeyring, keys
+from tests.support.launched import ORIGIN, SECRET, MemoryKeyring, keys, launcher
 from tests.support.provider import HANG, Reply, StubProvider
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
 from trunkline.cli import runner
 from trunkline.core.faults import ConfigError
 from trunkline.runner.launcher import Launcher, serve
 
-SECRET = "a-secret-of-some-length"
-ORIGIN = "http://127.0.0.1:4317"
 #: The command by itself: what `trunkline runner` runs.
 PROGRAM = "from trunkline.cli.runner import command; command()"
 PATIENCE_SECONDS = 20
@@ -45,21 +43,6 @@ def invoke(*arguments: str, secret: str = SECRET, input: str | None = None) -> R
     return CliRunner().invoke(
         runner.command, arguments, env={runner.SECRET_VARIABLE: secret, "COLUMNS": "200"}, input=input
     )
-
-
-@asynccontextmanager
-async def launcher(home: Path, keyring: MemoryKeyring | None = None) -> AsyncIterator[str]:
-    """A launcher in this process; gives its address."""
-    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
-    setup = Launcher(str(home), "127.0.0.1", 0, SECRET, ORIGIN)
-    serving = asyncio.create_task(
-        serve(setup, stop, lambda host, port: address.set_result(f"http://{host}:{port}"), keys(keyring))
-    )
-    try:
-        yield await address
-    finally:
-        stop.set()
-        await asyncio.wait_for(serving, PATIENCE_SECONDS)
 
 
 def agent_config(sns: SnsStub, **more: Any) -> dict[str, Any]:
@@ -170,7 +153,7 @@ async def test_what_waits_is_listed_with_all_that_counts(monkeypatch: pytest.Mon
     async def answered(*asked: Any) -> dict[str, Any]:
         return {"approvals": waiting}
 
-    monkeypatch.setattr(runner, "_ask", answered)
+    monkeypatch.setattr(runner, "ask", answered)
     output = (await asyncio.to_thread(invoke, "approvals")).output
     assert f"a1/1-1 (a1)\n{shown}\n" in output
     assert "a1/1-2 (a1<U+001B>[8m)\npay()\n  note: <U+000D>safe<U+202E>\n" in output
@@ -187,7 +170,7 @@ async def test_what_an_agent_said_is_shown_and_does_nothing_to_a_terminal(monkey
     async def answered(*asked: Any) -> dict[str, Any]:
         return {"entries": entries}
 
-    monkeypatch.setattr(runner, "_ask", answered)
+    monkeypatch.setattr(runner, "ask", answered)
     output = (await asyncio.to_thread(invoke, "log")).output
     assert output == (
         't1 agent_to_runner tx\n  a<U+001B>[2J\n  t2 b\n\nt2 runner_to_agent \n  {"type":"tx_feedback"}\n'

@@ -52,6 +52,7 @@ COMMANDS: dict[str, str] = {
     "network agent list": "--key-file {}/key --url http://127.0.0.1:1",
     "network agent secrets list": "ada --password-file {}/key --key-file {}/key --url http://127.0.0.1:1",
     "network agent secrets set": "ada llmApiKey --file {}/key --password-file {}/key --key-file {}/key",
+    "network agent start": "ada --no-secrets --secret-file {}/key --key-file {}/key --url http://127.0.0.1:1",
     "network agent unregister": "ada --yes --key-file {}/key --url http://127.0.0.1:1",
     "network agent update": "ada --handle grace --key-file {}/key --url http://127.0.0.1:1",
     "network community ban": "c ada --key-file {}/key --url http://127.0.0.1:1",
@@ -94,7 +95,7 @@ LACKING = {
     "network key keep": "network", "network owner requests": "network", "network register agent": "network",
     "network agent secrets list": "network", "network agent secrets set": "network", "network agent list": "network",
     "network community list": "network", "network community show": "network", "network owner draft-issue": "network",
-    "network owner reports": "network",
+    "network owner reports": "network", "network agent start": "network",
     "network agent unregister": "network", "network agent update": "network", "network community ban": "network",
     "network community close": "network", "network community unban": "network", "network community update": "network",
 }  # fmt: skip

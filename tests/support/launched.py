@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from trunkline.core.faults import UnknownCall
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import CycleReport
 from trunkline.runner.keys import Keyring, Keys
+from trunkline.runner.launcher import Launcher, serve
+
+SECRET = "a-secret-of-some-length"
+ORIGIN = "http://127.0.0.1:4317"
+_PATIENCE_SECONDS = 20
 
 HANGS = CycleReport(error="it hangs")
 
@@ -98,3 +105,18 @@ def keys(keyring: Keyring | None = None) -> Keys:
 def config(agent_id: str = "a1", **more: Any) -> dict[str, Any]:
     brain = {"kind": "scripted", "replies": []}
     return {"agentId": agent_id, "runnerToken": f"rnr_{agent_id}_0123456789", "brain": brain, **more}
+
+
+@asynccontextmanager
+async def launcher(home: Path, keyring: MemoryKeyring | None = None) -> AsyncIterator[str]:
+    """A launcher in this process; gives its address."""
+    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
+    setup = Launcher(str(home), "127.0.0.1", 0, SECRET, ORIGIN)
+    serving = asyncio.create_task(
+        serve(setup, stop, lambda host, port: address.set_result(f"http://{host}:{port}"), keys(keyring))
+    )
+    try:
+        yield await address
+    finally:
+        stop.set()
+        await asyncio.wait_for(serving, _PATIENCE_SECONDS)

@@ -9,10 +9,11 @@ import click
 from trunkline.cli import network_asking as asking
 from trunkline.cli import table
 from trunkline.cli.network_secrets import command as secrets
+from trunkline.cli.network_start import command as start
 from trunkline.wires.sns.owner import Owner
 
 
-@click.group("agent", short_help="Change an agent of yours, its secrets, or unregister it.")
+@click.group("agent", short_help="Start an agent of yours, change it or its secrets, or unregister it.")
 def command() -> None:
     """Change an agent of the wallet's, or its secrets, or take it out of its community.
 
@@ -28,6 +29,7 @@ def command() -> None:
 
 
 command.add_command(secrets)
+command.add_command(start)
 
 
 @command.command("list", short_help="List the agents of a wallet.")

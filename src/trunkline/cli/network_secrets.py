@@ -19,7 +19,7 @@ from trunkline.wires.sns.wallet import NoKey, Wallet
 _MAX_SECRET = 8 * 1024
 _WALLET_KEY = "executionWalletPrivateKey"
 
-_password = click.option(
+password_option = click.option(
     "--password-file",
     metavar="FILE",
     help="The password that encrypts them; `-`: standard input (default: it is asked for).",
@@ -50,7 +50,7 @@ def command() -> None:
 
 @command.command("list", short_help="List which secrets an agent has.")
 @click.argument("agent", metavar="AGENT")
-@_password
+@password_option
 @asking.asking
 def list_all(agent: str, password_file: str | None, url: str, key_file: str | None, as_json: bool) -> None:
     """List which secrets an agent has, without showing them."""
@@ -64,7 +64,7 @@ def list_all(agent: str, password_file: str | None, url: str, key_file: str | No
 @command.command("show", short_help="Show the secrets of an agent.")
 @click.argument("agent", metavar="AGENT")
 @click.argument("secret", required=False, type=_name, metavar="[NAME]")
-@_password
+@password_option
 @asking.asking
 def show(
     agent: str, secret: str | None, password_file: str | None, url: str, key_file: str | None, as_json: bool
@@ -94,7 +94,7 @@ def show(
 @click.argument("secret", required=False, type=_name, metavar="[NAME]")
 @click.option("--file", "path", metavar="FILE", help="Read the secret from a file; `-`: standard input.")
 @click.option("--replace", is_flag=True, help="Keep nothing of what is there; the password may be another one.")
-@_password
+@password_option
 @asking.asking
 def set_some(
     agent: str,
@@ -126,7 +126,7 @@ def set_some(
         given = {secret: _typed(secret)} if typed and secret is not None else _read(secret, path or "-")
     except ConfigError as error:
         raise click.ClickException(printable(str(error))) from None
-    password = _asked_password(password_file, new=True)
+    password = asked_password(password_file, new=True)
 
     async def work(owner: Owner) -> dict[str, Any]:
         place, kept = await _kept(owner, agent)
@@ -140,7 +140,7 @@ def set_some(
 @command.command("remove", short_help="Take secrets of an agent away.")
 @click.argument("agent", metavar="AGENT")
 @click.argument("names", nargs=-1, required=True, type=_name, metavar="NAME...")
-@_password
+@password_option
 @asking.asking
 def remove(
     agent: str, names: tuple[str, ...], password_file: str | None, url: str, key_file: str | None, as_json: bool
@@ -152,7 +152,7 @@ def remove(
       trunkline network agent secrets remove ada alchemyApiKey githubIssueToken --key-file owner.key
     """
     asking.one_standard_input(("the password", password_file), ("the key", key_file))
-    password = _asked_password(password_file)
+    password = asked_password(password_file)
 
     async def work(owner: Owner) -> dict[str, Any]:
         place, kept = await _kept(owner, agent)
@@ -169,13 +169,20 @@ def remove(
 def _opened(agent: str, password_file: str | None, url: str, key_file: str | None) -> dict[str, str]:
     """An agent's secrets, by name."""
     asking.one_standard_input(("the password", password_file), ("the key", key_file))
-    password = _asked_password(password_file)
+    password = asked_password(password_file)
 
-    async def work(owner: Owner) -> dict[str, str]:
-        _, kept = await _kept(owner, agent)
-        return {} if kept is None else owner.unseal(kept, password)
+    return asking.asked(url, key_file, lambda owner: opened(owner, agent, password))
 
-    return asking.asked(url, key_file, work)
+
+async def opened(owner: Owner, agent: str, password: str) -> dict[str, str]:
+    """The secrets that the network keeps for an agent, by name.
+
+    Raises:
+        ConfigError: there is no such agent, or it is not the password.
+        SnsError: the network could not be asked.
+    """
+    _, kept = await _kept(owner, agent)
+    return {} if kept is None else owner.unseal(kept, password)
 
 
 async def _kept(owner: Owner, agent: str) -> tuple[str, dict[str, Any] | None]:
@@ -196,7 +203,7 @@ def _unsealed(owner: Owner, kept: dict[str, Any], password: str) -> dict[str, st
         raise
 
 
-def _asked_password(path: str | None, *, new: bool = False) -> str:
+def asked_password(path: str | None, *, new: bool = False) -> str:
     """The password from a file, or from whoever sits at the terminal."""
     if path is None:
         if not asking.at_terminal():

@@ -86,7 +86,7 @@ def serve(listen: str, secret: str | None, secret_file: str | None, allow_origin
     from trunkline.runner.launcher import Launcher
     from trunkline.runner.launcher import serve as serve_until
 
-    found = _secret(secret, secret_file)
+    found = launcher_secret(secret, secret_file)
     try:
         host, port = serving.address(listen, hint=_LOCAL_ONLY)
         launcher = Launcher(paths.state_dir(), host, port, found, _origin(allow_origin))
@@ -161,11 +161,13 @@ def start(agent_id: str | None, path: str | None, url: str, secret_file: str | N
     """
     if (path is None) == (agent_id is None):
         raise click.UsageError("Say `--config FILE`, or the id of an agent that the launcher knows.")
-    config = {"agentId": agent_id} if path is None else _config(path)
+    config = {"agentId": agent_id} if path is None else read_config(path)
     answer = _asked(url, secret_file, "POST", "/runner/start", {"config": config})
-    if as_json:
-        _print(answer)
-        return
+    _print(answer) if as_json else show_started(url, answer)
+
+
+def show_started(url: str, answer: dict[str, Any]) -> None:
+    """Tell what a launcher says of an agent that it was to run."""
     with _understood(url):
         message, problem = str(answer["message"]), answer["status"].get("lastError")
     click.echo(printable(message))
@@ -242,7 +244,8 @@ _decision("approve", True, "Let a transaction that waits be sent.")
 _decision("deny", False, "Have a transaction that waits not sent.")
 
 
-def _config(path: str) -> Any:
+def read_config(path: str) -> Any:
+    """The JSON in a file, or the end of the command."""
     try:
         with click.open_file(path, "rb") as file:
             return jsontext.loads(file.read())
@@ -258,7 +261,8 @@ def _origin(value: str) -> str:
     return value.rstrip("/").lower()
 
 
-def _secret(secret: str | None, secret_file: str | None) -> str:
+def launcher_secret(secret: str | None, secret_file: str | None) -> str:
+    """What a launcher's callers must know, from where it is said; or the end of the command."""
     if secret is not None and secret_file is not None:
         raise click.UsageError("`--secret` and `--secret-file` say the same thing: use one of them.")
     if secret is not None:
@@ -285,7 +289,7 @@ def _secret(secret: str | None, secret_file: str | None) -> str:
 
 def _asked(url: str, secret_file: str | None, method: str, path: str, body: Any = None) -> dict[str, Any]:
     """The launcher's answer, or the end of the command."""
-    return asyncio.run(_ask(url.rstrip("/"), _secret(None, secret_file), method, path, body))
+    return asyncio.run(ask(url.rstrip("/"), launcher_secret(None, secret_file), method, path, body))
 
 
 @contextmanager
@@ -300,7 +304,8 @@ def _understood(url: str) -> Iterator[None]:
         ) from None
 
 
-async def _ask(url: str, secret: str, method: str, path: str, body: Any) -> dict[str, Any]:
+async def ask(url: str, secret: str, method: str, path: str, body: Any) -> dict[str, Any]:
+    """A launcher's answer, or the end of the command."""
     from trunkline.base.http import client
 
     async with client(secure=url.startswith("https"), connect=3.0, read=90.0) as http:

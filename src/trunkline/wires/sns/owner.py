@@ -51,6 +51,11 @@ class Owner:
         """The wallet's address, in lower case."""
         return self._wallet.address
 
+    @property
+    def url(self) -> str:
+        """Where the network is, without a slash at its end."""
+        return self._url
+
     async def sign_in(self) -> None:
         """Begin a session: from here on, everything is asked in the wallet's name.
 
