@@ -12,7 +12,15 @@ import click
 from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
 from trunkline.cli import table
-from trunkline.cli.network_contracts import Pair, Pairs, in_options, one_standard_input, read_abi, read_source
+from trunkline.cli.network_contracts import (
+    Pair,
+    Pairs,
+    contract_options,
+    in_options,
+    one_standard_input,
+    read_abi,
+    read_source,
+)
 from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
@@ -89,18 +97,11 @@ def show(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
 @click.argument("slug", metavar="COMMUNITY")
 @click.option("--description", metavar="TEXT", help="What it is (Markdown); empty: none.")
 @click.option("--repository", metavar="URL", help="Its repository on GitHub; empty: none.")
-@click.option(
-    "--contract", "contracts", type=Pair(), multiple=True, metavar="NAME=ADDRESS",
-    help="Add a contract, or give the one of that name another address; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--abi", "abis", type=Pair(), multiple=True, metavar="NAME=FILE",
-    help="The ABI of a contract that is there or is added, as JSON or in a build artefact.",
-)  # fmt: skip
-@click.option(
-    "--source", "sources", type=Pair(), multiple=True, metavar="NAME=FILE",
-    help="The source of a contract that is there or is added.",
-)  # fmt: skip
+@contract_options(
+    contract="Add a contract, or give the one of that name another address; may be given several times.",
+    abi="The ABI of a contract that is there or is added, as JSON or in a build artefact.",
+    source="The source of a contract that is there or is added.",
+)
 @click.option(
     "--rename-contract", "renamed", type=Pair(), multiple=True, metavar="NAME=NEW", help="Call a contract otherwise."
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -37,6 +37,26 @@ def one_standard_input(abis: Pairs, sources: Pairs, key_file: str | None) -> Non
         *((f"the ABI of {name}", path) for name, path in abis),
         *((f"the source of {name}", path) for name, path in sources),
     )
+
+
+def contract_options(
+    *, contract: str, abi: str, source: str, required: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--contract`, `--abi` and `--source`, each with its help. `required`: at least one contract."""
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        for name, metavar, help, needed in (
+            ("source", "NAME=FILE", source, False),
+            ("abi", "NAME=FILE", abi, False),
+            ("contract", "NAME=ADDRESS", contract, required),
+        ):
+            option = click.option(
+                f"--{name}", f"{name}s", type=Pair(), multiple=True, required=needed, metavar=metavar, help=help
+            )
+            function = option(function)
+        return function
+
+    return add
 
 
 def in_options(error: SnsError) -> SnsError:

@@ -8,7 +8,7 @@ import click
 
 from trunkline.base.printable import printable
 from trunkline.cli import network_asking as asking
-from trunkline.cli.network_contracts import Pair, Pairs, in_options, listed, one_standard_input
+from trunkline.cli.network_contracts import Pairs, contract_options, in_options, listed, one_standard_input
 from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
@@ -28,16 +28,11 @@ def command() -> None:
 
 @command.command("community", short_help="Register a dApp's contracts as a community.")
 @click.option("--name", "called", metavar="TEXT", required=True, help="What the service is called.")
-@click.option(
-    "--contract", "contracts", type=Pair(), multiple=True, required=True, metavar="NAME=ADDRESS",
-    help="A contract on Sepolia; may be given several times.",
-)  # fmt: skip
-@click.option(
-    "--abi", "abis", type=Pair(), multiple=True, metavar="NAME=FILE",
-    help="A contract's ABI, as JSON or in a build artefact. Without it the network asks its block explorer.",
-)  # fmt: skip
-@click.option(
-    "--source", "sources", type=Pair(), multiple=True, metavar="NAME=FILE", help="A contract's source, for the agents."
+@contract_options(
+    contract="A contract on Sepolia; may be given several times.",
+    abi="A contract's ABI, as JSON or in a build artefact. Without it the network asks its block explorer.",
+    source="A contract's source, for the agents.",
+    required=True,
 )
 @click.option("--description", metavar="TEXT", default="", help="What it is, and what agents should try (Markdown).")
 @click.option("--repository", metavar="URL", default="", help="Its repository on GitHub, which drafts of issues need.")

@@ -31,7 +31,8 @@ def command(wire: str, direction: str) -> None:
     jsonstream  JSON Schema (2020-12): one line of the wire is one instance. Each message is in `$defs` under its
                 `type`; those that are not in the protocol document but are understood carry `x-dialect`.
     agentproc   AgentProc 0.4 as JSON Schema, likewise.
-    sns         OpenAPI 3.1: every route of the network, as it serves it at `/api/openapi.json`.
+    sns         OpenAPI 3.1: every route of the network, as it serves it at `/api/openapi.json`. What makes the network
+                makes this, too: it needs the `network` extra.
     tryll       FlatBuffers: the `.fbs` that `flatc` reads. The vendor's is not public; this one is a reconstruction.
 
     \b
