@@ -24,11 +24,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog as pulled
 from trunkline.models.sampling import Sampling
 
+FILE = "models.json"
+#: A thousand models are a few hundred KiB.
+MAX_BYTES = 4 * 1024 * 1024
 #: What a catalog may have at most: a real one has some dozen.
 MAX_MODELS = 2000
 #: Tokens of a model whose entry says nothing.
@@ -250,3 +254,30 @@ def _sampling(record: Any) -> Sampling | None:
             raise _Wrong(f"`default_sampling.{key}` is no number that can be used")
         given[key] = value if whole else float(value)
     return Sampling(**given)
+
+
+def listed(folder: str) -> tuple[ModelEntry, ...]:
+    """The entries of the folder's catalog, if it has one.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    path = os.path.join(folder, FILE)
+    try:
+        contents = read_regular(path, MAX_BYTES)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror or 'no file'}.") from None
+    if contents.cut:
+        raise ConfigError(f"`{path}` has more than {MAX_BYTES} bytes.")
+    return read_catalog(contents.data, path)
+
+
+def loose(folder: str) -> list[ModelEntry]:
+    """A language model for each GGUF file that lies in the folder."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [ModelEntry(name[:-5], local_path=name, files=(name,)) for name in names if name.endswith(".gguf")]

@@ -26,9 +26,7 @@ from trunkline.agents.graph.catalog import DEFAULT_CONTEXT, EMBEDDING, LANGUAGE,
 from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
 from trunkline.agents.graph.weights import Weights
 from trunkline.base import paths
-from trunkline.base.regular import read_regular
 from trunkline.core.faults import (
-    ConfigError,
     DownloadActive,
     Fault,
     ModelError,
@@ -44,9 +42,6 @@ from trunkline.wires.tryll.host import Progress
 from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus, SamplingParams
 
 logger = logging.getLogger(__name__)
-
-CATALOG = "models.json"
-MAX_CATALOG_BYTES = 4 * 1024 * 1024
 
 
 class Engine(Protocol):
@@ -92,8 +87,8 @@ class ModelPool:
         self._weights = Weights(self._folder)
         entries = {entry.name: entry for entry in catalog.built_in()}
         if models_dir is not None:
-            entries = {entry.name: entry for entry in _loose(models_dir)} | entries
-            entries |= {entry.name: entry for entry in _listed(models_dir)}
+            entries = {entry.name: entry for entry in catalog.loose(models_dir)} | entries
+            entries |= {entry.name: entry for entry in catalog.listed(models_dir)}
         self._entries = entries
         self._places = places
         self._threads = threads
@@ -436,26 +431,3 @@ def _in_loop(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(end)
     except RuntimeError:  # the loop is closed, and the engine with it
         pass
-
-
-def _listed(folder: str) -> tuple[ModelEntry, ...]:
-    """The entries of the folder's catalog, if it has one."""
-    path = os.path.join(folder, CATALOG)
-    try:
-        contents = read_regular(path, MAX_CATALOG_BYTES)
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise ConfigError(f"`{path}` cannot be read: {error.strerror or 'no file'}.") from None
-    if contents.cut:
-        raise ConfigError(f"`{path}` has more than {MAX_CATALOG_BYTES} bytes.")
-    return catalog.read_catalog(contents.data, path)
-
-
-def _loose(folder: str) -> list[ModelEntry]:
-    """A language model for each GGUF file that lies in the folder."""
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    return [ModelEntry(name[:-5], local_path=name, files=(name,)) for name in names if name.endswith(".gguf")]
