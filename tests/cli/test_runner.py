@@ -179,6 +179,31 @@ async def test_what_an_agent_said_is_shown_and_does_nothing_to_a_terminal(monkey
     assert (await asyncio.to_thread(invoke, "log")).output == "The log is empty.\n"
 
 
+@pytest.mark.parametrize("endless", [True, False], ids=["too long", "never whole"])
+async def test_an_answer_without_an_end_is_not_read_to_it(endless: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        try:
+            while not writer.is_closing():
+                writer.write(b"400\r\n" + b" " * 0x400 + b"\r\n" if endless else b"1\r\n \r\n")
+                await writer.drain()
+                await asyncio.sleep(0.001)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    monkeypatch.setattr(runner, "_MAX_ANSWER", 10_000)
+    monkeypatch.setattr(runner, "_ANSWER_SECONDS", PATIENCE_SECONDS if endless else 0.3)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        result = await asyncio.to_thread(invoke, "status", "--url", url)
+    assert (result.exit_code, f"No launcher answers at `{url}`" in result.output) == (1, True), result.output
+    assert ("TooLong" if endless else "TimeoutError") in result.output
+
+
 async def test_a_port_that_is_taken_is_told_and_nothing_is_run(tmp_path: Path) -> None:
     async with launcher(tmp_path / "home") as url:
         port = int(url.rpartition(":")[2])

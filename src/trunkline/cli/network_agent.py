@@ -15,7 +15,7 @@ from trunkline.wires.sns.owner import Owner
 
 @click.group("agent", short_help="Start an agent of yours, change it or its secrets, or unregister it.")
 def command() -> None:
-    """Change an agent of the wallet's, or its secrets, or take it out of its community.
+    """Start an agent of the wallet's, change it or its secrets, or take it out of its community.
 
     An agent is named by its id or handle.
 
@@ -24,6 +24,7 @@ def command() -> None:
       trunkline network agent update ada --handle grace --key-file owner.key
       trunkline network agent update ada --provider ANTHROPIC --model claude-sonnet-4-5 --key-file owner.key
       trunkline network agent secrets set ada llmApiKey --file model.key --key-file owner.key
+      trunkline network agent start ada --secret-file launcher-secret --key-file owner.key
       trunkline network agent unregister ada --key-file owner.key
     """
 

@@ -30,6 +30,10 @@ MOST_LOG = 1000
 DEFAULT_ORIGIN = "http://127.0.0.1:4317"
 SECRET_VARIABLE = "RUNNER_LAUNCHER_SECRET"  # noqa: S105 - the name of a variable
 ORIGIN_VARIABLE = "RUNNER_ALLOWED_ORIGIN"
+#: A first cycle is waited for; a launcher answers before this in any case.
+_ANSWER_SECONDS = 90.0
+#: A thousand entries of a log have less.
+_MAX_ANSWER = 32 * 1024 * 1024
 _LOCAL_ONLY = "A launcher holds keys of wallets: it listens on this machine alone. Use a tunnel to reach it."
 
 
@@ -306,20 +310,24 @@ def _understood(url: str) -> Iterator[None]:
 
 async def ask(url: str, secret: str, method: str, path: str, body: Any) -> dict[str, Any]:
     """A launcher's answer, or the end of the command."""
-    from trunkline.base.http import client
+    from trunkline.base import http
 
-    async with client(secure=url.startswith("https"), connect=3.0, read=90.0) as http:
-        import httpx
+    http.load()
+    import httpx
 
-        try:
-            content = None if body is None else jsontext.dumps(body)
-            headers = {"x-runner-secret": secret, "content-type": "application/json"}
-            response = await http.request(method, f"{url}{path}", headers=headers, content=content)
-            answer = jsontext.loads(response.content)
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise click.ClickException(
-                f"No launcher answers at `{url}` ({type(error).__name__}). Start one with `trunkline runner serve`."
-            ) from None
+    content = None if body is None else jsontext.dumps(body)
+    headers = {"x-runner-secret": secret, "content-type": "application/json"}
+    try:
+        async with (
+            asyncio.timeout(_ANSWER_SECONDS),
+            http.client(secure=url.lower().startswith("https"), connect=3.0, read=_ANSWER_SECONDS) as client,
+            client.stream(method, f"{url}{path}", headers=headers, content=content) as response,
+        ):
+            answer = jsontext.loads(await http.whole(response.aiter_bytes(), _MAX_ANSWER))
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError) as error:
+        raise click.ClickException(
+            f"No launcher answers at `{url}` ({type(error).__name__}). Start one with `trunkline runner serve`."
+        ) from None
     if response.status_code != httpx.codes.OK or not isinstance(answer, dict):
         said = answer.get("error") if isinstance(answer, dict) else None
         raise click.ClickException(printable(str(said or f"The launcher answered {response.status_code}.")))
