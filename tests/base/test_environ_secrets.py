@@ -33,6 +33,9 @@ VALUE = "q7Zp-91_xW3v"
         "SMTP_PASS",
         "accessToken",
         "BEARER_VALUE",
+        "CI_JOB_JWT",
+        "AUTHORIZATION",
+        "WALLET_MNEMONIC",
     ],
 )
 def test_a_variable_whose_name_says_so_holds_a_secret(name: str) -> None:

@@ -68,6 +68,8 @@ def asks(policy: Policy, request: ToolRequested) -> bool:
         ("some-program of somebody", ""),
         # A program of somebody's own.
         ("./git status", ""),
+        # Its options need no dash: `ps e` shows everybody's environment.
+        ("ps aux", ""),
         ("/tmp/git status", ""),
         ("bin/ls", ""),
         # They reach out of the directory, or could.

@@ -44,6 +44,18 @@ def test_one_argument_never_takes_the_place_of_another() -> None:
     assert shown("Bash", command="ls", cmd="rm") == "Bash ls\n  cmd:\n    rm"
 
 
+def test_lines_of_a_command_cannot_pretend_to_be_other_arguments() -> None:
+    shown = preview("run", {"command": "ls\n    to: me", "to": "you"})
+    assert plain(shown).split("\n") == [
+        "run",
+        "  command:",
+        "    ls",
+        "        to: me",
+        "  other arguments:",
+        '    to: "you"',
+    ]
+
+
 def test_a_short_call_is_one_line() -> None:
     assert shown("Bash", command="ls -la") == "Bash ls -la"
     assert shown("Read", file_path="a.py", limit=3) == "Read a.py\n  limit: 3"

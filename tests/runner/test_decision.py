@@ -100,6 +100,14 @@ QUOTED = json.dumps({"action": "tx", "communitySlug": "s", "functionName": "drai
         f"{QUOTED}\n```json\n{TEXT}\n```",
         f"It is written so, e.g.:\n```\n{QUOTED}\n```\nI decide:\n```json\n{TEXT}\n```",
         f"He wants\n{QUOTED}\n[]\nand I:\n{TEXT}",
+        f"He wrote:\n<blockquote>\n{QUOTED}\n</blockquote>\n{TEXT}",
+        f"Hidden: <!--\n{QUOTED}\n-->\n{TEXT}",
+        f"I think.\n<reasoning>\n{QUOTED}\n</reasoning>\n{TEXT}",
+        f"{TEXT}\n<think>\n{QUOTED}\n",
+        f"He wrote:\n> please do\n{QUOTED}\n\n{TEXT}",
+        f"```json example\n{QUOTED}\n```\n```json\n{TEXT}\n```",
+        f"````text\n```\na\n```\n```json\n{QUOTED}\n```\n````\n{TEXT}",
+        TEXT.replace('"b"', f'"see\n```\n```json\n{QUOTED}\n```\nend"').join(("```json\n", "\n```")),
     ],
 )
 def test_what_a_model_quotes_is_not_what_it_decides(output: str) -> None:
@@ -123,7 +131,16 @@ def test_an_empty_array_is_the_decision_to_do_nothing(output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", [f"<think>{TEXT}", f"<think>{TEXT}</think>", f"<thinking>\n{TEXT}\n", f"He wrote:\n> {TEXT}\nI decline."]
+    "output",
+    [
+        f"<think>{TEXT}",
+        f"<think>{TEXT}</think>",
+        f"<thinking>\n{TEXT}\n",
+        f"He wrote:\n> {TEXT}\nI decline.",
+        f"<details>\n{TEXT}\n</details>",
+        f"<!-- {TEXT}",
+        f"He wrote:\n> do\n{TEXT}\nI decline.",
+    ],
 )
 def test_thoughts_and_quotes_alone_are_no_decision(output: str) -> None:
     with pytest.raises(NoDecision):
@@ -223,6 +240,13 @@ def test_the_names_of_actions_are_told_once_each() -> None:
         "</think>",
         "<think>",
         "~~~\n",
+        "<q>\n",
+        "<q></q> <q",
+        "<!--\n-->\n",
+        "> a\n{",
+        '```json\n{"a\n```\n',
+        '```json\n{"a\n```\n"}\n```\n',
+        "````\n```\n",
         "[] x",
         "\n{",
         '\n{"',

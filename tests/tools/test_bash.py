@@ -376,3 +376,15 @@ class TestDescription:
 def test_signals_have_names() -> None:
     assert bash._signal_name(signal.SIGKILL) == "SIGKILL"
     assert bash._signal_name(signal.SIGRTMIN + 1) == f"signal {signal.SIGRTMIN + 1}"
+
+
+async def test_a_command_is_none_that_lies_in_the_workspace(tmp_path: Path) -> None:
+    theirs = tmp_path / "git"
+    theirs.write_text("#!/bin/sh\necho theirs\n")
+    theirs.chmod(0o755)
+    made = BashTool(str(tmp_path), env={"PATH": f".{os.pathsep}{os.pathsep}{os.defpath}"})
+    try:
+        output = await run(made, "git --version; ./git")
+    finally:
+        await made.close()
+    assert str(output.text).count("theirs") == 1

@@ -1,10 +1,10 @@
 """Which parts of an environment are secret. The rule, whole:
 
-1. A variable whose name says so holds a secret: it ends in a word such as `KEY`, `TOKEN`, `AUTH`, `PAT` or `DSN`
-   (`OPENAI_API_KEY`, `token`), or has `SECRET`, `PASSWORD`, `PASSPHRASE`, `CREDENTIAL`, `APIKEY` or `BEARER`
-   anywhere in it. A number behind that changes nothing (`OPENAI_API_KEY_2`). `NAME_FILE`, `NAME_PATH` and `NAME_DIR`
-   are places, not secrets. A plural such as `API_KEYS` may hold a list, and a JSON object has members of its own that
-   the same rule is applied to.
+1. A variable whose name says so holds a secret: it ends in a word such as `KEY`, `TOKEN`, `AUTH`, `JWT`, `PAT` or
+   `DSN` (`OPENAI_API_KEY`, `token`), or has `SECRET`, `PASSWORD`, `PASSPHRASE`, `CREDENTIAL`, `APIKEY`, `BEARER` or
+   `MNEMONIC` anywhere in it. A number behind that changes nothing (`OPENAI_API_KEY_2`). `NAME_FILE`, `NAME_PATH`
+   and `NAME_DIR` are places, not secrets. A plural such as `API_KEYS` may hold a list, and a JSON object has
+   members of its own that the same rule is applied to.
 2. Whatever its name, a value that holds URLs gives up what is secret in them: the password, or the user where there
    is no password; query members whose name says so (rule 1, and `sig`); and parts of the path that are long and look
    like a key, as in the addresses of RPC services and webhooks. Host names and the rest of the URL stay readable.
@@ -35,8 +35,12 @@ COMMON_WORDS = frozenset((
 ))
 # fmt: on
 
-_SECRET_ANYWHERE = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "BEARER")
-_SECRET_LAST_WORDS = frozenset(("KEY", "KEYS", "TOKEN", "TOKENS", "AUTH", "COOKIE", "DSN", "PAT", "PASS", "PWD"))
+_SECRET_ANYWHERE = ("SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "APIKEY", "BEARER", "MNEMONIC")
+# fmt: off
+_SECRET_LAST_WORDS = frozenset((
+    "KEY", "KEYS", "TOKEN", "TOKENS", "AUTH", "AUTHORIZATION", "COOKIE", "DSN", "JWT", "PAT", "PASS", "PWD",
+))
+# fmt: on
 _PLACE_LAST_WORDS = frozenset(("FILE", "PATH", "DIR", "SOCK"))
 # The shell's own, although its name says otherwise.
 _NO_SECRET_NAMES = frozenset(("PWD",))

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
+from trunkline.base.programs import program_folders
+
 SpawnReason: TypeAlias = Literal[
     "not-found",
     "not-executable",
@@ -149,7 +151,7 @@ def _locate(program: str, cwd: str | None, env: Mapping[str, str] | None) -> str
     if os.path.dirname(program):
         candidates = [os.path.join(start, program)]
     else:
-        candidates = [os.path.join(start, folder, program) for folder in os.get_exec_path(env)]
+        candidates = [os.path.join(folder, program) for folder in program_folders(env)]
     for candidate in candidates:
         if os.path.lexists(candidate) and not os.path.isdir(candidate):
             return os.path.normpath(candidate)

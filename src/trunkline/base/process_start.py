@@ -16,6 +16,7 @@ descriptors open that libraries have opened for themselves.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from trunkline.base.process_guard import make_pipe
+from trunkline.base.programs import program_folders
 
 #: Standard input, output and error: a descriptor, `subprocess.DEVNULL`, or `None` for ours.
 Files: TypeAlias = tuple[int, int, int | None]
@@ -36,7 +38,7 @@ _SAME = -1
 def start(argv: Sequence[str], files: Files, cwd: str | None, env: Mapping[str, str]) -> int:
     """The process number of the program, which runs. Nobody else waits for it.
 
-    A bare program name is looked up in the `PATH` of `env`, a relative path from `cwd`.
+    A bare program name is looked up in the `PATH` of `env` (`base.programs`), a relative path from `cwd`.
 
     Raises:
         OSError, ValueError: as `subprocess.Popen` does.
@@ -46,6 +48,7 @@ def start(argv: Sequence[str], files: Files, cwd: str | None, env: Mapping[str, 
         return pid
     process = subprocess.Popen(
         list(argv),
+        executable=_executable(argv[0], env),
         stdin=files[0],
         stdout=files[1],
         stderr=files[2],
@@ -141,7 +144,19 @@ def _candidates(program: str, env: Mapping[str, str]) -> list[bytes]:
     """The files to try: one, or the program's name in every folder of the child's `PATH`."""
     if os.path.dirname(program):
         return [os.fsencode(program)]
-    return [os.fsencode(os.path.join(folder, program)) for folder in os.get_exec_path(env)]
+    return [os.fsencode(os.path.join(folder, program)) for folder in program_folders(env)]
+
+
+def _executable(program: str, env: Mapping[str, str]) -> bytes | None:
+    """The one of them that `Popen` is to try, since it would look in relative folders, too; None: as it is named."""
+    if os.path.dirname(program):
+        return None
+    candidates = _candidates(program, env)
+    if not candidates:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+    runnable = (path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK))
+    existing = (path for path in candidates if os.path.lexists(path))
+    return next(runnable, None) or next(existing, candidates[0])
 
 
 def _variables(env: Mapping[str, str]) -> list[bytes]:

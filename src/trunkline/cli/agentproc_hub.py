@@ -21,6 +21,7 @@ from trunkline.base import jsontext
 from trunkline.base.own_python import module_command
 from trunkline.base.process import SpawnError, spawn
 from trunkline.base.process_pump import pump
+from trunkline.base.programs import find_program
 from trunkline.base.values import Value
 from trunkline.cli import table
 from trunkline.core.faults import Fault
@@ -227,7 +228,7 @@ def _record(name: str) -> dict[str, Any]:
 def _path(name: str) -> str | None:
     command = hub.PROGRAMS[name].command
     # Ours is what runs here, on the `PATH` or not.
-    return sys.executable if command == hub.OWN_PROGRAM else hub.find_program(command)
+    return sys.executable if command == hub.OWN_PROGRAM else find_program(command)
 
 
 def _finding(name: str, path: str | None, version: str) -> Finding:

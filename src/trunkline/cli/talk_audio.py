@@ -6,7 +6,6 @@ Nothing here waits in the event loop, and speakers fall silent at once.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.process_errors import SpawnError
+from trunkline.base.programs import find_program
 from trunkline.core.faults import ConfigError
 from trunkline.wires.tryll.drive import Sound
 
@@ -84,7 +84,7 @@ async def open_microphone() -> Microphone:
         with suppress(Exception):  # without a device, or without its library, it raises what it likes
             return _DeviceMicrophone(import_module("sounddevice"))
     for name, arguments in RECORDERS.items():
-        if found := shutil.which(name):
+        if found := find_program(name):
             return await _ProgramMicrophone.open([found, *arguments])
     raise ConfigError("No microphone can be used here.", hint=_hint("a microphone", "--in FILE.wav"))
 
@@ -101,7 +101,7 @@ async def open_speakers() -> Speakers:
             module.check_output_settings(samplerate=22050, channels=1, dtype="int16")
             return _DeviceSpeakers(module)
     for name, arguments in PLAYERS.items():
-        if found := shutil.which(name):
+        if found := find_program(name):
             return _ProgramSpeakers(found, arguments)
     raise ConfigError("No speakers can be used here.", hint=_hint("speakers", "--out FILE.wav"))
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import shutil
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
 import click
 
+from trunkline.base.programs import find_program
 from trunkline.base.signals import handled
 from trunkline.cli import table
 from trunkline.cli.up_services import services
@@ -115,7 +115,7 @@ async def _showcase(as_json: bool, stop: asyncio.Event) -> int:
 def _program() -> str:
     """How to type `trunkline` here, so that it is this installation that answers."""
     own = os.path.join(os.path.dirname(sys.executable), "trunkline")
-    found = shutil.which("trunkline")
+    found = find_program("trunkline")
     if found is not None and os.path.realpath(found) == os.path.realpath(own):
         return "trunkline"
     if not os.path.isfile(own):

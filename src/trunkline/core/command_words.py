@@ -33,11 +33,12 @@ _WITH_FILES = {
     "svn": frozenset(("status", "diff", "log", "blame", "add")),
     "ruff": frozenset(("check", "format")),
 }
-#: Programs that look and tell, or check the code in the workspace.
+#: Programs that look and tell, or check the code in the workspace. (Not `ps`: its options need no dash, and with `e` it
+#: shows what is in everybody's environment.)
 _TELLING = frozenset(
     {
         "ls", "cat", "head", "tail", "wc", "grep", "egrep", "fgrep", "pwd", "echo", "printf", "which", "type",
-        "whereis", "file", "stat", "du", "df", "ps", "whoami", "uname", "id", "cut", "tr", "nl", "basename",
+        "whereis", "file", "stat", "du", "df", "whoami", "uname", "id", "cut", "tr", "nl", "basename",
         "dirname", "realpath", "readlink", "diff", "cmp", "md5sum", "sha1sum", "sha256sum", "true", "false", "test",
         "seq", "pytest", "mypy", "black", "flake8", "eslint", "tsc", "jest", "vitest", "prettier", "phpunit",
         "rspec",

@@ -32,6 +32,8 @@ _SHORTEST_ROW = 120
 
 #: How a character looks that is shown by its number.
 _NUMBER = "<U+"
+#: Over arguments that stand below a command. No argument's name is shown like this.
+_OTHERS = "other arguments"
 _ARGUMENTS = "[... {} arguments are not shown ...]"
 
 _COMMANDS = ("command", "cmd")
@@ -169,9 +171,9 @@ class _Writing:
             blocks, more = _without_middle(blocks, self._room.parts, lambda count: Part(text=_ARGUMENTS.format(count)))
             left_out = some + more
         if listed:
-            # Behind a command, which is what everybody looks for first.
+            # Behind a command, which is what everybody looks for first; and not as more lines of it.
             is_command = bool(blocks) and blocks[0].language == "sh"
-            blocks.insert(int(is_command), Part(text="\n".join(listed), unseen=hidden))
+            blocks.insert(int(is_command), Part(_OTHERS if is_command else "", "\n".join(listed), unseen=hidden))
         return Preview(_line(name), about, tuple(blocks), left_out)
 
     def _about(self) -> Part:

@@ -5,8 +5,12 @@ the rules are those of Markdown, which models write:
 
 1. What the output begins with in `<think>` or `<thinking>` is thought, up to the end if it is not closed. So is what
    comes before a closing tag at the edge of a line, since some servers leave the opening one out.
-2. Lines that begin with `>` quote somebody.
-3. A fenced block without a language, or marked as JSON, may decide. Blocks of other languages do not.
+2. Lines that begin with `>` quote somebody, and so does what follows such a line without an empty one between them,
+   unless the line ended with JSON that was whole. What stands in a tag that says so (`<blockquote>`, `<example>`,
+   `<reasoning>`, `<!--` ...) is no decision either, up to the end if it is not closed.
+3. A fenced block without a language, or marked as JSON, may decide. Blocks of other languages do not, and neither do
+   those that are called an example or a quote (`json example`). A fence within a string of JSON is text, and one that
+   is shorter than the first does not end the block.
 4. JSON counts on lines of its own: it begins one, at most after the mark of a list, and ends one. JSON within a
    sentence is part of the sentence.
 
@@ -27,18 +31,32 @@ _THOUGHT_END_FIRST = re.compile(rf"[ \t]*{_THOUGHT_END}", re.IGNORECASE)
 _THOUGHT_END_LAST = re.compile(rf"{_THOUGHT_END}[ \t\r]*+$", re.IGNORECASE)
 
 _QUOTE = re.compile(r"[ \t]*>")
+_BLANK_OR_TICK = " \t\r`"
+#: What a tag at the edge of a line may say of what it holds: that it is thought, or somebody else's.
+_ASIDE_NAMES = (
+    "think|thinking|thoughts?|reasoning|reflection|analysis|scratchpad|blockquote|quotes?|q|cite|examples?|details"
+)
+_ASIDE = rf"(?:<({_ASIDE_NAMES})(?:[ \t][^<>\n]*+)?>|<!--)"
+_ASIDE_FIRST = re.compile(rf"[ \t]*+{_ASIDE}", re.IGNORECASE)
+_ASIDE_LAST = re.compile(rf"{_ASIDE}[ \t\r]*+$", re.IGNORECASE)
+_COMMENT_END = re.compile("-->")
+#: A line that goes on with the paragraph of a quote above it: no empty one, no fence, no list.
+_GOES_ON = re.compile(r"[ \t]*+(?!>|[-*+\u2022][ \t]|\(?\d{1,3}[.):][ \t]|`{3}|~{3})[^ \t\r\n]")
 _MARK = r"[ \t]*+(?:(?:[-*+\u2022]|\(?\d{1,3}[.):])[ \t]++)?"
 _LEAD = re.compile(_MARK + r"(?:`{1,3}+(?:json\w{0,2}+)?[ \t]*+)?")
 #: Between two parts in one line, and behind the last one.
 _BETWEEN = re.compile(r"[ \t,;`\r]*+")
 _TAIL = re.compile(r"\.?[ \t\r]*+$")
-_FENCE_FIRST = re.compile(_MARK + r"(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+)[^`\n]*+$")
+#: With the language, and what else is said of the block: that it is an example, or whose it is.
+_FENCE_FIRST = re.compile(_MARK + r"(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+[^`\n]*+)$")
 _FENCE_LAST = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)([\w+-]*+)[ \t\r]*+$")
 #: How a fence may end: alone in its line, or right behind what it holds.
 _FENCE_ENDS = {
-    "`": re.compile(r"^[ \t]*+`{3,}+[ \t\r]*+$|(?<=[}\]])[ \t]*+`{3,}+[ \t\r]*+$", re.MULTILINE),
-    "~": re.compile(r"^[ \t]*+~{3,}+[ \t\r]*+$|(?<=[}\]])[ \t]*+~{3,}+[ \t\r]*+$", re.MULTILINE),
+    "`": re.compile(r"(?:^|(?<=[}\]]))[ \t]*+(`{3,}+)[ \t\r]*+$", re.MULTILINE),
+    "~": re.compile(r"(?:^|(?<=[}\]]))[ \t]*+(~{3,}+)[ \t\r]*+$", re.MULTILINE),
 }
+#: Words behind a block's language that say that it is not what is decided.
+_NOT_MEANT = re.compile(r"\b(?:examples?|samples?|quotes?|quoted|rejected|refused|hypothetical|not|never)\b")
 _JSON = ("json", "jsonl", "jsonc", "json5", "ndjson")
 
 #: Where JSON begins for sure, and where something may that can be mended: other quotes, names without any, notes.
@@ -143,16 +161,20 @@ class _Reading:
         while position < len(text):
             end = self._line_end(position, len(text))
             if _QUOTE.match(text, position, end):
-                position = end + 1
+                position = end + 1 if text[position:end].rstrip(_BLANK_OR_TICK)[-1] in CLOSED else self._quoted(end + 1)
             elif (tag := _THOUGHT_END_FIRST.match(text, position, end)) is not None:
                 self._found.clear()
                 position = tag.end()
+            elif (aside := _ASIDE_FIRST.match(text, position, end)) is not None:
+                position = self._behind(aside)
             elif (behind := self._row(position, len(text), Rank.LINE)) is not None:
                 position = behind
             elif (
                 fence := _FENCE_FIRST.match(text, position, end) or _FENCE_LAST.search(text, position, end)
             ) is not None:
-                position = self._block(end + 1, fence[1][0], fence[2].lower())
+                position = self._block(end + 1, fence[1], fence[2].strip().lower())
+            elif (aside := _ASIDE_LAST.search(text, position, end)) is not None:
+                position = self._behind(aside)
             elif _THOUGHT_END_LAST.search(text, position, end):
                 self._found.clear()
                 position = end + 1
@@ -160,17 +182,46 @@ class _Reading:
                 position = self._prose(position, end, len(text))
         return Parts(tuple(self._found), self._doubtful, self._within_prose)
 
-    def _block(self, start: int, mark: str, language: str) -> int:
+    def _quoted(self, position: int) -> int:
+        """Pass over what still belongs to a quote: the lines up to an empty one, a fence or a list."""
+        text = self._text
+        while position < len(text):
+            end = self._line_end(position, len(text))
+            if not _GOES_ON.match(text, position, end):
+                break
+            position = self._prose(position, end, len(text))
+        return position
+
+    def _behind(self, tag: re.Match[str]) -> int:
+        """Where what a tag holds is over: at the end, if nothing closes it."""
+        closing = re.compile(rf"</{tag[1]}[ \t]*+>", re.IGNORECASE) if tag[1] else _COMMENT_END
+        closed = closing.search(self._text, tag.end())
+        return len(self._text) if closed is None else closed.end()
+
+    def _fence_end(self, start: int, fence: str) -> tuple[int, int]:
+        """Where a block ends that this fence began, and where the text goes on."""
+        if start < len(self._text):
+            for closing in _FENCE_ENDS[fence[0]].finditer(self._text, start):
+                if len(closing[1]) >= len(fence):
+                    return closing.start(), closing.end() + 1
+        return len(self._text), len(self._text)
+
+    def _block(self, start: int, fence: str, language: str) -> int:
         """Read a fenced block, and say where it ends."""
         text = self._text
-        closing = _FENCE_ENDS[mark].search(text, start) if start < len(text) else None
-        stop, behind = (len(text), len(text)) if closing is None else (closing.start(), closing.end() + 1)
-        if language and language not in _JSON:
+        stop, behind = self._fence_end(start, fence)
+        language, _, told = language.partition(" ")
+        if (language and language not in _JSON) or _NOT_MEANT.search(told):
             return behind
         rank = Rank.JSON_FENCE if language else Rank.FENCE
         position = start
         while position < stop:
             end = self._line_end(position, stop)
+            if stop < behind and self._begins_in_string(position, stop):
+                # The fence stands in a string: somebody's text, with a block of its own in it.
+                whole = span(text, self._lead(position, stop)).end
+                # Without an end, nobody knows what of the rest is in the string: none of it counts.
+                stop, behind = (stop, len(text)) if whole is None else self._fence_end(whole, fence)
             if _QUOTE.match(text, position, end):
                 position = end + 1
             elif (next := self._row(position, stop, rank)) is not None:
@@ -179,11 +230,20 @@ class _Reading:
                 position = self._prose(position, end, stop)
         return behind
 
+    def _lead(self, start: int, stop: int) -> int:
+        """Where in a line that begins at `start` its JSON would begin."""
+        lead = _LEAD.match(self._text, start, stop)
+        return lead.end() if lead else start
+
+    def _begins_in_string(self, start: int, stop: int) -> bool:
+        """Whether JSON begins in a line, and has not left a string at `stop`."""
+        begun = self._lead(start, stop)
+        return bool(_BEGINNING.match(self._text, begun, stop)) and span(self._text, begun, stop).in_string
+
     def _row(self, start: int, stop: int, rank: Rank) -> int | None:
         """Take the parts that make up a line, and say where it ends; None if there is more in it, or nothing."""
         text, row = self._text, list[Part]()
-        lead = _LEAD.match(text, start, stop)
-        position = lead.end() if lead else start
+        position = self._lead(start, stop)
         while self._beginning.match(text, position, stop):
             found = span(text, position, stop)
             if found.end is None and self._beginning is _LAX_BEGINNING:

@@ -16,6 +16,7 @@ from typing import Any
 
 from trunkline.base.process import SpawnError, child_env
 from trunkline.base.process_tree import SIGNAL_EXIT
+from trunkline.base.programs import find_program, trusted_path
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.core.turns import STOPPED
@@ -63,6 +64,8 @@ class BashTool:
         redactor: Redactor | None = None,
     ) -> None:
         environment = child_env(env, extra=_ENVIRONMENT)
+        # Whoever approves of `git status` means their own `git`, and none that lies in the workspace.
+        environment["PATH"] = trusted_path(environment)
         self._env = {name: value for name, value in environment.items() if name not in _DROPPED}
         self._cwd = cwd
         self._redactor = redactor
@@ -179,9 +182,7 @@ def find_shell(environ: Mapping[str, str]) -> str:
     own = environ.get("SHELL", "")
     if os.path.basename(own) in _SHELLS and os.path.isabs(own) and os.access(own, os.X_OK):
         return own
-    # Not `shutil.which`: its import costs more than all of this module.
-    candidates = (os.path.join(folder, "bash") for folder in os.get_exec_path(environ) if os.path.isabs(folder))
-    return next((path for path in candidates if os.access(path, os.X_OK)), "/bin/sh")
+    return find_program("bash", environ) or "/bin/sh"
 
 
 async def _wait(command: Command, seconds: float, report: Report) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from trunkline.base.own_python import module_command
 from trunkline.base.process_errors import SpawnError
+from trunkline.base.programs import program_folders
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.events import Category
@@ -201,7 +202,7 @@ def _output(lines: MatchLines, ended: Ended, program: str) -> ToolOutput:
 
 def find_ripgrep() -> str:
     """The program, on `PATH` or where a package beside our Python puts it; empty if there is none."""
-    for folder in (*os.get_exec_path(), os.path.dirname(sys.executable)):
+    for folder in (*program_folders(), os.path.dirname(sys.executable)):
         path = os.path.join(folder, "rg")
         if os.path.isabs(path) and os.path.isfile(path) and os.access(path, os.X_OK):
             return path

@@ -94,7 +94,7 @@ def _in_value(name: str, value: str, environ: Mapping[str, str]) -> set[str]:
 
 
 def _is_secret(name: str) -> bool:
-    return names_a_secret(name) or name.lower().endswith("authorization")
+    return names_a_secret(name)
 
 
 def names(listed: Iterable[str]) -> str:

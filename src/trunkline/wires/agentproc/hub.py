@@ -3,7 +3,6 @@
 names()             all of them
 load("codex")       one, ready to be run
 text("codex")       its YAML, comments and all: the beginning of a profile of one's own
-find_program(name)  where a program is
 """
 
 from __future__ import annotations
@@ -116,19 +115,6 @@ def text(name: str) -> str:
         raise ConfigError(f"There is no bundled profile `{name}`.", hint=_suggestion(name))
     with open(os.path.join(_FOLDER, f"{name}{_SUFFIX}"), encoding="utf-8") as file:
         return file.read()
-
-
-def find_program(command: str, path: str | None = None) -> str | None:
-    """Where a program is on a `PATH`, ours unless given; `None` if it is not.
-
-    Folders that begin in the current directory, as an empty one does, are passed over: whose that is nobody knows.
-    """
-    folders = os.environ.get("PATH", os.defpath) if path is None else path
-    for folder in folders.split(os.pathsep):
-        candidate = os.path.join(folder, command)
-        if os.path.isabs(folder) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return candidate
-    return None
 
 
 def install_of(command: str) -> str | None:

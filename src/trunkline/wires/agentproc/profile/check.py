@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from trunkline.base.environ_secrets import environment_secrets, names_a_secret
+from trunkline.base.programs import program_folders
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.launch import Launch, launch
@@ -118,7 +119,7 @@ def _cwd_problems(profile: Profile, prepared: Launch) -> Iterator[str]:
 def _locate(prepared: Launch) -> str | None:
     """The file that would be run, looked for as the system does: in the child's `PATH`, from its directory."""
     program, start = prepared.argv[0], prepared.cwd or os.getcwd()
-    folders = [""] if os.path.dirname(program) else os.get_exec_path(prepared.env)
+    folders = [""] if os.path.dirname(program) else program_folders(prepared.env)
     paths = [os.path.normpath(os.path.join(start, folder, program)) for folder in folders]
     runnable = [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)]
     existing = [path for path in paths if os.path.lexists(path)]

@@ -1,0 +1,26 @@
+"""Where programs are looked for by their names: in the folders of a `PATH`, and nowhere else.
+
+Folders that begin in the current directory, as an empty one does, are passed over: a repository that somebody works in
+must not decide what `git` or `claude` is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+
+def program_folders(environ: Mapping[str, str] | None = None) -> list[str]:
+    """The folders of the `PATH` of an environment, ours unless given, in which programs are looked for."""
+    return [folder for folder in os.get_exec_path(environ) if os.path.isabs(folder)]
+
+
+def find_program(name: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """Where the program of a bare name is; `None` if it is not there."""
+    candidates = (os.path.join(folder, name) for folder in program_folders(environ))
+    return next((path for path in candidates if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
+def trusted_path(environ: Mapping[str, str]) -> str:
+    """A `PATH` in which children look as we do."""
+    return os.pathsep.join(program_folders(environ))
