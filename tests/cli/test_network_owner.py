@@ -178,7 +178,8 @@ async def test_a_community_is_closed_after_a_yes_and_not_before(site: Site, monk
     unasked = await site.run("community", "close", SLUG)
     assert (unasked.exit_code, "say `--yes`" in unasked.stderr) == (2, True)
     monkeypatch.setattr("trunkline.cli.network_asking.at_terminal", lambda: True)
-    assert (await site.run("community", "close", SLUG, input="n\n")).exit_code == 1
+    declined = await site.run("community", "close", SLUG, input="n\n")
+    assert (declined.exit_code, "Error: Nothing was changed." in declined.stderr) == (1, True)
     assert [row["status"] for row in await site.rows("SELECT status FROM community")] == ["ACTIVE"]
     closed = await site.run("community", "close", SLUG, input="yes\n")
     assert (closed.exit_code, closed.stdout.startswith(f"Closed: {SLUG}. It is removed at 20")) == (0, True)

@@ -204,7 +204,9 @@ def sure(question: str, yes: bool) -> None:
     question = printable(question)
     if not at_terminal():
         raise click.UsageError(f"{question} Nobody is here to answer: say `--yes` if so.")
-    click.confirm(question, abort=True, err=True)
+    if not click.confirm(question, err=True):
+        # Not an `Abort`, which is what Ctrl-C is.
+        raise click.ClickException("Nothing was changed.")
 
 
 def at_terminal() -> bool:
