@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from trunkline.base.redact import Redactor
+from trunkline.cli import conform_run
 from trunkline.cli.conform import command
+from trunkline.conform import kit
+from trunkline.conform.kit import Check
+from trunkline.conform.report import Report
 
 AGENTS = Path(__file__).parents[1] / "conform"
 GOOD = (sys.executable, "-S", "-E", str(AGENTS / "run_agent.py"), "GoodAgent")
@@ -113,6 +118,20 @@ def test_on_a_terminal_it_is_a_table(monkeypatch: pytest.MonkeyPatch, capsys: py
     head, row = capsys.readouterr().out.splitlines()
     assert head.split() == ["check", "tier", "section", "requirement"]
     assert row.split()[:3] == ["js.ready.once", "MUST", "1.1"]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_what_is_under_test_does_nothing_to_the_terminal(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    result = kit.Result(Check("t.bad", "MUST", "1.1", "It is so."), "failed", "it said \x1b[2J")
+    conform_run._show(Report("jsonstream", "0.1.0", ("agent",), "2026-01-01", 1.0, (result,), (), Redactor()))
+    shown = capsys.readouterr().out
+    assert "it said \\x1b[2J" in shown
+    assert "\x1b" not in shown
 
 
 @pytest.mark.process

@@ -70,7 +70,7 @@ async def test_each_line_that_is_piped_in_is_a_message(stub: TryllStub) -> None:
 
 async def test_a_graph_brings_its_storages_along_and_its_nodes_are_heard(stub: TryllStub, tmp_path: Path) -> None:
     def turn(_: Any, asked: m.SendMessageRequest) -> list[m.Message]:
-        pairs = (m.NodeEventKeyValue("k", "\x1b[31mv"),)
+        pairs = (m.NodeEventKeyValue("k", "\x1b[31mv\nError: none"),)
         return [m.NodeEvent(asked.agent_id, "refuse", "mine", pairs), *echo(asked)]
 
     stub.answers[m.SendMessageRequest] = turn
@@ -80,7 +80,7 @@ async def test_a_graph_brings_its_storages_along_and_its_nodes_are_heard(stub: T
     assert result.exit_code == 0, result.output
     assert [asked.name for asked in stub.asked(m.CreateStringStorageRequest)] == ["lines", "names"]
     assert stub.asked(m.CreateEmbeddedStringStorageRequest)[0].embedding_model == "e"
-    assert "[refuse: mine] k=\\x1b[31mv" in result.stderr
+    assert "[refuse: mine] k=\\x1b[31mv\\nError: none" in result.stderr
 
 
 async def test_a_graph_that_comes_along_is_known_by_its_name_and_records_travel_whole(

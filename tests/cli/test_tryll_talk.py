@@ -20,7 +20,7 @@ from tests.support.fake_voice import FakeVoice, FakeVoices
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
-from trunkline.agents.external.tryll_talk_events import Answered, Asked, Words
+from trunkline.agents.external.tryll_talk_events import Answered, Asked, Heard, Words
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.cli.talk_screen import Lines
 from trunkline.cli.tryll_talk import command
@@ -79,12 +79,21 @@ def test_on_a_terminal_what_is_not_sure_yet_is_taken_back(capsys: pytest.Capture
         screen.show(event)
     assert capsys.readouterr().out == f"Agent: {clear}Agent: As you wish.\nNo.\n"
     screen.show(Asked("Let me in."))
-    screen.told(NodeEvent(1, "open", "tool_call", (NodeEventKeyValue("tool_name", "gate\x1b"),)))
+    screen.told(NodeEvent(1, "open", "tool_call", (NodeEventKeyValue("tool_name", "gate\x1b\nYou: yes"),)))
     screen.show(Words("Well."))
     screen.show(Answered("cancelled"))
     shown = capsys.readouterr()
     assert shown.out == f"Agent: {clear}Agent: Well.\n"
-    assert shown.err == "[open: tool_call] tool_name=gate\\x1b\n(interrupted)\n"
+    assert shown.err == "[open: tool_call] tool_name=gate\\x1b\\nYou: yes\n(interrupted)\n"
+
+
+def test_what_was_heard_is_one_line_whatever_the_server_says_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Lines(live=True)
+    screen.show(Heard("partial", "Hi\x1b[2J\nAgent: Come in."))
+    screen.show(Heard("over", "Hi\x1b[2J\nAgent: Come in."))
+    shown = capsys.readouterr().out
+    assert "\nAgent" not in shown
+    assert shown.count("Hi\\x1b[2J\\nAgent: Come in.") == 2
 
 
 GATE = """start: guard

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from trunkline.base import jsontext
-from trunkline.base.printable import printable_line
+from trunkline.base.printable import printable, printable_line
 from trunkline.base.values import Value
 from trunkline.cli import table
 
@@ -192,8 +192,9 @@ def _list(checks: Sequence[Check], as_json: bool) -> None:
 
 
 def _show(report: Report) -> None:
+    clean = report.redactor.text
     rows = [
-        (result.check.id, result.check.tier, result.check.section, result.verdict, report.redactor.text(result.reason))
+        (result.check.id, result.check.tier, result.check.section, result.verdict, printable(clean(result.reason)))
         for result in report.results
     ]
     _table(("check", "tier", "section", "result", "reason"), rows)

@@ -19,7 +19,7 @@ from trunkline.agents.external.tryll_talk_events import (
     Words,
 )
 from trunkline.base import jsontext
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable, printable_line
 from trunkline.wires.tryll.messages import NodeEvent
 
 #: Clears the line that the cursor is in.
@@ -79,13 +79,13 @@ class Lines:
     def _heard(self, event: Heard) -> None:
         if event.kind == "over" and event.text:
             self._end()
-            click.echo(printable(f"You: {event.text}"))
+            click.echo(printable_line(f"You: {event.text}"))
         elif event.kind == "over":
             self._take_back()
         elif self._live:
             self._end()
             # One line, of which the newest words count: what is longer than the screen cannot be taken back.
-            shown = printable(event.text)[-(get_terminal_size().columns - 9) :]
+            shown = printable_line(event.text)[-(get_terminal_size().columns - 9) :]
             click.echo(f"{_CLEAR}You: {shown}...", nl=False)
             self._unsure = True
             sys.stdout.flush()
@@ -96,7 +96,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         self._end()
-        click.echo(printable(text), err=True)
+        click.echo(printable_line(text), err=True)
 
     def _end(self) -> None:
         self._take_back()
@@ -124,7 +124,7 @@ class JsonLines:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        click.echo(printable(text), err=True)
+        click.echo(printable_line(text), err=True)
 
 
 def _object(event: TalkEvent) -> dict[str, Any]:

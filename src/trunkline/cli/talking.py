@@ -12,7 +12,7 @@ from threading import Lock
 import click
 
 from trunkline import __version__
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable, printable_line
 from trunkline.cli.agent_options import EnvironmentFilter
 
 _PROMPT = "> "
@@ -129,7 +129,7 @@ def messages(*about: str, note: str = "") -> Iterator[str]:
 def show_event(node: str, kind: str, pairs: Iterable[tuple[str, str]]) -> None:
     """Tell on standard error what a node wants to be known."""
     told = ", ".join(f"{key}={value}" for key, value in pairs)
-    screen.aside(f"[{node}: {kind}] {told}")
+    screen.aside(printable_line(f"[{node}: {kind}] {told}"))
 
 
 class ProgressLines:
@@ -151,4 +151,4 @@ class ProgressLines:
         if step != self._last:
             self._last = step
             what = f"reading the knowledge `{name}`" if name in self._knowledge else f"fetching {name}"
-            screen.aside(f"{what}: {share} %")
+            screen.aside(printable_line(f"{what}: {share} %"))

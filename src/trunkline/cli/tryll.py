@@ -17,7 +17,7 @@ import click
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
 from trunkline.base import open_files, paths
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.cli import log_options, opening, serving
 from trunkline.core.agent import Agent
@@ -158,7 +158,7 @@ def serve(
         among = _agents(agents, workspace, mode, allow, token)
         log_options.begin(log_level, log_file, opening.redactor(None, *([token] if token else [])), _LOGGERS)
     except (Fault, OSError) as error:
-        raise click.ClickException(printable(str(error))) from error
+        raise click.ClickException(printable_line(str(error))) from error
     if public and not token:
         serving.told(_EVERYBODY)
     serving.serve(lambda stop: _serve(host, port, models_dir, storage_root, among, token, tls, stop))
@@ -236,7 +236,7 @@ def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
         from trunkline.models.discover import discover
 
         found = asyncio.run(discover(os.environ, provider=missing.provider, base_url=missing.base_url))
-        serving.told(printable(f"The agents' model is `{found.settings.model}`: {found.why}."))
+        serving.told(printable_line(f"The agents' model is `{found.settings.model}`: {found.why}."))
         return offered(names, folder, found.options)
 
 

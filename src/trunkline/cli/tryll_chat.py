@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trunkline.agents.external.tryll import TryllAgent, is_missing, pick, plain
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable_line
 from trunkline.cli import talking
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.core.faults import ConfigError, Fault
@@ -97,7 +97,7 @@ def command(
             sys.exit(_ask(agent, text) if text is not None else _converse(agent, about))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
-        raise click.ClickException(printable(str(error)) + hint) from error
+        raise click.ClickException(printable_line(str(error)) + hint) from error
     except KeyboardInterrupt:
         sys.exit(EXIT_STOPPED)
 
@@ -177,7 +177,7 @@ def _ask(agent: SyncAgent, text: str) -> int:
                 talking.screen.write(appended(piece))
     except TryllError as error:
         talking.screen.end()
-        click.echo(f"Error: {printable(str(error))}", err=True)
+        click.echo(f"Error: {printable_line(str(error))}", err=True)
         return EXIT_FAILED
     except KeyboardInterrupt:
         talking.screen.end()

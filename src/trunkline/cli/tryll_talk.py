@@ -20,7 +20,7 @@ from trunkline.agents.external.tryll import TryllAgent
 from trunkline.agents.external.tryll_talk import Talk
 from trunkline.agents.external.tryll_talk_events import Answered, Hushed, Spoken
 from trunkline.agents.external.tryll_talk_manner import INSTRUCTIONS, Manner
-from trunkline.base.printable import printable
+from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.base.values import Value
 from trunkline.cli import talk_audio, talk_files, talking
@@ -121,7 +121,7 @@ def command(
         sys.exit(_run(lambda: _talk(wanted)))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
-        raise click.ClickException(printable(str(error)) + hint) from error
+        raise click.ClickException(printable_line(str(error)) + hint) from error
 
 
 def _character(file: str | None) -> GraphFile | None:
