@@ -116,6 +116,9 @@ async def test_owners_are_told_of_what_concerns_them_signed(told: Told) -> None:
     await told.agent.comment(discussion["id"])
     path = f"/api/threads/{request['id']}/comments/human"
     await told.net.client.post(path, json={"body": "Yes."}, headers=told.owner)
+    both = await told.agent.signed({"status": "pending"}) | told.owner
+    again = await told.agent.send("PATCH", f"/api/threads/{request['id']}/request-status", {"status": "pending"}, both)
+    assert again.status_code == 200
     endpoint = Endpoint()
     await told.deliver(endpoint)
     assert endpoint.events == ["request.created", "comment.created", "request.updated", "report.created"]

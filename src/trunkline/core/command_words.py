@@ -60,7 +60,7 @@ _FLAGS = {
 
 
 def first_words(command: str) -> str:
-    """What a grant is for: the program, what it is to do, and its options. None if only the whole command says that."""
+    """What a grant is for: the program, what it is to do, and its options. Nothing if only all of it says that."""
     first, _ = _divided(words(command))
     return first
 

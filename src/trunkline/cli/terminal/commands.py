@@ -167,11 +167,12 @@ async def _grants(chat: Chat, argument: str) -> None:
 def _chosen_grants(argument: str, grants: Sequence[Grant]) -> Sequence[Grant]:
     verb, _, which = argument.partition(" ")
     which = which.strip()
+    numbered = {str(number): (grant,) for number, grant in enumerate(grants, 1)}
     if verb == "revoke" and which == "all":
         return grants
     if verb == "revoke" and which.isdecimal():
-        if 1 <= int(which) <= len(grants):
-            return (grants[int(which) - 1],)
+        if which in numbered:
+            return numbered[which]
         raise ConfigError(f"There is no grant {which}.", hint="/grants lists them.")
     raise ConfigError(
         f"`/grants {argument}` was not understood.", hint="Say `/grants revoke NUMBER`; /grants lists them."
@@ -279,9 +280,8 @@ def _chosen(argument: str, workspace: str) -> str:
     found = sessions_of(workspace)
     if argument == shelf.LATEST:
         return found[0].id if found else argument
-    if argument.isdecimal() and 1 <= int(argument) <= len(found):
-        return found[int(argument) - 1].id
-    return shelf.named(argument)
+    numbered = {str(number): info.id for number, info in enumerate(found, 1)}
+    return numbered[argument] if argument in numbered else shelf.named(argument)
 
 
 def _title(session: str) -> str:
