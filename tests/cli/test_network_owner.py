@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import httpx
 import pytest
 
 from tests.support.launched import MemoryKeyring
 from tests.support.owner_terminal import CONTRACT, KEY, OTHER_KEY, SLUG, WALLET, Site, invoke, registered
 from tests.support.owner_world import ABI, address
+from trunkline.cli import network_asking as asking
 from trunkline.network.delivering import Deliveries
 from trunkline.wires.sns.drive import Sns
 from trunkline.wires.sns.owner import Owner
@@ -457,3 +459,19 @@ async def test_an_answer_without_words_is_wrong_usage(tmp_path: Path) -> None:
         result = await invoke("owner", "answer", "c1", *how, "--key-file", str(path), input=input)
         assert result.exit_code == 2
         assert "The answer is empty. Say it with `-m TEXT`" in result.output
+
+
+@pytest.mark.parametrize("id", ["", " ", ".", "..", ". ."])
+def test_an_id_that_is_none_leads_nowhere(id: str) -> None:
+    with pytest.raises(click.UsageError, match="An id is missing"):
+        asking.segment(id)
+    assert asking.segment("../a b") == "..%2Fa%20b"
+
+
+@pytest.mark.parametrize(("size", "said"), [(4096, "is no private key"), (4097, "has more than 4096 bytes")])
+async def test_a_file_is_read_up_to_its_limit(tmp_path: Path, size: int, said: str) -> None:
+    path = tmp_path / "key"
+    path.write_text("1" * size)
+    result = await invoke("credential", "list", "--key-file", str(path))
+    assert result.exit_code == 1
+    assert said in result.output

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from trunkline.tools.edit import Edit
+from trunkline.tools.files import FileMemory
 from trunkline.tools.workspace import Workspace, printable
+from trunkline.tools.write import Write
 
 
 @pytest.fixture
@@ -109,3 +112,10 @@ def test_a_change_of_what_makes_programs_run_counts_as_outside_by_any_way(root: 
 def test_a_workspace_in_such_a_directory_has_ordinary_files(root: Path) -> None:
     (root / ".git" / "modules").mkdir(parents=True)
     assert not Workspace(root / ".git" / "modules").guards("a.txt")
+
+
+@pytest.mark.parametrize("tool", [Write, Edit])
+def test_whatever_changes_files_asks_about_those(root: Path, tool: type[Write] | type[Edit]) -> None:
+    made = tool(Workspace(root), FileMemory())
+    assert made.outside({"file_path": ".git/config"})
+    assert not made.outside({"file_path": "src/a.py"})
