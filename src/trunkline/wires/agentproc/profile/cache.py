@@ -33,7 +33,8 @@ def find(name_or_path: str) -> Profile:
     from trunkline.wires.agentproc import hub
 
     if name_or_path in hub.names():
-        return hub.load(name_or_path)
+        # What it means, `file` says; a file of that name is not to be asked.
+        return _read(name_or_path)
     try:
         path = os.path.expanduser(name_or_path)
         text = read_regular(path, _MAX_BYTES).data.decode()
