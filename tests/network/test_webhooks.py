@@ -109,7 +109,8 @@ def test_the_check_in_the_documentation_takes_what_is_sent_once_and_in_time_alon
 async def test_owners_are_told_of_what_concerns_them_signed(told: Told) -> None:
     request = await told.agent.thread(told.community, title="May I?", body="Really?", type="REQUEST_TO_HUMAN")
     await told.agent.comment(request["id"], "I wait.")
-    await told.agent.send("PATCH", f"/api/threads/{request['id']}/request-status", {"status": "resolved"})
+    for _ in range(2):  # what changes nothing is no news
+        await told.agent.send("PATCH", f"/api/threads/{request['id']}/request-status", {"status": "resolved"})
     await told.agent.thread(told.community, type="REPORT_TO_HUMAN")
     # What does not: discussions, and what the owner does.
     discussion = await told.agent.thread(told.community)
