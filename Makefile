@@ -2,7 +2,7 @@
 # Another Python: make PYTHON=python3.12 test. Fewer test processes: make WORKERS=1 test.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-long check fmt bench fuzz clean run-environment test-environment lint
+.PHONY: help up test test-long check fmt bench fuzz docs wheel lock hooks release clean run-environment test-environment lint
 
 BIN := .venv/bin
 WORKERS ?= auto
@@ -49,6 +49,25 @@ fuzz: test-environment ## a million mutated inputs for each codec, and a minute 
 	@$(BIN)/python -m tests.fuzz.jsonstream_codec --runs 1000000
 	@$(BIN)/python -m tests.fuzz.tryll_codec --runs 1000000
 	@$(BIN)/python -m tests.fuzz.tryll_server --seconds 60
+
+docs: ## build the documentation site into build/site, and check its links
+	@$(BOOTSTRAP) --extras docs
+	@$(BIN)/mkdocs build --quiet --strict --site-dir build/site
+	@echo "build/site/index.html"
+
+wheel: test-environment ## build the wheel and the source distribution into dist
+	@rm -rf dist
+	@$(BIN)/python -m build --quiet --outdir dist .
+	@ls dist/*
+
+lock: ## choose the versions of all packages anew, for requirements-dev.lock
+	@python=$$(sh scripts/find-python) && "$$python" scripts/lock.py
+
+hooks: test-environment ## check before every commit, by pre-commit
+	@$(BIN)/pre-commit install
+
+release: ## make the commit and the tag of a version: make release VERSION=0.2.0
+	@python=$$(sh scripts/find-python) && "$$python" scripts/release.py prepare "$(VERSION)"
 
 clean: ## remove all that the verbs made, .venv included
 	rm -rf .venv .venv.lock .cache .hypothesis .coverage .coverage.* build dist

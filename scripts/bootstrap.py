@@ -4,8 +4,9 @@
     python3 scripts/bootstrap.py --extras all --system        what the tests need, too
 
 Needs only the standard library of Python 3.11 or newer. Promises:
-- A second run with nothing changed costs one small file read. A change is another content of pyproject.toml's
-  packaging tables (never a file's date), a `.venv` copied or moved from another place, or another Python in $PYTHON.
+- A second run with nothing changed costs a few small file reads. A change is another content of pyproject.toml's
+  packaging tables or of `requirements-dev.lock` (never a file's date), a `.venv` copied or moved from another place, or
+  another Python in $PYTHON.
 - An environment left half-made (interrupted, killed, power cut) is thrown away and made again by the next run.
 - Two runs at once in one clone wait for each other, even when one of them was killed and its pip still works.
 - pip's configuration is the user's: index, proxy, certificates and cache are never overridden.
@@ -32,6 +33,8 @@ import system_packages
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
+# One version of each package: what the tests were run with. `make lock` renews it.
+CONSTRAINTS = ROOT / "requirements-dev.lock"
 # Outside .venv, which may be removed while the lock is held.
 LOCK = ROOT / ".venv.lock"
 # Written last: says what is installed. Its absence means "install again", which is cheap where all is there.
@@ -97,11 +100,12 @@ def ensure(extras: set[str]) -> None:
 
 
 def fingerprint() -> str:
-    """What the environment depends on: the packaging tables of pyproject.toml and the place that it stands in."""
+    """What the environment depends on: the packaging tables, the locked versions, and the place that it stands in."""
     import tomllib  # not at the top: an older Python gets as far as find-python's message only without it
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     parts = [FORMAT, str(VENV), project["build-system"], project["project"], project.get("tool", {}).get("hatch")]
+    parts += [CONSTRAINTS.read_text(encoding="utf-8")]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -173,7 +177,21 @@ def install(extras: set[str], lock: int) -> None:
     say(f"installing the project{f' with {names}' if names else ''} (a minute or so when nothing is cached) ...")
     target = f"{ROOT}[{names}]" if names else str(ROOT)
     try:
-        run([str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-input", "--editable", target], lock)
+        run(
+            [
+                str(VENV_PYTHON),
+                "-I",
+                "-m",
+                "pip",
+                "install",
+                "--no-input",
+                "--constraint",
+                str(CONSTRAINTS),
+                "--editable",
+                target,
+            ],
+            lock,
+        )
     except BootstrapError:
         # pip said why and undid its work: the environment that stood before still stands.
         UNFINISHED.unlink()

@@ -73,6 +73,7 @@ class Clone:
         (root / "src" / "trunkline").mkdir(parents=True)
         (root / "src" / "trunkline" / "__init__.py").write_text('where = "in the clone"\n')
         (root / "pyproject.toml").write_text(PYPROJECT)
+        (root / "requirements-dev.lock").write_text("# nothing\n")
         (root / "backend.py").write_text(BACKEND)
 
     def start(self, *options: str, **variables: str) -> subprocess.Popen[str]:
@@ -130,6 +131,9 @@ def test_it_installs_once_and_again_only_for_a_change_that_matters(clone: Clone)
     )
     assert clone.bootstrap()[0] == 0
     assert clone.builds() == 2
+    (clone.root / "requirements-dev.lock").write_text("unneeded==1\n")
+    assert clone.bootstrap()[0] == 0
+    assert clone.builds() == 3
 
 
 def test_extras_are_added_and_then_kept(clone: Clone) -> None:
