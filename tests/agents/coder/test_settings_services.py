@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from trunkline.agents.coder.agent import Coder
 from trunkline.agents.coder.settings import CoderSettings, resolve
 from trunkline.agents.with_model import made
 from trunkline.base.config import user_file
 from trunkline.core.faults import ConfigError, NoModel
-from trunkline.models.providers import NAMES, SERVICES, make
+from trunkline.models.providers import NAMES, SERVICES, ModelSettings, make
 
 HOSTED = [name for name, service in SERVICES.items() if service.variable]
 NOBODY = "http://127.0.0.1:9"
@@ -118,3 +119,20 @@ def test_a_start_that_fails_says_what_is_odd_about_the_configuration(tmp_path: P
     of_the_user('[default]\nprovder = "mock"\n')
     with pytest.raises(NoModel, match=r"`default\.provder`.*Did you mean `provider`"):
         resolved(tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("model", "checked"),
+    [
+        (ModelSettings("openai", "m", "k-123456789"), True),
+        (ModelSettings("mock"), True),
+        # What is found out about these only when the model is made must keep the agent from being ready.
+        (ModelSettings("openai", "m", "k-123456789", compat={"max_tokens_field": "tokens"}), False),
+        (ModelSettings("bedrock", "m"), False),
+        (ModelSettings("local", "m"), False),
+    ],
+)
+def test_an_agent_is_ready_ahead_of_its_model_only_if_nothing_can_keep_that_from_being_made(
+    model: ModelSettings, checked: bool
+) -> None:
+    assert Coder(CoderSettings(model, "")).checked is checked
