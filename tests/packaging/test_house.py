@@ -124,8 +124,10 @@ def test_the_contract_without_io_knows_every_codec_and_vocabulary() -> None:
 
 @pytest.fixture
 def house(tmp_path: Path) -> Path:
-    """A package with two layers of ours, and a codec, that keeps every contract."""
-    for path in ("", "core", "wires", "wires/jsonstream", "wires/tryll", "wires/tryll/codec"):
+    """A package with three layers of ours, graphs, and codecs, that keeps every contract."""
+    for path in (
+        "", "agents", "agents/graph", "core", "wires", "wires/jsonstream", "wires/tryll", "wires/tryll/codec",
+    ):  # fmt: skip
         (tmp_path / "trunkline" / path).mkdir()
         (tmp_path / "trunkline" / path / "__init__.py").touch()
     for name in ("codec", "messages"):
@@ -150,8 +152,20 @@ def test_a_house_in_order_keeps_the_contracts(house: Path) -> None:
             "import asyncio",
             "trunkline.wires.tryll.codec is not allowed to import asyncio",
         ),
+        (
+            "agents/graph/new.py",
+            "import trunkline.wires",
+            "trunkline.agents.graph is not allowed to import trunkline.wires",
+        ),
     ],
-    ids=["unlisted package", "upward import", "heavy package", "clock in a codec", "event loop in a part of one"],
+    ids=[
+        "unlisted package",
+        "upward import",
+        "heavy package",
+        "clock in a codec",
+        "event loop in a part of one",
+        "wire in a graph",
+    ],
 )
 def test_a_breach_of_the_contracts_is_found(house: Path, file: str, line: str, complaint: str) -> None:
     (house / file).parent.mkdir(exist_ok=True)

@@ -1,7 +1,8 @@
-"""One fault of each kind, as it may be raised."""
+"""Faults, as they may be raised and as clients of the Tryll wire hear of them."""
 
 from __future__ import annotations
 
+from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault, ProtocolError
 
 
@@ -13,3 +14,8 @@ def kinds(above: type[Fault] = Fault) -> dict[str, type[Fault]]:
             found.setdefault(child.kind, child)
         found = kinds(child) | found
     return found
+
+
+def number(fault: Fault | None) -> int:
+    """The number of a fault on the Tryll wire; 0 for none."""
+    return 0 if fault is None else form_of(fault.kind).tryll

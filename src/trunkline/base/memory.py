@@ -1,10 +1,13 @@
-"""Memory that nobody uses any more, given back to the system."""
+"""What values take in memory; and memory that nobody uses any more, given back to the system."""
 
 from __future__ import annotations
 
 import gc
 from functools import cache
+from sys import getsizeof
 from typing import Any
+
+from trunkline.base.values import Value
 
 
 def give_back() -> None:
@@ -27,3 +30,25 @@ def _malloc_trim() -> Any:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError):
         return None
+
+
+def weight(value: Any) -> int:
+    """What a value, with all that it holds, takes in memory. What is there several times is there once."""
+    total = 0
+    seen: set[int] = set()
+    rest = [value]
+    while rest:
+        each = rest.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        total += getsizeof(each)
+        if isinstance(each, str):
+            continue
+        if isinstance(each, tuple | list | frozenset):
+            rest += each
+        elif isinstance(each, dict):
+            rest += (*each.keys(), *each.values())
+        elif isinstance(each, Value):
+            rest += [found for field in each.__fields__ if (found := getattr(each, field))]
+    return total

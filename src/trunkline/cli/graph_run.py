@@ -22,8 +22,9 @@ from trunkline.cli import talking
 from trunkline.core.faults import Fault, ModelError
 
 if TYPE_CHECKING:
+    from trunkline.agents.graph.agent import GraphAgent
     from trunkline.agents.graph.agent_models import AgentModels
-    from trunkline.agents.graph.hosting import HostedGraphAgent, LocalGraphHost, SessionHost
+    from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
     from trunkline.agents.graph.pool import ModelPool
     from trunkline.agents.graph.yaml_graph import GraphFile
     from trunkline.cli.talk_files import WavWriter
@@ -175,7 +176,7 @@ class _Talk:
 
     _host: LocalGraphHost | None = None
     _session: SessionHost | None = None
-    _agent: HostedGraphAgent
+    _agent: GraphAgent
 
     def __init__(
         self, graph: GraphFile, folder: str, record: str | None, as_json: bool, sounds: WavWriter | None = None
@@ -196,18 +197,20 @@ class _Talk:
         from trunkline.agents.graph.pool import ModelPool
         from trunkline.agents.graph.vectors import VectorStore
         from trunkline.base import paths
-        from trunkline.wires.tryll.messages import ConfigureSessionRequest, CreateAgentRequest, InferenceEngine
+        from trunkline.core.graph.hosting import HostSettings
+        from trunkline.core.graph.ordinals import InferenceEngine
+        from trunkline.wires.tryll.errors import described
 
         cache = paths.cache_dir()
         vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
         mock = engine == "mock"
         pool = ModelPool(cache)
         self._host = LocalGraphHost(self._models(pool, model, check=not mock), self._folder, vectors)
-        session = self._session = self._host.open_session()
+        session = self._session = self._host.open_session(described)
         number = InferenceEngine.MOCK if mock else InferenceEngine.LLAMA_CPP
         voice = InferenceEngine.MOCK if mock else InferenceEngine.SHERPA_ONNX
         session.configure(
-            ConfigureSessionRequest(
+            HostSettings(
                 inference_engine=number,
                 embedding_engine=number,
                 stt_engine=voice,
@@ -226,7 +229,11 @@ class _Talk:
         for knowledge in graph.knowledge:
             await session.create_embedded(knowledge, progress)
         self._agent = await session.create_agent(
-            CreateAgentRequest(0, graph.graph, model or graph.default_model, True, graph.max_steps), progress
+            graph.graph,
+            progress,
+            default_model=model or graph.default_model,
+            diagnostics=True,
+            max_steps=graph.max_steps,
         )
 
     def _models(self, pool: ModelPool, model: str, *, check: bool) -> AgentModels:

@@ -12,9 +12,9 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.turn import Delta, Event, Sound, TurnEvent, Whole
 from trunkline.core.faults import ProviderError
+from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Prompt, Slot
 from trunkline.models.sampling import Sampling
-from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import GraphDescription, NodeDescription, NodeParams
 
 

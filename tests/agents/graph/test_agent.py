@@ -20,13 +20,14 @@ from tests.agents.graph.helpers import (
     said,
     take,
 )
+from tests.support.faults import number
 from tests.support.loop import until
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.turn import Delta, Event, Whole
 from trunkline.core.faults import AgentBusy, ProviderError
+from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Piece
 from trunkline.models.mock import MockLanguage
-from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     GenerateParams,
@@ -79,9 +80,9 @@ async def test_a_loop_ends_at_the_step_limit() -> None:
     )
     made = await agent(circle, diagnostics=True)
     events = await take(made, "go")
-    assert (end(events).status, end(events).error) == (TurnStatus.ERROR, 4003)
+    assert (end(events).status, number(end(events).error)) == (TurnStatus.ERROR, 4003)
     assert len(node_names(events)) == 64
-    assert debug(events)["error"]["code"] == 4003
+    assert debug(events)["error"]["kind"] == "too_many_steps"
     assert not any(event.final for event in events if isinstance(event, Whole))
     few = await agent(circle, max_steps=3, diagnostics=True)
     assert len(node_names(await take(few, "go"))) == 3
@@ -167,7 +168,7 @@ async def test_a_listener_that_others_have_filled_is_told_nothing_before_it_has_
     heard.go_on()
     await running
     assert heard.events[:-1] == told
-    assert end(heard.events).error == error
+    assert number(end(heard.events).error) == error
 
 
 @pytest.mark.parametrize("described", [LOUD, graph(a=GenerateParams(stream=True)), graph(a=InstructionParams())])
@@ -343,8 +344,8 @@ async def test_an_engine_that_fails_fails_the_turn_alone(params: Any, error: Exc
     engine.fails = error
     made = await agent(graph(a=params), with_engine(engine), diagnostics=True)
     events = await take(made, "x")
-    assert (end(events).status, end(events).error) == (TurnStatus.ERROR, 4001)
-    assert debug(events)["error"]["code"] == 4001
+    assert (end(events).status, number(end(events).error)) == (TurnStatus.ERROR, 4001)
+    assert debug(events)["error"]["kind"] == ("node" if isinstance(error, ValueError) else "provider")
     assert told in debug(events)["error"]["message"]
     assert "`a`" in debug(events)["error"]["message"]
     assert "secret" not in end(events).debug_info
@@ -370,6 +371,6 @@ async def test_a_node_that_crashes_ends_the_turn_like_any_failure(monkeypatch: p
 
     monkeypatch.setattr(made._nodes["a"], "run", crash)
     events = await take(made, "x")
-    assert (end(events).status, end(events).error, made.busy) == (TurnStatus.ERROR, 4001, False)
+    assert (end(events).status, number(end(events).error), made.busy) == (TurnStatus.ERROR, 4001, False)
     assert "ZeroDivisionError" in end(events).debug_info
     assert "secret" not in end(events).debug_info

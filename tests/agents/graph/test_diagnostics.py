@@ -37,7 +37,7 @@ async def test_diagnostics_always_fit_into_a_frame() -> None:
     circle = graph(**{name: InstructionParams(default_exit=name)})
     events = await take(await agent(circle, diagnostics=True, max_steps=800), "x")
     assert len(end(events).debug_info.encode()) <= diagnostics.MAX_BYTES
-    assert debug(events)["error"]["code"] == 4003
+    assert debug(events)["error"]["kind"] == "too_many_steps"
     assert set(node_names(events)) == {name}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.helpers import Recorder, agent, end, graph, host_in, take
+from tests.support.faults import number as number_of
 from trunkline.agents.graph import dialog
 from trunkline.agents.graph.dialog import Dialog, Window
 from trunkline.agents.graph.host import LocalHost
@@ -69,7 +70,7 @@ async def test_a_message_that_does_not_fit_fails_the_turn_and_the_next_one_works
         graph(a=GenerateParams(system_prompt="s")), LocalHost(language=lambda name: engine), diagnostics=True
     )
     events = await take(made, "word " * 301)
-    assert (end(events).status, end(events).error) == (TurnStatus.ERROR, 4001)
+    assert (end(events).status, number_of(end(events).error)) == (TurnStatus.ERROR, 4001)
     assert "318 tokens; 300 fit" in end(events).debug_info
     assert end(await take(made, "word " * 200)).status == TurnStatus.SUCCESS
     assert made.history() == [("word " * 200, "ok")]
@@ -125,7 +126,7 @@ async def test_a_message_that_is_too_long_by_itself_is_said_to_be_and_is_not_kep
     made = await agent(graph(a=GenerateParams()), LocalHost(language=lambda name: engine), diagnostics=True)
     await take(made, "hello")
     events = await take(made, "word " * 60)
-    assert (end(events).error, "600 tokens" in end(events).debug_info) == (4001, True)
+    assert (number_of(end(events).error), "600 tokens" in end(events).debug_info) == (4001, True)
     assert end(await take(made, "hi")).status == TurnStatus.SUCCESS
     assert [user for user, _ in made.history()] == ["hello", "hi"]
 

@@ -15,7 +15,7 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import BadEmbeddedName, Fault, OutsideStorage, StorageMissing
-from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
+from trunkline.core.graph.hosting import EmbeddedStorageDescription
 
 FIELDS = [
     {"name": "level", "type": "int", "default": 1},
@@ -220,7 +220,7 @@ async def test_plain_texts_are_numbered_and_progress_is_told(tmp_path: Path) -> 
     host = LocalHost(Shelf(str(tmp_path)))
     texts = tuple(f"text number {number}" for number in range(70))
     heard: list[tuple[int, int]] = []
-    request = CreateEmbeddedStringStorageRequest(1, "lore", "", texts, "any")
+    request = EmbeddedStorageDescription("lore", "", texts, "any")
     made = await host.shelf.create_embedded(request, host.embedding, lambda done, total: heard.append((done, total)))
     assert heard == [(32, 70), (64, 70), (70, 70)]
     assert made.records.ids[69] == "69"
@@ -233,21 +233,21 @@ async def test_plain_texts_are_numbered_and_progress_is_told(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
-        (CreateEmbeddedStringStorageRequest(1, "", "", ("a",), "m"), 8001),
-        (CreateEmbeddedStringStorageRequest(1, "taken", "", ("a",), "m"), 8002),
-        (CreateEmbeddedStringStorageRequest(1, "s", "", (), "m"), 8003),
-        (CreateEmbeddedStringStorageRequest(1, "s", "", ("a",), ""), 8003),
-        (CreateEmbeddedStringStorageRequest(1, "s", "kb/kb.json", ("a",), "m"), 8003),
-        (CreateEmbeddedStringStorageRequest(1, "s", "gone.json"), 8003),
-        (CreateEmbeddedStringStorageRequest(1, "kb/kb.json", "", ("a",), "m"), 7004),
+        (EmbeddedStorageDescription("", "", ("a",), "m"), 8001),
+        (EmbeddedStorageDescription("taken", "", ("a",), "m"), 8002),
+        (EmbeddedStorageDescription("s", "", (), "m"), 8003),
+        (EmbeddedStorageDescription("s", "", ("a",), ""), 8003),
+        (EmbeddedStorageDescription("s", "kb/kb.json", ("a",), "m"), 8003),
+        (EmbeddedStorageDescription("s", "gone.json"), 8003),
+        (EmbeddedStorageDescription("kb/kb.json", "", ("a",), "m"), 7004),
     ],
 )
 async def test_embedded_storages_that_cannot_be_are_refused(
-    tmp_path: Path, request_: CreateEmbeddedStringStorageRequest, code: int
+    tmp_path: Path, request_: EmbeddedStorageDescription, code: int
 ) -> None:
     write(tmp_path)
     host = LocalHost(Shelf(str(tmp_path)))
-    taken = CreateEmbeddedStringStorageRequest(1, "taken", "", ("a",), "m")
+    taken = EmbeddedStorageDescription("taken", "", ("a",), "m")
     await host.shelf.create_embedded(taken, host.embedding)
     with pytest.raises(Fault) as caught:
         await host.shelf.create_embedded(request_, host.embedding)

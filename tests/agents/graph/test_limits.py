@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, node_names, take
+from tests.support.faults import number
 from trunkline.agents.graph import diagnostics, embedded, interaction, patterns, turn
 from trunkline.agents.graph.embedded import Chunk
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault, NodeFailed
+from trunkline.core.graph.hosting import EmbeddedStorageDescription
 from trunkline.models.engines import Prompt, Slot
 from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
-    CreateEmbeddedStringStorageRequest,
     GenerateAndSpeakParams,
     GenerateParams,
     HumanMessageGuardrailParams,
@@ -38,7 +39,7 @@ def guard(*lines: str) -> HumanMessageGuardrailParams:
 async def lore(count: int) -> LocalHost:
     host = LocalHost()
     texts = tuple(f"record {number}" for number in range(count))
-    request = CreateEmbeddedStringStorageRequest(1, "lore", strings=texts, embedding_model="any")
+    request = EmbeddedStorageDescription("lore", strings=texts, embedding_model="any")
     await host.shelf.create_embedded(request, host.embedding)
     return host
 
@@ -77,15 +78,15 @@ async def test_a_turn_that_answers_too_much_fails_and_the_next_one_works(monkeyp
     monkeypatch.setattr(turn, "MAX_ANSWER", 1000)
     circle = graph(a=GenerateParams(default_exit="b"), b=CannedResponseParams(inline_strings=("x",), default_exit="a"))
     made = await agent(circle, max_steps=8)
-    assert end(await take(made, "word " * 100)).error == 4001
-    assert end(await take(made, "word")).error == 4003
+    assert number(end(await take(made, "word " * 100)).error) == 4001
+    assert number(end(await take(made, "word")).error) == 4003
 
 
 async def test_a_turn_that_finds_too_much_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turn, "MAX_CHUNKS", 10)
     look = RetrieveParams(embedded_string_storage="lore", top_k=4, threshold=0, found_exit="a")
     events = await take(await agent(graph(a=look), await lore(4), diagnostics=True), "record")
-    assert (end(events).error, node_names(events)) == (4001, ["a"] * 3)
+    assert (number(end(events).error), node_names(events)) == (4001, ["a"] * 3)
 
 
 class Endless:
@@ -123,7 +124,7 @@ async def test_a_model_that_comes_to_no_end_fails_the_turn(monkeypatch: pytest.M
     engine = Endless()
     made = await agent(graph(a=node), LocalHost(language=lambda name: engine))
     made.restore([("before", "kept")])
-    assert end(await take(made, "go")).error == 4001
+    assert number(end(await take(made, "go")).error) == 4001
     assert engine.pieces == 201
     # What is too long would push everything else out of the history.
     assert made.history() == [("before", "kept")]
@@ -133,7 +134,7 @@ async def test_all_templates_of_a_turn_have_a_limit_together(monkeypatch: pytest
     monkeypatch.setattr(turn, "MAX_STEPS", 100)
     circle = graph(a=GenerateParams(template="{{user_message}}" * 30, default_exit="a"))
     events = await take(await agent(circle, diagnostics=True), "go")
-    assert (end(events).error, node_names(events)) == (4001, ["a"] * 5)
+    assert (number(end(events).error), node_names(events)) == (4001, ["a"] * 5)
 
 
 async def test_what_later_nodes_add_is_in_their_templates_and_not_twice() -> None:

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, host_in, said, take
+from tests.support.faults import number
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.turn import Event, Whole
+from trunkline.core.graph.hosting import StringStorageDescription
+from trunkline.core.graph.turns import Ending
 from trunkline.models.sampling import Sampling
-from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CannedResponseSelectionStrategy,
-    CreateStringStorageRequest,
     GenerateParams,
     HumanMessageGuardrailParams,
     InstructionParams,
@@ -99,7 +100,7 @@ async def test_a_template_that_becomes_too_much_fails_the_turn(tmp_path: Path) -
     )
     made = await agent(graph(**nodes, i9=GenerateParams(template=template)), diagnostics=True)
     events = await take(made, "x")
-    assert (end(events).error, debug(events)["nodes"][-1]["name"]) == (4001, "i9")
+    assert (number(end(events).error), debug(events)["nodes"][-1]["name"]) == (4001, "i9")
 
 
 # Strings.
@@ -120,7 +121,7 @@ async def test_canned_lines_come_round_robin_first_or_at_random() -> None:
 async def test_lines_come_from_a_storage_else_from_the_node(tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("from the file")
     host = host_in(tmp_path)
-    host.shelf.create_strings(CreateStringStorageRequest(1, "named", ("from the storage",)))
+    host.shelf.create_strings(StringStorageDescription("named", ("from the storage",)))
     inline = ("inline",)
     for params, expected in (
         (CannedResponseParams("lines.txt", inline), "from the file"),
@@ -147,7 +148,7 @@ async def test_a_pattern_that_would_take_for_ever_ends_the_turn_and_blocks_nobod
     ticking = asyncio.create_task(tick())
     events = await take(made, "a" * 3000)
     ticking.cancel()
-    assert (end(events).status, end(events).error) == (TurnStatus.ERROR, 4002)
+    assert (end(events).status, number(end(events).error)) == (TurnStatus.ERROR, 4002)
     assert "pattern 1" in debug(events)["error"]["message"]
     assert ticks > 5
 

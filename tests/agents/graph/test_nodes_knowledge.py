@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from tests.agents.graph.helpers import ProviderError, Recorder, agent, debug, end, graph, host_in, take
+from tests.support.faults import number
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.turn import Event
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
+from trunkline.core.graph.hosting import EmbeddedStorageDescription
 from trunkline.models.engines import Vector
 from trunkline.models.mock import MockEmbedding
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     ClassifyIntentLLMParams,
     ClassifyIntentParams,
-    CreateEmbeddedStringStorageRequest,
     GenerateParams,
     IntentToInstructionParams,
     RetrieveParams,
@@ -202,11 +203,11 @@ async def test_an_embedding_engine_that_fails_fails_the_turn(host: LocalHost, pa
             return await super().embed(texts)
 
     host = LocalHost(host.shelf, embedding=Tired)
-    lore = CreateEmbeddedStringStorageRequest(1, "lore", "", ("a",), "m")
+    lore = EmbeddedStorageDescription("lore", "", ("a",), "m")
     await host.shelf.create_embedded(lore, host.embedding)
     made = await agent(graph(n=params), host, diagnostics=True)
     events = await take(made, "x")
-    assert (end(events).status, end(events).error) == (TurnStatus.ERROR, 4001)
+    assert (end(events).status, number(end(events).error)) == (TurnStatus.ERROR, 4001)
     assert "too tired." in debug(events)["error"]["message"]
     with pytest.raises(Fault, match="too tired") as caught:
         await host.shelf.create_embedded(lore.replace(name="y", strings=("x",)), host.embedding)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.agents.graph.helpers import Heard, Recorder, Told, agent, debug, end, graph, hear, said, take
 from tests.support.fake_voice import FakeVoice
+from tests.support.faults import number
 from tests.support.loop import until
 from trunkline.agents.graph import yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
@@ -19,10 +20,10 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.speaking import MAX_WAITING
 from trunkline.agents.graph.turn import Delta, Sound
 from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ProviderError, StorageMissing
+from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Piece
 from trunkline.models.mock import MockLanguage
 from trunkline.models.voice.engines import SpeechError
-from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     GenerateAndSpeakParams,
@@ -286,7 +287,7 @@ async def test_a_voice_that_fails_fails_the_turn_and_the_text_stays() -> None:
         made = await agent(described, host(voice, model), diagnostics=True)
         events = await take(made, "open")
         assert end(events).status == TurnStatus.ERROR
-        assert end(events).error == 4001
+        assert number(end(events).error) == 4001
         assert "no breath" in debug(events)["error"]["message"]
         assert said(events) == LINE
         assert made.history() == [("open", LINE)]
@@ -302,7 +303,7 @@ async def test_a_model_that_fails_silences_the_voice() -> None:
     voice = FakeVoice(hold_at=0)
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, Breaks()))
     events = await take(made, "x")
-    assert end(events).error == 4001
+    assert number(end(events).error) == 4001
     assert voice.speaking == 0
 
 

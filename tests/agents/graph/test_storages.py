@@ -21,10 +21,9 @@ from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import BadStorageName, Fault, OutsideStorage, StorageError, StorageExists, StorageMissing
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 from trunkline.models.engines import Vector
 from trunkline.wires.tryll.messages import (
-    CreateEmbeddedStringStorageRequest,
-    CreateStringStorageRequest,
     StringStorageKind,
 )
 
@@ -33,8 +32,8 @@ LIST, MAP, MULTIMAP = StringStorageKind.LIST, StringStorageKind.MAP, StringStora
 
 def strings(
     name: str, *values: str, file: str = "", kind: int = LIST, keys: tuple[str, ...] = ()
-) -> CreateStringStorageRequest:
-    return CreateStringStorageRequest(1, name, values, file, kind, keys)
+) -> StringStorageDescription:
+    return StringStorageDescription(name, values, file, kind, keys)
 
 
 def test_maps_are_sorted_by_key_and_multimaps_keep_the_order_within_one() -> None:
@@ -63,7 +62,7 @@ def test_maps_are_sorted_by_key_and_multimaps_keep_the_order_within_one() -> Non
         strings("s", file="."),
     ],
 )
-def test_strings_that_fit_no_storage_are_refused(tmp_path: Path, request_: CreateStringStorageRequest) -> None:
+def test_strings_that_fit_no_storage_are_refused(tmp_path: Path, request_: StringStorageDescription) -> None:
     for name, text in {
         "empty.txt": "\n# only a remark\n", "a.png": "x", "bad.json": '[{"id": 1}]', "lines.txt": "a",
         "twice.json": '[{"id":"a","text":"1"},{"id":"a","text":"2"}]',
@@ -142,10 +141,10 @@ async def test_records_that_a_client_sends_are_looked_at_and_have_limits(records
     host = LocalHost()
     with pytest.raises(Fault, match=told) as caught:
         await host.shelf.create_embedded(
-            CreateEmbeddedStringStorageRequest(1, "s", embedding_model="m", records_json=records), host.embedding
+            EmbeddedStorageDescription("s", embedding_model="m", records_json=records), host.embedding
         )
     assert form_of(caught.value.kind).tryll == 8003
-    both = CreateEmbeddedStringStorageRequest(1, "s", "", ("a",), "m", '{"records": [{"text": "a"}]}')
+    both = EmbeddedStorageDescription("s", "", ("a",), "m", '{"records": [{"text": "a"}]}')
     with pytest.raises(Fault, match="needs either"):
         await host.shelf.create_embedded(both, host.embedding)
 
@@ -169,7 +168,7 @@ async def test_no_path_leads_out_of_the_folder(tmp_path: Path, path: str) -> Non
     with pytest.raises(OutsideStorage):
         host.shelf.create_strings(strings("s", file=path))
     with pytest.raises(OutsideStorage):
-        await host.shelf.create_embedded(CreateEmbeddedStringStorageRequest(1, "s", path), host.embedding)
+        await host.shelf.create_embedded(EmbeddedStorageDescription("s", path), host.embedding)
 
 
 async def test_what_is_inside_and_missing_is_not_found(tmp_path: Path) -> None:
@@ -225,9 +224,7 @@ async def test_records_of_a_file_are_there_once_and_with_the_engine_that_each_as
     found = [await each.embedded("lore.json", mock.embedding) for each in (shelf, other)]
     assert found[0] is found[1]
     found.append(await shelf.embedded("lore.json", real.embedding))
-    found.append(
-        await shelf.create_embedded(CreateEmbeddedStringStorageRequest(1, "named", "lore.json"), real.embedding)
-    )
+    found.append(await shelf.create_embedded(EmbeddedStorageDescription("named", "lore.json"), real.embedding))
     assert [each.dimensions for each in found] == [384, 384, 3, 3]
     assert (found[3] is found[2], found[3].size) == (False, 0)
     assert len({id(each.records) for each in found}) == 1

@@ -15,11 +15,11 @@ from trunkline.agents.graph.params import RULES, rules_of
 from trunkline.agents.graph.plan import MAX_NODES
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault, ModelError, StorageMissing
+from trunkline.core.graph.hosting import StringStorageDescription
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     ClassifyIntentLLMParams,
     ClassifyIntentParams,
-    CreateStringStorageRequest,
     GenerateAndSpeakParams,
     GenerateParams,
     GraphDescription,
@@ -289,7 +289,7 @@ async def test_a_filter_can_be_set_and_cleared(host: LocalHost) -> None:
 
 
 async def test_a_storage_that_was_destroyed_stays_with_the_nodes_that_use_it(host: LocalHost) -> None:
-    host.shelf.create_strings(CreateStringStorageRequest(1, "s", ("1",), "", StringStorageKind.MAP, ("a",)))
+    host.shelf.create_strings(StringStorageDescription("s", ("1",), "", StringStorageKind.MAP, ("a",)))
     made = await agent(graph(c=CannedResponseParams("s")), host)
     host.shelf.destroy_strings("s")
     assert said(await take(made, "x")) == "1"

@@ -19,9 +19,9 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.core.faults import EmbeddingError, ProviderError
+from trunkline.core.graph.hosting import EmbeddedStorageDescription
 from trunkline.models.engines import Vector
 from trunkline.models.mock import MockEmbedding
-from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
 
 
 class Counting(MockEmbedding):
@@ -138,7 +138,7 @@ async def test_what_is_no_number_is_no_vector_neither_of_a_record_nor_of_a_quest
 
     engine = Broken("m")
     host = LocalHost(Shelf(None), embedding=lambda name: engine)
-    request = CreateEmbeddedStringStorageRequest(1, "s", "", ("a",), "m")
+    request = EmbeddedStorageDescription("s", "", ("a",), "m")
     with pytest.raises(EmbeddingError):
         await host.shelf.create_embedded(request, host.embedding)
     engine.broken = False

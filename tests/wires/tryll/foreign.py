@@ -6,8 +6,9 @@ import importlib
 from typing import Any
 
 from tests.support import flatc
+from trunkline.base.values import Value
 from trunkline.wires.tryll.codec.shapes import UNIONS, Field, shape_named, shape_of, tag_of
-from trunkline.wires.tryll.messages import BODIES, Message, Table
+from trunkline.wires.tryll.messages import BODIES, Message
 
 # By name: the runtime has no annotations.
 flatbuffers: Any = importlib.import_module("flatbuffers")
@@ -42,7 +43,7 @@ def _root(builder: Any, message: Message) -> int:
     return root
 
 
-def _table(builder: Any, table: Table) -> int:
+def _table(builder: Any, table: Value) -> int:
     name = type(table).__name__
     given = [(field, getattr(table, field.name)) for field in shape_of(type(table)).fields]
     added: list[tuple[str, Any]] = []
@@ -85,7 +86,7 @@ def read(payload: bytes) -> Any:
     return _read_union(BODIES, root.BodyType(), root.Body())
 
 
-def _read_union(members: tuple[type[Table], ...], tag: int, at: Any) -> Any:
+def _read_union(members: tuple[type[Value], ...], tag: int, at: Any) -> Any:
     if not tag:
         return None
     kind = members[tag - 1]
@@ -94,7 +95,7 @@ def _read_union(members: tuple[type[Table], ...], tag: int, at: Any) -> Any:
     return _read(kind, table)
 
 
-def _read(kind: type[Table], table: Any) -> Any:
+def _read(kind: type[Value], table: Any) -> Any:
     return kind(*(_read_field(field, table) for field in shape_of(kind).fields))
 
 

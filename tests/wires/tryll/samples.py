@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from trunkline.base.values import Value
 from trunkline.wires.tryll.codec.shapes import UNIONS, Field, shape_named, shape_of
-from trunkline.wires.tryll.messages import BODIES, NODE_PARAMS, ChangeAgentParamRequest, Message, Table
+from trunkline.wires.tryll.messages import BODIES, NODE_PARAMS, ChangeAgentParamRequest, Message
 
 #: The greatest value of each scalar, or one that a float can hold.
 GREATEST = {"Q": 2**64 - 1, "I": 2**32 - 1, "i": -(2**31), "H": 2**16 - 1, "B": 255, "f": 0.375, "?": True}
 
 
-def filled(kind: type[Table]) -> Any:
+def filled(kind: type[Value]) -> Any:
     """A table with something in every field; vectors have two items."""
     return kind(*(_value(field) for field in shape_of(kind).fields))
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import require
 from tests.support.loop import until
 from tests.support.tryll_served import Served, echo, served
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.drive import Reconnect, Tryll
@@ -223,10 +224,10 @@ async def _vouched_for(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 async def test_what_a_file_describes_is_brought_along_and_found(tmp_path: Path) -> None:
     storages = (
-        m.CreateStringStorageRequest(0, "list", ("a",)),
-        m.CreateStringStorageRequest(0, "map", ("b",), "", m.StringStorageKind.MAP, ("k",)),
-        m.CreateStringStorageRequest(0, "file", (), "more.txt"),
-        m.CreateEmbeddedStringStorageRequest(0, "lore", "", ("the mill burned",), "any"),
+        StringStorageDescription("list", ("a",)),
+        StringStorageDescription("map", ("b",), "", m.StringStorageKind.MAP, ("k",)),
+        StringStorageDescription("file", (), "more.txt"),
+        EmbeddedStorageDescription("lore", "", ("the mill burned",), "any"),
     )
     told: list[str] = []
     async with served(tmp_path) as server, Tryll(port=server.port) as tryll:

@@ -11,8 +11,8 @@ from tests.support.loop import until
 from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.agents.graph import agent as graph_agent
 from trunkline.base import memory
+from trunkline.core.graph.turns import Ending
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll.host import Ending
 from trunkline.wires.tryll.serve import server as serving
 
 SLOW = "mock-slow"

@@ -20,6 +20,7 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.core.faults import NoLanguageModel
+from trunkline.core.graph.hosting import StringStorageDescription
 from trunkline.models.engines import LanguageEngine, Slot
 from trunkline.models.mock import MockLanguage
 from trunkline.wires.tryll import messages as m
@@ -76,9 +77,9 @@ async def test_what_waits_in_line_counts_and_leaves_others_their_turn(
             passes += 1
             await asyncio.sleep(0)
 
-    def create(self: Shelf, request: m.CreateStringStorageRequest) -> StringStorage:
+    def create(self: Shelf, described: StringStorageDescription) -> StringStorage:
         seen.append((passes, session._bytes))
-        return really(self, request)
+        return really(self, described)
 
     really = Shelf.create_strings
     monkeypatch.setattr(Shelf, "create_strings", create)
@@ -178,7 +179,7 @@ async def test_an_agent_that_could_not_be_made_lets_go_of_the_models_it_had(tmp_
 async def test_a_session_that_is_closed_has_forgotten_its_storages(tmp_path: Path) -> None:
     host = LocalGraphHost(ModelPool(str(tmp_path)))
     session = host.open_session()
-    made = weakref.ref(await session.create_strings(m.CreateStringStorageRequest(1, "lines", ("x",))))
+    made = weakref.ref(await session.create_strings(StringStorageDescription("lines", ("x",))))
     gc.collect()
     assert made() is not None
     session.close()

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.tryll_served import Peer, echo, served
 from tests.wires.tryll import hostile
+from trunkline.base.memory import weight
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import decode
 from trunkline.wires.tryll.serve import session as serve_session
-from trunkline.wires.tryll.serve.quota import weight
 
 #: Room for one thing of `LARGE` characters, and not for two.
 ROOM = 15_000

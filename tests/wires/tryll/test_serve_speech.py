@@ -18,10 +18,10 @@ from tests.support.tryll_voice import microphone, tone
 from trunkline.agents.external.tryll import TryllAgent
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.core import events as core
+from trunkline.core.graph.hosting import Progress
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Sound, Tryll
 from trunkline.wires.tryll.drive.sync import SyncTryll
-from trunkline.wires.tryll.host import Progress
 from trunkline.wires.tryll.serve.turns import AUDIO_BYTES
 
 REAL = m.InferenceEngine.SHERPA_ONNX

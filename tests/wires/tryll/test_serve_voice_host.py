@@ -11,8 +11,8 @@ from tests.support.tryll_served import Peer, Served
 from tests.support.tryll_voice import FINAL, Microphone, microphone, silence
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.hosting import SessionHost
+from trunkline.core.graph.turns import TranscriptListener
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll.host import TranscriptListener
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 from trunkline.wires.tryll.serve.session import Session
 
@@ -65,7 +65,7 @@ class FakeAgent:
     def last(self) -> Heard:
         return self.utterances[-1]
 
-    def begin(self, request: m.BeginUtteranceRequest, listener: TranscriptListener) -> Heard:
+    def begin(self, listener: TranscriptListener, **_: object) -> Heard:
         self.utterances.append(Heard(listener))
         return self.last
 

@@ -17,7 +17,7 @@ from collections.abc import Coroutine, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from trunkline.agents.graph.diagnostics import Diary
+from trunkline.agents.graph.diagnostics import Diary, by_kind
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes import Node
@@ -25,10 +25,10 @@ from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.shares import of_loop
 from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
-from trunkline.core.fault_table import form_of
 from trunkline.core.faults import AgentBusy, BadParameter, Fault, NodeFailed, TooManySteps, UnknownNode
-from trunkline.wires.tryll.host import Ending, Listener
-from trunkline.wires.tryll.messages import GraphDescription, NodeParams, TurnStatus
+from trunkline.core.graph.description import GraphDescription, NodeParams
+from trunkline.core.graph.ordinals import TurnStatus
+from trunkline.core.graph.turns import DescribeError, Ending, Listener
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ MAX_MAX_STEPS = 10_000
 class GraphAgent:
     """One agent of a session.
 
-    `max_steps` 0 is the default. `diagnostics`: each turn ends with a `debug_info`.
+    `max_steps` 0 is the default. `diagnostics`: each turn ends with a `debug_info`, and `describe` gives what it tells
+    of a fault.
 
     Raises:
         GraphError: the graph cannot work.
@@ -55,12 +56,14 @@ class GraphAgent:
         default_model: str = "",
         diagnostics: bool = False,
         max_steps: int = 0,
+        describe: DescribeError = by_kind,
     ) -> None:
         self.graph = graph
         self.dialog = Dialog()
         self._host = host
         self._default_model = default_model
         self._diagnostics = diagnostics
+        self._describe = describe
         self._max_steps = min(max_steps, MAX_MAX_STEPS) or MAX_STEPS
         self._nodes: dict[str, Node[Any]] = make_nodes(graph, default_model)
         self._changing = False
@@ -123,7 +126,7 @@ class GraphAgent:
     async def _run(self, turn: Turn, listener: Listener) -> Ending:
         task = self._task = asyncio.current_task()
         cancelling = task.cancelling() if task is not None else 0
-        diary = Diary(turn) if self._diagnostics else None
+        diary = Diary(turn, self._describe) if self._diagnostics else None
         error: Fault | None = None
         try:
             try:
@@ -231,6 +234,14 @@ class GraphAgent:
         """What was said: each message that was answered, and its answer."""
         return self.dialog.exchanges()
 
+    def history_size(self) -> int:
+        """The bytes that the history takes."""
+        return self.dialog.size()
+
+    def forget(self, size: int) -> None:
+        """Drop the oldest exchanges until the history takes no more than this."""
+        self.dialog.forget(size)
+
     def restore(self, exchanges: Iterable[tuple[str, str]], append: bool = False) -> None:
         """Go on from another conversation, or as if this had been said, too.
 
@@ -239,11 +250,12 @@ class GraphAgent:
         """
         if self.busy:
             raise AgentBusy("The agent is in a turn.")
-        if not append:
+        if append:
+            for user, assistant in exchanges:
+                self.dialog.add(user, assistant)
+        else:
             self.dialog.restore(exchanges)
-            return
-        for user, assistant in exchanges:
-            self.dialog.add(user, assistant)
+        self._host.begin_anew()
 
 
 def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:
@@ -255,8 +267,7 @@ def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:
 def _ending(turn: Turn, diary: Diary | None, error: Fault | None, *, cancelled: bool) -> Ending:
     status = TurnStatus.CANCELLED if cancelled else TurnStatus.SUCCESS if error is None else TurnStatus.ERROR
     debug = "" if diary is None else diary.finished(status, turn.tokens, None if cancelled else error)
-    code = 0 if error is None or cancelled else form_of(error.kind).tryll
-    return Ending(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, code)
+    return Ending(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, None if cancelled else error)
 
 
 def _needs_models(node: Node[Any]) -> int:

@@ -23,19 +23,15 @@ from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
 from trunkline.core.faults import AgentBusy, ConfigError, GraphError, ModelError, NoEmbeddingModel, NoLanguageModel
+from trunkline.core.graph.description import ClassifyIntentLLMParams, GraphDescription, ToolCallParams
+from trunkline.core.graph.hosting import Progress
+from trunkline.core.graph.models import ModelInfo
+from trunkline.core.graph.ordinals import ModelStatus
 from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
-from trunkline.wires.tryll.host import Progress
-from trunkline.wires.tryll.messages import (
-    ClassifyIntentLLMParams,
-    GraphDescription,
-    ModelInfo,
-    ModelStatus,
-    ToolCallParams,
-)
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.hosting import Models

@@ -18,10 +18,9 @@ from typing import Any
 from trunkline.agents.graph.interaction import Interaction
 from trunkline.agents.graph.turn import Delta, Sound, Turn, TurnEvent, Whole
 from trunkline.base import jsontext
-from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
-from trunkline.wires.tryll.errors import CATALOGUE
-from trunkline.wires.tryll.messages import TurnStatus
+from trunkline.core.graph.ordinals import TurnStatus
+from trunkline.core.graph.turns import DescribeError
 
 #: Bytes of the whole: the rest of its frame, and what escapes add, has room beside it.
 MAX_BYTES = 640 * 1024
@@ -38,7 +37,8 @@ _STATUS = {TurnStatus.SUCCESS: "Success", TurnStatus.ERROR: "Error", TurnStatus.
 class Diary:
     """What is written down about one turn."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, describe: DescribeError) -> None:
+        self._describe = describe
         self._interaction = Interaction(turn)
         self._kept = self._values = 0
         self._full = False
@@ -97,7 +97,7 @@ class Diary:
             "wall_ms": _ms(perf_counter() - self._begun),
             "ttft_ms": None if self._first_text is None else _ms(self._first_text - self._begun),
             "tokens_generated": tokens,
-            "error": None if error is None else _error(error),
+            "error": None if error is None else self._told_error(error),
             "nodes": self._nodes,
             "interaction": [],
         }
@@ -117,6 +117,10 @@ class Diary:
             if len(text := _with_flat(whole)) <= MAX_BYTES:
                 return text.decode()
         return _bare(whole)
+
+    def _told_error(self, error: Fault) -> dict[str, object]:
+        told = self._describe(error)
+        return {key: _cut(value, _CUTS[0]) if isinstance(value, str) else value for key, value in told.items()}
 
     def _chars(self) -> int:
         """The characters of all names and values: the whole has at least as many bytes."""
@@ -143,9 +147,9 @@ def _bare(whole: dict[str, Any]) -> str:
     return jsontext.dumps({**whole, "nodes": [{"name": name} for name in names], "interaction": []}).decode()
 
 
-def _error(error: Fault) -> dict[str, Any]:
-    code = form_of(error.kind).tryll
-    return {"code": code, "name": CATALOGUE[code].name, "message": _cut(str(error), _CUTS[0])}
+def by_kind(error: Fault) -> dict[str, object]:
+    """What failed a turn, for readers that know no wire."""
+    return {"kind": error.kind, "message": str(error)}
 
 
 def _cut(text: str, length: int) -> str:

@@ -21,10 +21,10 @@ from trunkline.agents.graph.fields import Column, FieldError, columns, read_fiel
 from trunkline.agents.graph.filters import Predicate, compile_filter
 from trunkline.agents.graph.vectors import Progress, Vectors, VectorStore, checked
 from trunkline.base import jsontext
+from trunkline.base.memory import weight
 from trunkline.base.values import Value
 from trunkline.core.faults import EmbeddingError, ProviderError
 from trunkline.models.engines import EmbeddingEngine
-from trunkline.wires.tryll.serve.quota import weight
 
 #: Records of one storage.
 MAX_RECORDS = 1_000_000

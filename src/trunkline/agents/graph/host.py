@@ -36,6 +36,9 @@ class Host(Protocol):
             ModelError: there is none, or it could not be fetched.
         """
 
+    def begin_anew(self) -> None:
+        """The conversation is another one: models that remember one by themselves are to be told it again."""
+
     async def strings(self, reference: str) -> StringStorage:
         """A string storage by its name, or by the path of its file.
 
@@ -77,6 +80,9 @@ class LocalHost:
     async def embedding(self, model_name: str) -> EmbeddingEngine:
         """The engine of an embedding model: what a `Shelf` needs to make an embedded storage."""
         return self._embedding(model_name)
+
+    def begin_anew(self) -> None:
+        """Nobody here remembers a conversation by itself."""
 
     async def strings(self, reference: str) -> StringStorage:
         return await self.shelf.strings(reference)

@@ -1,10 +1,13 @@
-"""Graph agents for the server end of the Tryll wire: sessions over agents, a shelf each, and one pool of models."""
+"""Where graph agents live: a host with its models, sessions with a shelf each, and what one agent may use of them.
+
+The server end of the Tryll wire has its agents from here, and `wires/tryll/host.py` says what it asks for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,6 +16,7 @@ from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.agent_engine import Guest, Party
 from trunkline.agents.graph.agent_models import check_nodes
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
+from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
@@ -23,21 +27,20 @@ from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.voices import VoicePool
-from trunkline.core.faults import GraphError, ModelError, OutsideStorage, StorageMissing
+from trunkline.core.faults import ModelError, OutsideStorage, StorageMissing
+from trunkline.core.graph.description import GraphDescription
+from trunkline.core.graph.hosting import (
+    EmbeddedStorageDescription,
+    HostSettings,
+    Progress,
+    StringStorageDescription,
+    VoiceInputDescription,
+)
+from trunkline.core.graph.models import ModelInfo
+from trunkline.core.graph.ordinals import InferenceEngine
+from trunkline.core.graph.turns import DescribeError
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.voice.engines import Voice
-from trunkline.wires.tryll.host import Ending, Listener, Progress
-from trunkline.wires.tryll.messages import (
-    ConfigureSessionRequest,
-    CreateAgentRequest,
-    CreateEmbeddedStringStorageRequest,
-    CreateStringStorageRequest,
-    CreateVoiceInputRequest,
-    GraphDescription,
-    InferenceEngine,
-    ModelInfo,
-    NodeParams,
-)
 
 
 class Models(Protocol):
@@ -76,38 +79,6 @@ class Voices(Hearing, Protocol):
     ) -> Voice | None: ...
 
 
-class HostedGraphAgent:
-    """A `GraphAgent` as a `HostedAgent`."""
-
-    __slots__ = ("cancel", "change", "close", "forget", "history", "history_size", "restore", "turn")
-
-    turn: Callable[[str, Listener], Coroutine[Any, Any, Ending]]
-    cancel: Callable[[], None]
-    close: Callable[[], None]
-    change: Callable[[str, NodeParams], Coroutine[Any, Any, None]]
-    history: Callable[[], list[tuple[str, str]]]
-    history_size: Callable[[], int]
-    forget: Callable[[int], None]
-    restore: Callable[[Iterable[tuple[str, str]], bool], None]
-
-    def __init__(self, agent: GraphAgent, guest: Guest) -> None:
-        self.turn = agent.turn
-        self.cancel = agent.cancel
-        self.close = agent.close
-        self.change = agent.change
-        self.history = agent.history
-        self.history_size = agent.dialog.size
-        self.forget = agent.dialog.forget
-        self.restore = partial(_restored, agent, guest)
-
-
-def _restored(agent: GraphAgent, guest: Guest, exchanges: Iterable[tuple[str, str]], append: bool) -> None:
-    """Restore a history, also for agents that remember by themselves: those begin anew, and are told."""
-    agent.restore(exchanges, append)
-    for conversation in guest.conversations.values():
-        conversation.begin_anew()
-
-
 def _has_long_templates(graph: GraphDescription) -> bool:
     kinds = ((NODES.get(type(node.params)), node.params) for node in graph.nodes if node.params is not None)
     return sum(kind.template_size(params) for kind, params in kinds if kind is not None) > QUICK_TEMPLATES
@@ -124,68 +95,76 @@ class SessionHost:
         voices: Voices | None,
         aside: Aside,
         files: StorageFiles,
+        describe: DescribeError,
     ) -> None:
         self._models = models
+        self._describe = describe
         self._party = Party()
         self._patterns = PatternBook(aside)
         self._voices = voices if voices is not None else VoicePool(models)
         self._storage_root = storage_root
         self._shelf = Shelf(storage_root, vectors, files)
-        self._settings = ConfigureSessionRequest()
+        self._settings = HostSettings()
 
-    def configure(self, request: ConfigureSessionRequest) -> None:
-        """Take engines and folder from the request; see `HostSession`."""
-        self._shelf.root = _folder(self._storage_root, request.storage_data_folder)
-        self._settings = request
+    def configure(self, settings: HostSettings) -> None:
+        """Take other engines and another folder; see `HostSession`."""
+        self._shelf.root = _folder(self._storage_root, settings.storage_data_folder)
+        self._settings = settings
 
-    async def create_agent(self, request: CreateAgentRequest, progress: Progress) -> HostedGraphAgent:
+    async def create_agent(
+        self,
+        graph: GraphDescription,
+        progress: Progress,
+        *,
+        default_model: str = "",
+        diagnostics: bool = False,
+        max_steps: int = 0,
+    ) -> GraphAgent:
         """Make an agent; see `HostSession`."""
-        if request.graph is None:
-            raise GraphError("There is no graph.")
-        host = self._host(progress)
         make = partial(
             GraphAgent,
-            request.graph,
-            host,
-            default_model=request.default_model_name,
-            diagnostics=request.enable_diagnostics,
-            max_steps=request.max_steps_per_turn,
+            graph,
+            self._host(progress),
+            default_model=default_model,
+            diagnostics=diagnostics,
+            max_steps=max_steps,
+            describe=self._describe,
         )
-        agent = await asyncio.to_thread(make) if _has_long_templates(request.graph) else make()
-        check_nodes(request.graph, request.default_model_name)
+        agent = await asyncio.to_thread(make) if _has_long_templates(graph) else make()
+        check_nodes(graph, default_model)
         try:
             await agent.open()
         except BaseException:
             agent.close()
             raise
-        return HostedGraphAgent(agent, host.guest)
+        return agent
 
-    async def create_strings(self, request: CreateStringStorageRequest) -> StringStorage:
+    async def create_strings(self, described: StringStorageDescription) -> StringStorage:
         """Make a storage; see `HostSession`. A file is read in a thread."""
-        if request.file_path:
-            return await asyncio.to_thread(self._shelf.create_strings, request)
-        return self._shelf.create_strings(request)
+        if described.file_path:
+            return await asyncio.to_thread(self._shelf.create_strings, described)
+        return self._shelf.create_strings(described)
 
     def destroy_strings(self, name: str) -> None:
         """Forget a storage; see `HostSession`."""
         self._shelf.destroy_strings(name)
 
-    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> EmbeddedStorage:
+    async def create_embedded(self, described: EmbeddedStorageDescription, progress: Progress) -> EmbeddedStorage:
         """Make an embedded storage; see `HostSession`."""
         host = self._host(progress)
         return await self._shelf.create_embedded(
-            request, host.embedding, lambda done, total: progress(request.name, done, total)
+            described, host.embedding, lambda done, total: progress(described.name, done, total)
         )
 
     def destroy_embedded(self, name: str) -> None:
         """Forget an embedded storage; see `HostSession`."""
         self._shelf.destroy_embedded(name)
 
-    async def create_voice(self, request: CreateVoiceInputRequest, progress: Progress) -> VoiceInput:
+    async def create_voice(self, described: VoiceInputDescription, progress: Progress) -> VoiceInput:
         """Make a voice input; see `HostSession`."""
         host = self._host(progress)
         return await open_voice(
-            request, self._settings.stt_engine, strings=self._shelf.strings, fetched=host.hears, hearing=self._voices
+            described, self._settings.stt_engine, strings=self._shelf.strings, fetched=host.hears, hearing=self._voices
         )
 
     def close(self) -> None:
@@ -204,13 +183,13 @@ class _AgentHost:
         self,
         models: Models,
         shelf: Shelf,
-        settings: ConfigureSessionRequest,
+        settings: HostSettings,
         progress: Progress,
         voices: Voices,
         guest: Guest,
         patterns: PatternBook,
     ) -> None:
-        self.guest = guest
+        self._guest = guest
         self.patterns = patterns
         self._models = models
         self._voices = voices
@@ -221,7 +200,7 @@ class _AgentHost:
     async def language(self, model_name: str) -> LanguageEngine:
         engine = self._settings.inference_engine
         await self._fetched(model_name, engine)
-        return await self._models.language(model_name, engine, self.guest)
+        return await self._models.language(model_name, engine, self._guest)
 
     async def embedding(self, model_name: str) -> EmbeddingEngine:
         engine = self._settings.embedding_engine
@@ -246,6 +225,10 @@ class _AgentHost:
             return
         await self._models.ensure(name, engine, self._progress)
 
+    def begin_anew(self) -> None:
+        for conversation in self._guest.conversations.values():
+            conversation.begin_anew()
+
     async def strings(self, reference: str) -> StringStorage:
         return await self._shelf.strings(reference)
 
@@ -263,41 +246,21 @@ class LocalGraphHost:
         vectors: VectorStore | None = None,
         voices: Voices | None = None,
     ) -> None:
-        self._models = pool
+        self.models = pool
         self._voices = voices
         self._storage_root = storage_root
         self._vectors = vectors if vectors is not None else VectorStore()
         self._files = StorageFiles()
         self._pattern_threads = pattern_threads()
 
-    def open_session(self) -> SessionHost:
-        """Begin a session, with a shelf of its own."""
+    def open_session(self, describe: DescribeError = by_kind) -> SessionHost:
+        """Begin a session, with a shelf of its own; see `GraphHost`."""
         aside = Aside(self._pattern_threads)
-        return SessionHost(self._models, self._storage_root, self._vectors, self._voices, aside, self._files)
-
-    def list_models(self) -> tuple[ModelInfo, ...]:
-        """The catalog."""
-        return self._models.list()
-
-    async def download(self, name: str, progress: Progress) -> None:
-        """Fetch a model; see `GraphHost`."""
-        await self._models.download(name, progress)
-
-    async def load(self, name: str) -> None:
-        """Load a model, and keep it."""
-        await self._models.load(name)
-
-    async def unload(self, name: str) -> None:
-        """Keep it no longer."""
-        await self._models.unload(name)
-
-    async def delete(self, name: str) -> None:
-        """Remove what a download has brought."""
-        await self._models.delete(name)
+        return SessionHost(self.models, self._storage_root, self._vectors, self._voices, aside, self._files, describe)
 
     async def close(self) -> None:
         """End downloads, and let go of all models."""
-        await self._models.close()
+        await self.models.close()
         # A pattern that is looked for ends soon; the others have nobody any more who waits for them.
         await asyncio.to_thread(self._pattern_threads.shutdown, cancel_futures=True)
 

@@ -1,6 +1,6 @@
 """What is known about the parameters of each kind of node, as data: exits, what cannot change, and what may be in them.
 
-The rules are the schema's attributes (`structural`, `graph_exit`, `min`, `max`), which do not travel on the wire.
+The rules are the attributes of the Tryll schema (`structural`, `graph_exit`, `min`, `max`), which do not travel.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.core.faults import BadParameter, FixedParameter
-from trunkline.wires.tryll import messages
-from trunkline.wires.tryll.messages import NodeParams, SamplingOverrides
+from trunkline.core.graph import description as d
+from trunkline.core.graph.description import NodeParams, SamplingOverrides
 
 
 class Rules(Value):
@@ -35,51 +35,45 @@ _MANY = 10**20
 _MANNER = {"speaker_id": (0, _MAX_INT), "speed": (0.1, 3.0), "min_sentence_chars": (1, _MAX_INT)}
 
 RULES: dict[type[NodeParams], Rules] = {
-    messages.GenerateParams: Rules(
-        "Generate", ("default",), ("model_name",), {"placement": _PLACEMENTS}, needs_model=True
-    ),
-    messages.HumanMessageGuardrailParams: Rules(
-        "HumanMessageGuardrail", ("triggered", "not_triggered"), ("inline_strings",)
-    ),
-    messages.CannedResponseParams: Rules(
-        "CannedResponse", ("default",), ("inline_strings",), {"selection_strategy": (0, 2)}
-    ),
-    messages.ToolCallParams: Rules(
+    d.GenerateParams: Rules("Generate", ("default",), ("model_name",), {"placement": _PLACEMENTS}, needs_model=True),
+    d.HumanMessageGuardrailParams: Rules("HumanMessageGuardrail", ("triggered", "not_triggered"), ("inline_strings",)),
+    d.CannedResponseParams: Rules("CannedResponse", ("default",), ("inline_strings",), {"selection_strategy": (0, 2)}),
+    d.ToolCallParams: Rules(
         "ToolCall",
         ("tool_called", "no_tool_called"),
         ("model_name", "tool_call_format", "tools"),
         {"max_calls": (1, 16)},
         needs_model=True,
     ),
-    messages.RetrieveParams: Rules(
+    d.RetrieveParams: Rules(
         "Retrieve",
         ("found", "not_found"),
         ("embedded_string_storage",),
         {"top_k": (1, 1000), "threshold": _UNIT},
     ),
-    messages.InstructionParams: Rules("Instruction", ("default",)),
-    messages.ClassifyIntentParams: Rules(
+    d.InstructionParams: Rules("Instruction", ("default",)),
+    d.ClassifyIntentParams: Rules(
         "ClassifyIntent",
         ("found", "not_found"),
         ("embedded_string_storage",),
         {"threshold": _UNIT, "diagnostic_topk": (1, 64)},
     ),
-    messages.ClassifyIntentLLMParams: Rules(
+    d.ClassifyIntentLLMParams: Rules(
         "ClassifyIntentLLM",
         ("found", "not_found"),
         ("model_name", "intents_ids", "intents_prompt"),
         {"history_turns": (0, 64), "threshold": _UNIT, "margin": _UNIT},
         needs_model=True,
     ),
-    messages.IntentToInstructionParams: Rules("IntentToInstruction", ("default",), ("inline_keys", "inline_strings")),
-    messages.GenerateAndSpeakParams: Rules(
+    d.IntentToInstructionParams: Rules("IntentToInstruction", ("default",), ("inline_keys", "inline_strings")),
+    d.GenerateAndSpeakParams: Rules(
         "GenerateAndSpeak",
         ("default",),
         ("model_name", "tts_model_name"),
         {"placement": _PLACEMENTS, **_MANNER},
         needs_model=True,
     ),
-    messages.SpeakParams: Rules("Speak", ("default",), ("tts_model_name",), _MANNER),
+    d.SpeakParams: Rules("Speak", ("default",), ("tts_model_name",), _MANNER),
 }
 
 #: What the fields of `sampling` may be. A penalty has no limits of its own; these are far outside of what makes sense.

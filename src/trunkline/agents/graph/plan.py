@@ -7,7 +7,7 @@ from typing import Any
 from trunkline.agents.graph.nodes import NODES, Node
 from trunkline.agents.graph.params import RULES, check_values
 from trunkline.core.faults import BadExit, GraphError
-from trunkline.wires.tryll.messages import GraphDescription, NodeDescription
+from trunkline.core.graph.description import GraphDescription, NodeDescription
 
 #: Nodes of one graph.
 MAX_NODES = 256

@@ -35,11 +35,12 @@ from trunkline.core.faults import (
     NoLanguageModel,
     ProviderError,
 )
+from trunkline.core.graph.hosting import Progress
+from trunkline.core.graph.models import ModelInfo, SamplingParams
+from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.mock import MockEmbedding, MockLanguage
 from trunkline.models.sampling import Sampling
-from trunkline.wires.tryll.host import Progress
-from trunkline.wires.tryll.messages import InferenceEngine, ModelInfo, ModelStatus, SamplingParams
 
 logger = logging.getLogger(__name__)
 

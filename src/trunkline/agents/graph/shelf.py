@@ -24,7 +24,7 @@ from trunkline.core.faults import (
     StorageMissing,
     StorageNameInUse,
 )
-from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest, CreateStringStorageRequest
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 
 #: Storages of each sort in one session.
 MAX_STORAGES = 4096
@@ -51,27 +51,27 @@ class Shelf:
 
     # String storages.
 
-    def create_strings(self, request: CreateStringStorageRequest) -> StringStorage:
+    def create_strings(self, described: StringStorageDescription) -> StringStorage:
         """Make a storage.
 
         Raises:
             StorageError: it cannot be made.
         """
-        name, path = request.name, request.file_path
+        name, path = described.name, described.file_path
         self._check_name(name, self._strings, _STRINGS)
-        if bool(path) == bool(request.strings or request.keys):
+        if bool(path) == bool(described.strings or described.keys):
             raise StorageError(f"The storage `{name}` needs either strings or a file.")
         if path:
-            made = self._strings_from_file(request)
+            made = self._strings_from_file(described)
         else:
             self._check_not_a_file(name)
-            made = StringStorage(name, request.kind, request.strings, request.keys)
+            made = StringStorage(name, described.kind, described.strings, described.keys)
         self._strings[name] = made
         return made
 
-    def _strings_from_file(self, request: CreateStringStorageRequest) -> StringStorage:
+    def _strings_from_file(self, described: StringStorageDescription) -> StringStorage:
         try:
-            return self._files.strings(self.root, request.file_path, request.name, request.kind).lent()
+            return self._files.strings(self.root, described.file_path, described.name, described.kind).lent()
         except StorageMissing as error:
             raise StorageError(error.message) from None
 
@@ -96,7 +96,7 @@ class Shelf:
     # Embedded storages.
 
     async def create_embedded(
-        self, request: CreateEmbeddedStringStorageRequest, engine_of: EngineOf, progress: Progress | None = None
+        self, described: EmbeddedStorageDescription, engine_of: EngineOf, progress: Progress | None = None
     ) -> EmbeddedStorage:
         """Make an embedded storage. `progress` hears how many of its records are embedded.
 
@@ -104,9 +104,9 @@ class Shelf:
             StorageError: it cannot be made.
             ModelError: as `engine_of` says.
         """
-        name, path = request.name, request.config_path
+        name, path = described.name, described.config_path
         self._check_name(name, self._embedded, _EMBEDDED)
-        if [bool(path), bool(request.strings), bool(request.records_json)].count(True) != 1:
+        if [bool(path), bool(described.strings), bool(described.records_json)].count(True) != 1:
             raise EmbeddingError(
                 f"The embedded storage `{name}` needs either strings, or records, or a file that describes it."
             )
@@ -114,11 +114,11 @@ class Shelf:
             made = await self._embedded_from_file(name, path, engine_of, progress)
         else:
             self._check_not_a_file(name)
-            model = request.embedding_model
-            if request.records_json:
-                records = await asyncio.to_thread(embedded.inline_records, name, request.records_json, model)
+            model = described.embedding_model
+            if described.records_json:
+                records = await asyncio.to_thread(embedded.inline_records, name, described.records_json, model)
             else:
-                records = await asyncio.to_thread(embedded.inline, name, request.strings, model)
+                records = await asyncio.to_thread(embedded.inline, name, described.strings, model)
             engine, most = await engine_of(model), embedded.MAX_INLINE_NUMBERS
             made = await embedded.build(name, records, engine, self._vectors, progress, max_numbers=most)
         # Somebody may have been quicker in the meantime.

@@ -16,7 +16,7 @@ from trunkline.agents.graph import confined, embedded, storages
 from trunkline.agents.graph.embedded import EmbeddedStorage, EngineOf, Records
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.graph.vectors import Progress, VectorStore
-from trunkline.wires.tryll.messages import StringStorageKind
+from trunkline.core.graph.ordinals import StringStorageKind
 
 T = TypeVar("T")
 _Key = tuple[object, ...]

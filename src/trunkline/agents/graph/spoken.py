@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trunkline.wires.tryll.messages import (
+from trunkline.core.graph.description import (
     CannedResponseParams,
     GenerateAndSpeakParams,
     GenerateParams,

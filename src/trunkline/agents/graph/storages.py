@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from trunkline.agents.graph import confined
 from trunkline.base import jsontext
 from trunkline.core.faults import StorageError
-from trunkline.wires.tryll.messages import StringStorageKind as Kind
+from trunkline.core.graph.ordinals import StringStorageKind as Kind
 
 #: Texts of one storage.
 MAX_STRINGS = 1_000_000

@@ -13,8 +13,8 @@ from trunkline.agents.graph.embedded import Chunk
 from trunkline.agents.graph.mustache import Template, TemplateError
 from trunkline.base.values import Value
 from trunkline.core.faults import NodeFailed
+from trunkline.core.graph.turns import Listener
 from trunkline.models.engines import MOST_TOKENS, Piece, cost
-from trunkline.wires.tryll.host import Listener
 
 #: Characters that all nodes of one turn may answer, and their models say: a graph that goes round and round repeats a
 #: long message often, and there are engines that come to no end.

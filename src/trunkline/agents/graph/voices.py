@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.core.faults import ModelError, NoRecognizer, NoVoice
+from trunkline.core.graph.ordinals import InferenceEngine
 from trunkline.models.voice.detect import make_detector
-from trunkline.wires.tryll.messages import InferenceEngine
 
 if TYPE_CHECKING:
     from trunkline.models.voice.engines import Detector, Recognizer, Voice

@@ -25,8 +25,8 @@ from trunkline.agents.graph.catalog import OPENAI, ModelEntry
 from trunkline.agents.graph.downloads import Downloads, Record, remove_empty
 from trunkline.base import paths
 from trunkline.core.faults import DownloadActive, DownloadFailed, Fault, ModelError, NoSpace
+from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
 from trunkline.models import catalog, fetch, fetch_http, fetch_index
-from trunkline.wires.tryll.messages import InferenceEngine, ModelStatus
 
 if TYPE_CHECKING:
     import httpx

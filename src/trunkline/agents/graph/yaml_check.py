@@ -15,7 +15,8 @@ from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.script_source import Misplaced, Part, suggestion
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault
-from trunkline.wires.tryll.messages import IntentToInstructionParams, StringStorageKind
+from trunkline.core.graph.description import IntentToInstructionParams
+from trunkline.core.graph.ordinals import StringStorageKind
 
 #: Where nodes name their storages.
 _SOURCES = ("string_storage", "embedded_string_storage")

@@ -36,17 +36,16 @@ from trunkline.base import jsontext
 from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault, GraphError
-from trunkline.wires.tryll import messages
-from trunkline.wires.tryll.messages import (
-    CannedResponseSelectionStrategy,
-    CreateEmbeddedStringStorageRequest,
-    CreateStringStorageRequest,
+from trunkline.core.graph.description import (
     GraphDescription,
     NodeDescription,
     NodeParams,
-    Placement,
-    StringStorageKind,
+    SamplingOverrides,
+    ToolDefinition,
+    ToolParamDefinition,
 )
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
+from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, Placement, StringStorageKind
 
 T = TypeVar("T")
 
@@ -81,8 +80,8 @@ class GraphFile(Value):
     default_model: str = ""
     diagnostics: bool = False
     max_steps: int = 0
-    storages: tuple[CreateStringStorageRequest, ...] = ()
-    knowledge: tuple[CreateEmbeddedStringStorageRequest, ...] = ()
+    storages: tuple[StringStorageDescription, ...] = ()
+    knowledge: tuple[EmbeddedStorageDescription, ...] = ()
 
 
 class Reading(Value):
@@ -267,11 +266,11 @@ class _Reader:
         if field in _NAMES:
             return _NAMES[field][part.choice(_NAMES[field])]
         if field == "sampling":
-            return self._table(messages.SamplingOverrides, part)
+            return self._table(SamplingOverrides, part)
         if field == "tools":
-            return self._tables(messages.ToolDefinition, part)
+            return self._tables(ToolDefinition, part)
         if field == "parameters":
-            return self._tables(messages.ToolParamDefinition, part)
+            return self._tables(ToolParamDefinition, part)
         if field in ("intents_ids", "intents_prompt") and isinstance(part.value, list):
             return ", ".join(self._list(_without_comma, part))
         if field == "filter" and isinstance(part.value, dict):
@@ -316,21 +315,19 @@ class _Reader:
                     self._complain(about.wrong(f"does not work. {error.message}"))
                 told.add(error.message)
 
-    def _storage(self, name: str, part: Part) -> CreateStringStorageRequest:
+    def _storage(self, name: str, part: Part) -> StringStorageDescription:
         if isinstance(part.value, dict):
             texts = {key: self.tried(member.text) or "" for key, member in _all_members(part).items()}
-            return CreateStringStorageRequest(
-                0, name, tuple(texts.values()), "", StringStorageKind.MAP, tuple(texts.keys())
-            )
+            return StringStorageDescription(name, tuple(texts.values()), "", StringStorageKind.MAP, tuple(texts.keys()))
         if isinstance(part.value, str):
             found = self._lines(part)
-            return CreateStringStorageRequest(0, name, found.lines, "", found.kind, found.keys)
-        return CreateStringStorageRequest(0, name, self._list(Part.text, part))
+            return StringStorageDescription(name, found.lines, "", found.kind, found.keys)
+        return StringStorageDescription(name, self._list(Part.text, part))
 
-    def _knowledge(self, name: str, part: Part) -> CreateEmbeddedStringStorageRequest:
+    def _knowledge(self, name: str, part: Part) -> EmbeddedStorageDescription:
         if isinstance(part.value, str):
             records, model = self._beside(part, lambda folder: embedded.described(folder, part.text(), name))
-            return CreateEmbeddedStringStorageRequest(0, name, "", (), model, records)
+            return EmbeddedStorageDescription(name, "", (), model, records)
         members = part.members(("embedding_model", "strings", "records", "fields"), ("embedding_model",))
         model = members["embedding_model"].text()
         if ("strings" in members) == ("records" in members):
@@ -340,14 +337,14 @@ class _Reader:
                 raise part.wrong("has `fields` for plain strings. Write `records`, a list of {text, metadata}.")
             strings = members["strings"]
             texts = self._lines(strings).lines if isinstance(strings.value, str) else self._list(Part.text, strings)
-            return CreateEmbeddedStringStorageRequest(0, name, "", texts, model)
+            return EmbeddedStorageDescription(name, "", texts, model)
         given = {key: members[key].value for key in ("records", "fields") if key in members}
         records = jsontext.dumps(given).decode()
         try:
             embedded.inline_records(name, records, model)
         except Fault as error:
             raise part.wrong(f"does not work. {error.message}") from None
-        return CreateEmbeddedStringStorageRequest(0, name, "", (), model, records)
+        return EmbeddedStorageDescription(name, "", (), model, records)
 
     def _lines(self, part: Part) -> StringStorage:
         """The texts in the file that a part names."""

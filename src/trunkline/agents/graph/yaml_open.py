@@ -16,7 +16,7 @@ from trunkline.agents.graph.plan import make_nodes
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.core.faults import Fault, StorageMissing
-from trunkline.wires.tryll.messages import CreateEmbeddedStringStorageRequest
+from trunkline.core.graph.hosting import EmbeddedStorageDescription
 
 
 class _Absent(Exception):
@@ -31,17 +31,17 @@ class _Shelves(LocalHost):
         self._folder = folder
         self.brought: dict[str, EmbeddedStorage] = {}
 
-    def add(self, request: CreateEmbeddedStringStorageRequest) -> None:
+    def add(self, described: EmbeddedStorageDescription) -> None:
         """Put an embedded storage there.
 
         Raises:
             Fault: it cannot be one.
         """
-        name, model = request.name, request.embedding_model
+        name, model = described.name, described.embedding_model
         records = (
-            embedded.inline_records(name, request.records_json, model)
-            if request.records_json
-            else embedded.inline(name, request.strings, model)
+            embedded.inline_records(name, described.records_json, model)
+            if described.records_json
+            else embedded.inline(name, described.strings, model)
         )
         self.brought[name] = _unembedded(records)
 
@@ -73,11 +73,11 @@ async def trouble(file: GraphFile, folder: str) -> AsyncIterator[tuple[tuple[str
             host.shelf.create_strings(strings)
         except Fault as error:
             yield ("storages", strings.name), error
-    for request in file.knowledge:
+    for described in file.knowledge:
         try:
-            host.add(request)
+            host.add(described)
         except Fault as error:
-            yield ("knowledge", request.name), error
+            yield ("knowledge", described.name), error
     for node in make_nodes(file.graph, file.default_model).values():
         try:
             await node.open(host, file.default_model)

@@ -134,3 +134,9 @@ class TryllError(Exception):
     def advice(self) -> str:
         """What to do about it, or "" for a number that nobody knows."""
         return advice(self.code)
+
+
+def described(fault: Fault) -> dict[str, object]:
+    """What the diagnostics of a turn tell of what failed it."""
+    error = TryllError.of(fault)
+    return {"code": error.code, "name": error.name, "message": error.message}

@@ -6,61 +6,19 @@ is to hear of is a `Fault`; its number on the wire is in `core/fault_table.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol
 
-from trunkline.base.values import Value
-from trunkline.core.faults import Fault
-from trunkline.wires.tryll.messages import (
-    BeginUtteranceRequest,
-    ConfigureSessionRequest,
-    CreateAgentRequest,
-    CreateEmbeddedStringStorageRequest,
-    CreateStringStorageRequest,
-    CreateVoiceInputRequest,
-    ModelInfo,
-    NodeParams,
-    TurnStatus,
+from trunkline.core.graph.description import GraphDescription, NodeParams
+from trunkline.core.graph.hosting import (
+    EmbeddedStorageDescription,
+    HostSettings,
+    Progress,
+    StringStorageDescription,
+    VoiceInputDescription,
 )
-
-#: Told how far something is: the name of what is fetched or made, how much of it is there, and how much it will be (0
-#: while that is not known).
-Progress = Callable[[str, int, int], None]
-
-
-class Ending(Value, hot=True):
-    """How a turn ended; see `messages.TurnComplete`."""
-
-    status: int = TurnStatus.SUCCESS
-    debug_info: str = ""
-    tokens_generated: int = 0
-    tokens_prompt: int = 0
-    tokens_cached: int = 0
-    error: int = 0
-    """The number that failed it, or 0."""
-
-
-class Listener(Protocol):
-    """Hears a turn."""
-
-    @property
-    def full(self) -> bool:
-        """Whether the client is behind: then wait for `room` before telling anything more, and before the end."""
-
-    async def room(self) -> None:
-        """Wait until the client has caught up, or the turn is cancelled."""
-
-    def delta(self, text: str) -> None:
-        """A piece of the turn's answer, to be added to what came before."""
-
-    def whole(self, text: str, final: bool) -> None:
-        """All of the turn's answer so far, which begins with what came before. `final`: no text follows."""
-
-    def audio(self, pcm: bytes, sample_rate: int) -> None:
-        """Some of the answer, aloud: 16 bits, one channel. The rate is the same for all sound of a turn."""
-
-    def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
-        """What a node wants to be known."""
+from trunkline.core.graph.models import ModelInfo
+from trunkline.core.graph.turns import DescribeError, Ending, Listener, TranscriptListener
 
 
 class HostedAgent(Protocol):
@@ -103,17 +61,6 @@ class HostedAgent(Protocol):
         """Drop the oldest exchanges until the history takes no more than this."""
 
 
-class TranscriptListener(Protocol):
-    """Hears what is understood of an utterance."""
-
-    def update(self, kind: int, text: str, audio_ms: int) -> None:
-        """Something was; see `messages.WireTranscriptUpdate`. With `UTTERANCE_FINAL` it is over."""
-
-    def failed(self, error: Fault) -> None:
-        """Something is wrong: `UtteranceTooLong`, it is over without a transcript; `NoRecognizer`, some was not
-        understood."""
-
-
 class HostedUtterance(Protocol):
     """One utterance, while it is heard. After its end, nothing is told."""
 
@@ -137,8 +84,8 @@ class HostedUtterance(Protocol):
 class HostedVoice(Protocol):
     """One voice input, which is open. It hears one utterance at a time."""
 
-    def begin(self, request: BeginUtteranceRequest, listener: TranscriptListener) -> HostedUtterance:
-        """Hear an utterance."""
+    def begin(self, listener: TranscriptListener, *, hands_free: bool, max_ms: int) -> HostedUtterance:
+        """Hear an utterance. `hands_free`: silence ends it. It lasts at most `max_ms`, unless that is 0."""
 
     def close(self) -> None:
         """Let go of everything. Idempotent."""
@@ -161,21 +108,25 @@ class HostedRecords(Protocol):
 class HostSession(Protocol):
     """What one session owns, apart from its agents."""
 
-    def configure(self, request: ConfigureSessionRequest) -> None:
+    def configure(self, settings: HostSettings) -> None:
         """From now on, use these engines and this folder. What is there already stays as it is.
 
         Raises:
             OutsideStorage: the folder cannot be used.
         """
 
-    async def create_agent(self, request: CreateAgentRequest, progress: Progress) -> HostedAgent:
+    async def create_agent(
+        self, graph: GraphDescription, progress: Progress, *, default_model: str, diagnostics: bool, max_steps: int
+    ) -> HostedAgent:
         """Make an agent and get all that it needs.
+
+        `diagnostics`: each turn ends with a `debug_info`. `max_steps` 0: as the host has it.
 
         Raises:
             GraphError, StorageError, ModelError: it cannot be made.
         """
 
-    async def create_strings(self, request: CreateStringStorageRequest) -> object:
+    async def create_strings(self, described: StringStorageDescription) -> object:
         """Make a string storage; gives it. It can be referred to weakly, and lives as long as anybody uses it.
 
         Raises:
@@ -189,7 +140,7 @@ class HostSession(Protocol):
             BadStorageName: there is none.
         """
 
-    async def create_embedded(self, request: CreateEmbeddedStringStorageRequest, progress: Progress) -> HostedRecords:
+    async def create_embedded(self, described: EmbeddedStorageDescription, progress: Progress) -> HostedRecords:
         """Make an embedded storage; gives it. It can be referred to weakly, and lives as long as anybody uses it.
 
         Raises:
@@ -203,7 +154,7 @@ class HostSession(Protocol):
             BadEmbeddedName: there is none.
         """
 
-    async def create_voice(self, request: CreateVoiceInputRequest, progress: Progress) -> HostedVoice:
+    async def create_voice(self, described: VoiceInputDescription, progress: Progress) -> HostedVoice:
         """Make a voice input and get the model that it needs.
 
         Raises:
@@ -215,12 +166,23 @@ class HostSession(Protocol):
 
 
 class GraphHost(Protocol):
-    """What all sessions share: above all the models. A name that is not in the catalog is a `ModelError`."""
+    """What all sessions share."""
 
-    def open_session(self) -> HostSession:
-        """Begin a session."""
+    @property
+    def models(self) -> HostedModels:
+        """Those that all sessions share."""
 
-    def list_models(self) -> tuple[ModelInfo, ...]:
+    def open_session(self, describe: DescribeError) -> HostSession:
+        """Begin a session. `describe` gives what the diagnostics of a turn tell of what failed it."""
+
+    async def close(self) -> None:
+        """Let go of everything. All sessions are closed."""
+
+
+class HostedModels(Protocol):
+    """The models of a host. A name that is not in the catalog is a `ModelError`."""
+
+    def list(self) -> tuple[ModelInfo, ...]:
         """The catalog, with where each model is."""
 
     async def download(self, name: str, progress: Progress) -> None:
@@ -238,6 +200,3 @@ class GraphHost(Protocol):
 
     async def delete(self, name: str) -> None:
         """Remove what a download has brought."""
-
-    async def close(self) -> None:
-        """Let go of everything. All sessions are closed."""

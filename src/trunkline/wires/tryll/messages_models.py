@@ -2,43 +2,9 @@
 
 from __future__ import annotations
 
-from trunkline.wires.tryll.messages_base import FromClient, FromServer, Table
-from trunkline.wires.tryll.messages_enums import ModelStatus, StringStorageKind
-
-
-class SamplingParams(Table):
-    """How a model samples unless a node says otherwise. `seed` 0: another one each turn."""
-
-    wire = "f f i f f f f i I"
-
-    temperature: float = 0.7
-    top_p: float = 1.0
-    top_k: int = 0
-    min_p: float = 0.05
-    repeat_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    max_tokens: int = 2048
-    seed: int = 0
-
-
-class ModelInfo(Table):
-    """One model of the catalog. `model_type`: language, embedding, stt, tts or vad."""
-
-    wire = "s B s Q s s s s i [s s SamplingParams"
-
-    name: str = ""
-    status: int = ModelStatus.ABSENT
-    huggingface_repo: str = ""
-    size_bytes: int = 0
-    model_type: str = ""
-    engine: str = ""
-    audience: str = ""
-    tool_call_format: str = ""
-    context_size: int = 0
-    files: tuple[str, ...] = ()
-    local_path: str = ""
-    default_sampling: SamplingParams | None = None
+from trunkline.core.graph.models import ModelInfo
+from trunkline.core.graph.ordinals import StringStorageKind
+from trunkline.wires.tryll.messages_base import FromClient, FromServer
 
 
 class ListModelsRequest(FromClient):

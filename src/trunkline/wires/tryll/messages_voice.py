@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from trunkline.core.graph.ordinals import TranscriptUpdateKind
 from trunkline.wires.tryll.messages_base import FromClient, FromServer
-from trunkline.wires.tryll.messages_enums import TranscriptUpdateKind
 
 
 class CreateVoiceInputRequest(FromClient):

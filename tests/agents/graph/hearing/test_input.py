@@ -16,8 +16,9 @@ from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
+from trunkline.core.graph.hosting import VoiceInputDescription
 from trunkline.models.voice.engines import Detector, Recognizer
-from trunkline.wires.tryll.messages import BeginUtteranceRequest, CreateVoiceInputRequest, InferenceEngine
+from trunkline.wires.tryll.messages import InferenceEngine
 
 REAL = InferenceEngine.SHERPA_ONNX
 
@@ -63,14 +64,14 @@ class Desk:
         self.fetched.append(name)
 
     async def open(self, engine: int, **fields: Any) -> Any:
-        request = CreateVoiceInputRequest(1, "model", **fields)
+        request = VoiceInputDescription("model", **fields)
         return await open_voice(request, engine, strings=self.shelf.strings, fetched=self.fetch, hearing=self.engines)
 
 
 async def test_the_mock_engine_needs_no_model(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     made = await desk.open(InferenceEngine.MOCK)
-    assert isinstance(made.begin(BeginUtteranceRequest(), Silent()), MockUtterance)
+    assert isinstance(made.begin(Silent(), hands_free=True, max_ms=60_000), MockUtterance)
     assert (desk.fetched, desk.engines.asked) == ([], [])
 
 
@@ -79,7 +80,7 @@ async def test_the_real_one_fetches_and_loads_it_and_has_a_detector_for_each_utt
     made = await desk.open(REAL, vad_threshold=9.0)
     assert (desk.fetched, desk.engines.asked) == (["model"], [("model", REAL)])
     for _ in range(2):
-        utterance = made.begin(BeginUtteranceRequest(auto_finish_on_silence=True, max_utterance_ms=100), desk.engines)
+        utterance = made.begin(desk.engines, hands_free=True, max_ms=100)
         assert isinstance(utterance, RealUtterance)
         await utterance.feed(bytes(3200))
         assert not utterance.over
@@ -94,7 +95,7 @@ async def test_after_its_end_it_hears_nothing(tmp_path: Path) -> None:
     made.close()
     made.close()
     with pytest.raises(Fault) as caught:
-        made.begin(BeginUtteranceRequest(), Silent())
+        made.begin(Silent(), hands_free=True, max_ms=60_000)
     assert form_of(caught.value.kind).tryll == 4102
 
 
@@ -104,7 +105,7 @@ async def test_hotwords_are_the_lines_of_a_list(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     for path, score, count in (("words.txt", 1.5, 2), ("words.txt", 1.0, 0), ("many.txt", 2.0, MAX_HOTWORDS)):
         made = await desk.open(REAL, hotwords_storage_path=path, hotwords_score=score)
-        utterance = made.begin(BeginUtteranceRequest(), Silent())
+        utterance = made.begin(Silent(), hands_free=True, max_ms=60_000)
         assert len(utterance._ears.hotwords) == count
 
 

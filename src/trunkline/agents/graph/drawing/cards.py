@@ -11,13 +11,8 @@ from trunkline.agents.graph.drawing.layout import Shape
 from trunkline.agents.graph.drawing.recorded import Step, decision
 from trunkline.agents.graph.params import rules_of
 from trunkline.base.values import Value
-from trunkline.wires.tryll.messages import (
-    CannedResponseSelectionStrategy,
-    NodeDescription,
-    NodeParams,
-    Placement,
-    ToolDefinition,
-)
+from trunkline.core.graph.description import NodeDescription, NodeParams, ToolDefinition
+from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, Placement
 
 NAME_SIZE, TYPE_SIZE, LINE_SIZE, EXIT_SIZE = 14.0, 11.0, 11.5, 11.0
 NAME_HEIGHT, TYPE_HEIGHT, LINE_HEIGHT, EXIT_HEIGHT = 20.0, 17.0, 16.0, 22.0

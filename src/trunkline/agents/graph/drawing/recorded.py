@@ -71,9 +71,10 @@ def read(found: Any) -> Recorded:
     if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
         raise ConfigError("these are not the diagnostics of a turn: they have no list `nodes`.")
     error = found.get("error")
-    told = (
-        f"{_text(error, 'code')} {_text(error, 'name')}: {_text(error, 'message')}" if isinstance(error, dict) else ""
-    )
+    told = ""
+    if isinstance(error, dict):
+        named = " ".join(filter(None, (_text(error, key) for key in ("code", "name", "kind"))))
+        told = f"{named}: {_text(error, 'message')}"
     return Recorded(
         tuple(map(_step, nodes[:MAX_STEPS])),
         _text(found, "status"),

@@ -28,7 +28,7 @@ from trunkline.agents.graph.drawing.recorded import Recorded, Step
 from trunkline.agents.graph.drawing.style import FAMILIES, stylesheet
 from trunkline.agents.graph.params import exits_of
 from trunkline.core.faults import ConfigError
-from trunkline.wires.tryll.messages import GraphDescription
+from trunkline.core.graph.description import GraphDescription
 
 #: Around everything.
 _MARGIN = 28.0

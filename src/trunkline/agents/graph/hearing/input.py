@@ -13,14 +13,10 @@ from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.core.faults import NotListening, WrongStorage
+from trunkline.core.graph.hosting import VoiceInputDescription
+from trunkline.core.graph.ordinals import InferenceEngine, StringStorageKind
+from trunkline.core.graph.turns import TranscriptListener
 from trunkline.models.voice.engines import Detector, Recognizer
-from trunkline.wires.tryll.host import TranscriptListener
-from trunkline.wires.tryll.messages import (
-    BeginUtteranceRequest,
-    CreateVoiceInputRequest,
-    InferenceEngine,
-    StringStorageKind,
-)
 
 #: Words beyond this are not looked for: no recognizer remembers so many.
 MAX_HOTWORDS = 1000
@@ -56,12 +52,11 @@ class VoiceInput:
         self._min_silence_ms = min_silence_ms
         self._listen: Listen | None = listen
 
-    def begin(self, request: BeginUtteranceRequest, listener: TranscriptListener) -> Utterance:
+    def begin(self, listener: TranscriptListener, *, hands_free: bool, max_ms: int) -> Utterance:
         """Hear an utterance; see `HostedVoice`."""
         if self._listen is None:
             raise NotListening("The session has no such voice input.")
-        hands_free, limit = request.auto_finish_on_silence, request.max_utterance_ms
-        return self._listen(Manner(self._format, self._min_silence_ms, hands_free, limit), listener)
+        return self._listen(Manner(self._format, self._min_silence_ms, hands_free, max_ms), listener)
 
     def close(self) -> None:
         """Let go of the engines."""
@@ -69,7 +64,7 @@ class VoiceInput:
 
 
 async def open_voice(
-    request: CreateVoiceInputRequest,
+    described: VoiceInputDescription,
     engine: int,
     *,
     strings: Callable[[str], Awaitable[StringStorage]],
@@ -88,32 +83,32 @@ async def open_voice(
         StorageError: the words.
         ModelError: the model.
     """
-    format = Format(request.sample_rate, request.channels, request.bits_per_sample)
+    format = Format(described.sample_rate, described.channels, described.bits_per_sample)
     format.check()
-    hotwords = await _hotwords(request, strings)
+    hotwords = await _hotwords(described, strings)
     await ready()
     if engine == InferenceEngine.MOCK:
-        return VoiceInput(format, request.vad_min_silence_ms, MockUtterance)
-    threshold = sane_threshold(request.vad_threshold)
-    await fetched(request.model_name)
+        return VoiceInput(format, described.vad_min_silence_ms, MockUtterance)
+    threshold = sane_threshold(described.vad_threshold)
+    await fetched(described.model_name)
     ears = Ears(
-        await hearing.recognizer(request.model_name, engine),
+        await hearing.recognizer(described.model_name, engine),
         partial(hearing.detector, threshold),
         hearing.turns,
         threshold=threshold,
-        pad_ms=request.vad_speech_pad_ms,
+        pad_ms=described.vad_speech_pad_ms,
         hotwords=hotwords,
     )
-    return VoiceInput(format, request.vad_min_silence_ms, partial(RealUtterance, ears))
+    return VoiceInput(format, described.vad_min_silence_ms, partial(RealUtterance, ears))
 
 
 async def _hotwords(
-    request: CreateVoiceInputRequest, strings: Callable[[str], Awaitable[StringStorage]]
+    described: VoiceInputDescription, strings: Callable[[str], Awaitable[StringStorage]]
 ) -> tuple[str, ...]:
-    path = request.hotwords_storage_path
+    path = described.hotwords_storage_path
     if not path:
         return ()
     found = await strings(path)
     if found.kind != StringStorageKind.LIST:
         raise WrongStorage(f"Hotwords are a List, and `{path}` is a {KIND_NAMES[found.kind]}.")
-    return found.lines[:MAX_HOTWORDS] if request.hotwords_score > _INDIFFERENT else ()
+    return found.lines[:MAX_HOTWORDS] if described.hotwords_score > _INDIFFERENT else ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trunkline.agents.graph.hearing.pcm import Mono
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
-from trunkline.wires.tryll.host import TranscriptListener
+from trunkline.core.graph.turns import TranscriptListener
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,9 +23,9 @@ from trunkline.agents.graph.hearing.segments import Edge, Segmenter
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.agents.graph.hearing.utterance import Manner, Utterance
 from trunkline.core.faults import NoRecognizer
+from trunkline.core.graph.turns import TranscriptListener
 from trunkline.models.voice.engines import HEARING_RATE, Detector, Recognizer, SpeechError
 from trunkline.models.voice.sound import SAMPLE_BYTES, last_pause, samples
-from trunkline.wires.tryll.host import TranscriptListener
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ import asyncio
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.base.values import Value
 from trunkline.core.faults import UtteranceTooLong
-from trunkline.wires.tryll.host import TranscriptListener
-from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
+from trunkline.core.graph.ordinals import TranscriptUpdateKind as Kind
+from trunkline.core.graph.turns import TranscriptListener
 
 #: The longest utterance there is: at the rate that recognizers want it takes 19 MiB.
 MAX_UTTERANCE_MS = 600_000

@@ -12,21 +12,21 @@ from trunkline.agents.graph.nodes.retrieve import Retrieve
 from trunkline.agents.graph.nodes.speak import GenerateAndSpeak, Speak
 from trunkline.agents.graph.nodes.strings import CannedResponse, Guardrail, Instruction, IntentToInstruction
 from trunkline.agents.graph.nodes.tool_call import ToolCall
-from trunkline.wires.tryll import messages
+from trunkline.core.graph import description
 
 #: By the type of their parameters.
-NODES: dict[type[messages.NodeParams], type[Node[Any]]] = {
-    messages.GenerateParams: Generate,
-    messages.HumanMessageGuardrailParams: Guardrail,
-    messages.CannedResponseParams: CannedResponse,
-    messages.ToolCallParams: ToolCall,
-    messages.RetrieveParams: Retrieve,
-    messages.InstructionParams: Instruction,
-    messages.ClassifyIntentParams: ClassifyIntent,
-    messages.ClassifyIntentLLMParams: ClassifyIntentLLM,
-    messages.IntentToInstructionParams: IntentToInstruction,
-    messages.GenerateAndSpeakParams: GenerateAndSpeak,
-    messages.SpeakParams: Speak,
+NODES: dict[type[description.NodeParams], type[Node[Any]]] = {
+    description.GenerateParams: Generate,
+    description.HumanMessageGuardrailParams: Guardrail,
+    description.CannedResponseParams: CannedResponse,
+    description.ToolCallParams: ToolCall,
+    description.RetrieveParams: Retrieve,
+    description.InstructionParams: Instruction,
+    description.ClassifyIntentParams: ClassifyIntent,
+    description.ClassifyIntentLLMParams: ClassifyIntentLLM,
+    description.IntentToInstructionParams: IntentToInstruction,
+    description.GenerateAndSpeakParams: GenerateAndSpeak,
+    description.SpeakParams: Speak,
 }
 
 __all__ = ["NODES", "Node"]

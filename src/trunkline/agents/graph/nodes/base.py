@@ -12,10 +12,10 @@ from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.params import exits_of, rules_of
 from trunkline.agents.graph.turn import Turn, TurnEvent
 from trunkline.core.faults import Fault, GraphError, NodeFailed, ProviderError
+from trunkline.core.graph.description import NodeDescription, NodeParams
 from trunkline.models.engines import ChatMessage, LanguageEngine, Prompt, Slot
 from trunkline.models.overflow import PromptTooLong
 from trunkline.models.sampling import resolve_sampling
-from trunkline.wires.tryll.messages import NodeDescription, NodeParams
 
 #: Characters of a prompt that diagnostics show: each node of a turn has one.
 MAX_SHOWN = 32 * 1024
@@ -105,7 +105,8 @@ class Node(Generic[P]):
         if isinstance(error, ProviderError):
             return ProviderError(f"The node `{self.name}`: {error}")
         if isinstance(error, Fault):
-            return NodeFailed(f"The node `{self.name}`: {error}", retryable=error.retryable)
+            kind = ProviderError if isinstance(error, ProviderError) else NodeFailed
+            return kind(f"The node `{self.name}`: {error}", retryable=error.retryable)
         return NodeFailed(f"The node `{self.name}`: the engine failed ({type(error).__name__}).")
 
 

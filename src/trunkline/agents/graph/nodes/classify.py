@@ -7,7 +7,7 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.retrieve import SearchNode
 from trunkline.agents.graph.turn import Event, Turn
 from trunkline.core.faults import BadParameter, GraphError
-from trunkline.wires.tryll.messages import ClassifyIntentParams
+from trunkline.core.graph.description import ClassifyIntentParams
 
 #: What the event of both nodes that classify is called.
 INTENT_EVENT = "intent_classified"

@@ -18,8 +18,8 @@ from trunkline.agents.graph.nodes.classify import INTENT_EVENT
 from trunkline.agents.graph.turn import Event, Turn
 from trunkline.base import jsontext
 from trunkline.core.faults import BadParameter, GraphError, ProviderError
+from trunkline.core.graph.description import ClassifyIntentLLMParams, NodeDescription
 from trunkline.models.engines import ChatMessage, Prompt
-from trunkline.wires.tryll.messages import ClassifyIntentLLMParams, NodeDescription
 
 #: One letter each.
 MAX_INTENTS = len(ascii_uppercase)

@@ -12,8 +12,9 @@ from trunkline.agents.graph.mustache import Template, TemplateError, read_templa
 from trunkline.agents.graph.nodes.base import ModelNode, system
 from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
 from trunkline.core.faults import BadParameter, GraphError, NodeFailed
+from trunkline.core.graph.description import GenerateAndSpeakParams, GenerateParams
+from trunkline.core.graph.ordinals import Placement
 from trunkline.models.engines import ChatMessage, Prompt, Role
-from trunkline.wires.tryll.messages import GenerateAndSpeakParams, GenerateParams, Placement
 
 A = TypeVar("A", bound=GenerateParams | GenerateAndSpeakParams)
 

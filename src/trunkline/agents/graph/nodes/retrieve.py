@@ -11,7 +11,7 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
 from trunkline.agents.graph.turn import Knowledge, Turn
 from trunkline.core.faults import BadParameter
-from trunkline.wires.tryll.messages import ClassifyIntentParams, RetrieveParams
+from trunkline.core.graph.description import ClassifyIntentParams, RetrieveParams
 
 S = TypeVar("S", RetrieveParams, ClassifyIntentParams)
 

@@ -14,8 +14,8 @@ from trunkline.agents.graph.sentences import Sentence, Sentences
 from trunkline.agents.graph.speaking import MAX_WAITING, Mouth, merged
 from trunkline.agents.graph.turn import Delta, Sound, Turn, TurnEvent
 from trunkline.core.faults import NodeFailed
+from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
 from trunkline.models.voice.engines import SpeechError, Voice
-from trunkline.wires.tryll.messages import GenerateAndSpeakParams, SpeakParams
 
 #: Nobody listens any more: what was not said yet will not be.
 _CUT_OFF = (asyncio.CancelledError, GeneratorExit)

@@ -15,14 +15,13 @@ from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.agents.graph.turn import Instruction as Told
 from trunkline.agents.graph.turn import Turn
 from trunkline.core.faults import AgentTimeout, BadParameter, GraphError, WrongStorage
-from trunkline.wires.tryll.messages import (
+from trunkline.core.graph.description import (
     CannedResponseParams,
-    CannedResponseSelectionStrategy,
     HumanMessageGuardrailParams,
     InstructionParams,
     IntentToInstructionParams,
-    StringStorageKind,
 )
+from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, StringStorageKind
 
 #: Seconds that a guardrail may look at a message before it goes on in a thread.
 QUICK_SECONDS = 0.005

@@ -6,9 +6,9 @@ from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import ModelNode
 from trunkline.agents.graph.turn import Event, Turn
+from trunkline.core.graph.description import NodeDescription, ToolCallParams
 from trunkline.models import tool_calls
 from trunkline.models.engines import ChatMessage, Prompt
-from trunkline.wires.tryll.messages import NodeDescription, ToolCallParams
 
 #: Tools of one node, and parameters of one tool: a grammar has a rule for each.
 MAX_TOOLS = 128

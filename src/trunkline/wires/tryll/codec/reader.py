@@ -21,9 +21,10 @@ from __future__ import annotations
 from struct import Struct, iter_unpack
 from typing import Any
 
+from trunkline.base.values import Value
 from trunkline.wires.tryll.codec.errors import BAD_STRING, BAD_TEXT, Malformed, UnknownKind
 from trunkline.wires.tryll.codec.shapes import UNIONS, WIDTHS, Shape, shape_named, shape_of
-from trunkline.wires.tryll.messages import BODIES, Message, Table
+from trunkline.wires.tryll.messages import BODIES, Message
 
 #: All text of a frame, in bytes: four times what fits into one, since a builder may let several fields share a string.
 #: In memory, characters can take four times their bytes. A short frame may share more often, and has less to share: so
@@ -273,7 +274,7 @@ class Reader:
             shape.plans[key] = plan
         return plan
 
-    def _union(self, tag: int, offset: int, at: int, name: str) -> Table | None:
+    def _union(self, tag: int, offset: int, at: int, name: str) -> Value | None:
         if not tag:
             return None
         members = UNIONS[name]
@@ -281,7 +282,7 @@ class Reader:
             raise UnknownKind(f"there is no `{name}` with the tag {tag}")
         if not offset:
             raise Malformed("a union has a tag and no value")
-        found: Table = self._table(shape_of(members[tag - 1]), self._follow(at, offset))
+        found: Value = self._table(shape_of(members[tag - 1]), self._follow(at, offset))
         return found
 
     def _string(self, at: int) -> str:

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from trunkline.base.values import Value
 from trunkline.wires.tryll import messages
-from trunkline.wires.tryll.messages import BODIES, NODE_PARAMS, NodeParams, Table
+from trunkline.wires.tryll.messages import BODIES, LAYOUTS, NODE_PARAMS, NodeParams, Table
 
 Kind = Literal["scalar", "string", "table", "union", "strings", "samples", "tables"]
 
 #: The width of each scalar, and of the offset that leads to anything else.
 WIDTHS = {"Q": 8, "I": 4, "i": 4, "f": 4, "H": 2, "B": 1, "?": 1}
 
-UNIONS: dict[str, tuple[type[Table], ...]] = {"NodeParams": NODE_PARAMS, "MessageBody": BODIES}
+UNIONS: dict[str, tuple[type[Value], ...]] = {"NodeParams": NODE_PARAMS, "MessageBody": BODIES}
 
 
 class Field(Value):
@@ -35,7 +35,7 @@ class Shape:
 
     __slots__ = ("defaults", "fields", "plans", "positions", "sparse", "type", "write_plans")
 
-    def __init__(self, kind: type[Table]) -> None:
+    def __init__(self, kind: type[Value]) -> None:
         self.type = kind
         self.fields, self.positions = _fields(kind)
         self.defaults = [field.default for field in self.fields]
@@ -45,11 +45,16 @@ class Shape:
         self.write_plans: dict[int, Any] = {}
 
 
-def _fields(kind: type[Table]) -> tuple[tuple[Field, ...], int]:
+def layout_of(kind: type[Value]) -> str:
+    """The types of a table's fields, position by position; see `messages_base`."""
+    return kind.wire if issubclass(kind, Table) else LAYOUTS[kind]
+
+
+def _fields(kind: type[Value]) -> tuple[tuple[Field, ...], int]:
     fields: list[Field] = []
     position = 0
     names = iter(kind.__fields__)
-    for word in kind.wire.split():
+    for word in layout_of(kind).split():
         if word != "-":
             name = next(names)
             fields.append(_field(word, name, position, kind.__defaults__[name]))
@@ -73,10 +78,10 @@ def _field(word: str, name: str, position: int, default: Any) -> Field:
     return Field(name, "table", position, "I", default, word)
 
 
-_SHAPES: dict[type[Table], Shape] = {}
+_SHAPES: dict[type[Value], Shape] = {}
 
 
-def shape_of(kind: type[Table]) -> Shape:
+def shape_of(kind: type[Value]) -> Shape:
     """The one shape of a table."""
     shape = _SHAPES.get(kind)
     if shape is None:
@@ -89,6 +94,6 @@ def shape_named(name: str) -> Shape:
     return shape_of(getattr(messages, name))
 
 
-def tag_of(union: str, value: Table) -> int:
+def tag_of(union: str, value: Value) -> int:
     """The tag of a member of a union."""
     return UNIONS[union].index(type(value)) + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from struct import Struct, pack_into
 from typing import Any
 
+from trunkline.base.values import Value
 from trunkline.wires.tryll.codec.shapes import WIDTHS, Field, Shape, shape_of, tag_of
 from trunkline.wires.tryll.messages import Message, Table
 
@@ -70,7 +71,7 @@ def utf8(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _table(out: bytearray, shape: Shape, value: Table) -> int:
+def _table(out: bytearray, shape: Shape, value: Value) -> int:
     """Write a table and all that it holds; where it begins."""
     present, numbers, children, choice = _present(shape, value)
     plan: WritePlan | None = shape.write_plans.get(choice)
@@ -91,7 +92,7 @@ def _table(out: bytearray, shape: Shape, value: Table) -> int:
 
 
 def _present(
-    shape: Shape, value: Table
+    shape: Shape, value: Value
 ) -> tuple[list[tuple[int, str]], list[Any], list[tuple[int, str, Field, Any]], int]:
     """What is written: positions and codes, what stands there (0 for what is written later), the rest; and which."""
     present: list[tuple[int, str]] = []

@@ -23,6 +23,7 @@ from itertools import count
 from ssl import SSLContext
 from typing import Any, Self, TypeVar
 
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 from trunkline.wires.tryll.drive.agent import RemoteAgent
 from trunkline.wires.tryll.drive.connection import Connection, Progress
 from trunkline.wires.tryll.drive.replay import (
@@ -251,7 +252,7 @@ class Tryll:
 
     async def bring(
         self,
-        *storages: CreateStringStorageRequest | CreateEmbeddedStringStorageRequest,
+        *storages: StringStorageDescription | EmbeddedStorageDescription,
         progress: Progress | None = None,
     ) -> None:
         """Make the storages that a graph's file brings along, one after the other.
@@ -260,7 +261,7 @@ class Tryll:
             TryllError: as `create_storage` and `create_embedded_storage`.
         """
         for each in storages:
-            if isinstance(each, CreateStringStorageRequest):
+            if isinstance(each, StringStorageDescription):
                 await self.create_storage(
                     each.name, each.strings, file_path=each.file_path, kind=each.kind, keys=each.keys
                 )

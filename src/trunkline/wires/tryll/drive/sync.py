@@ -16,6 +16,7 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import Any, Self
 
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 from trunkline.wires.tryll.drive import (
     CONNECT_SECONDS,
     MODEL_SECONDS,
@@ -37,9 +38,7 @@ from trunkline.wires.tryll.drive.voice import TRANSCRIPT_SECONDS
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
-    CreateEmbeddedStringStorageRequest,
     CreateEmbeddedStringStorageResponse,
-    CreateStringStorageRequest,
     GraphDescription,
     HealthResponse,
     HistoryEntry,
@@ -300,7 +299,7 @@ class SyncTryll:
 
     def bring(
         self,
-        *storages: CreateStringStorageRequest | CreateEmbeddedStringStorageRequest,
+        *storages: StringStorageDescription | EmbeddedStorageDescription,
         progress: Progress | None = None,
     ) -> None:
         """Make the storages that a graph's file brings along."""

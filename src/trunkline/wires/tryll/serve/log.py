@@ -12,10 +12,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from trunkline.wires.tryll.messages_enums import TurnStatus
+from trunkline.core.fault_table import form_of
+from trunkline.core.graph.ordinals import TurnStatus
 
 if TYPE_CHECKING:
-    from trunkline.wires.tryll.host import Ending
+    from trunkline.core.graph.turns import Ending
     from trunkline.wires.tryll.serve.connection import Connection
     from trunkline.wires.tryll.serve.turns import Turn
 
@@ -58,7 +59,7 @@ class SessionLog:
         if session in self._sessions:
             self._turns[session] = self._turns.get(session, 0) + 1
         status = _STATUS.get(ending.status, ending.status)
-        told = f"{status} {ending.error}" if ending.error else status
+        told = status if ending.error is None else f"{status} {form_of(ending.error.kind).tryll}"
         logger.info("session %d: turn of agent %d: %s, %.3f s, %d tokens", session, turn.seat.id, told, seconds,
                     ending.tokens_generated)  # fmt: skip
 

@@ -6,10 +6,6 @@ vectors. What is kept counts as long as anybody has it.
 
 from __future__ import annotations
 
-from sys import getsizeof
-from typing import Any
-
-from trunkline.base.values import Value
 from trunkline.wires.tryll.errors import TryllError
 
 #: What the descriptions of all agents, storages and voice inputs of a session may take, and the records and vectors of
@@ -47,25 +43,3 @@ class MemoryQuota:
     def give_back(self, size: int) -> None:
         """So much is gone."""
         self.taken -= size
-
-
-def weight(value: Any) -> int:
-    """What a message, or what was made of one, takes in memory. What is there several times is there once."""
-    total = 0
-    seen: set[int] = set()
-    rest = [value]
-    while rest:
-        each = rest.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        total += getsizeof(each)
-        if isinstance(each, str):
-            continue
-        if isinstance(each, tuple | list | frozenset):
-            rest += each
-        elif isinstance(each, dict):
-            rest += (*each.keys(), *each.values())
-        elif isinstance(each, Value):
-            rest += [found for field in each.__fields__ if (found := getattr(each, field))]
-    return total

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 
@@ -42,7 +44,8 @@ class Reporter:
 def _create_strings(session: Session, request: m.CreateStringStorageRequest, size: int) -> None:
     async def create(request: m.CreateStringStorageRequest) -> None:
         host = session.configured()
-        made, taken = await session.keep(lambda: host.create_strings(request), request, 7003)
+        given = StringStorageDescription(request.name, request.strings, request.file_path, request.kind, request.keys)
+        made, taken = await session.keep(partial(host.create_strings, given), request, 7003)
         session.until_gone(made, taken)
         session.say(m.CreateStringStorageResponse(request.request_id, request.name))
 
@@ -61,7 +64,10 @@ def _create_embedded(session: Session, request: m.CreateEmbeddedStringStorageReq
     async def create(request: m.CreateEmbeddedStringStorageRequest) -> None:
         host = session.configured()
         reporter = Reporter(session.connection, request.request_id, quick=_QUICK_SECONDS)
-        made, taken = await session.keep(lambda: host.create_embedded(request, reporter), request, 8003)
+        given = EmbeddedStorageDescription(
+            request.name, request.config_path, request.strings, request.embedding_model, request.records_json
+        )
+        made, taken = await session.keep(partial(host.create_embedded, given, reporter), request, 8003)
         # What it is made of, once it is, is more than its description, or less.
         size = made.size or taken
         try:
@@ -103,7 +109,7 @@ def _list_models(session: Session, request: m.ListModelsRequest, size: int) -> N
 
 def _download(session: Session, request: m.DownloadModelRequest, size: int) -> None:
     async def download(request: m.DownloadModelRequest) -> None:
-        await session.server.host.download(request.model_name, Reporter(session.connection, request.request_id))
+        await session.server.host.models.download(request.model_name, Reporter(session.connection, request.request_id))
         session.say(m.DownloadComplete(request.request_id, request.model_name, True))
 
     session.trusted()
@@ -112,7 +118,7 @@ def _download(session: Session, request: m.DownloadModelRequest, size: int) -> N
 
 def _load(session: Session, request: m.LoadModelRequest, size: int) -> None:
     async def load(request: m.LoadModelRequest) -> None:
-        await session.server.host.load(request.model_name)
+        await session.server.host.models.load(request.model_name)
         session.say(m.LoadModelResponse(request.request_id, request.model_name))
 
     session.configured()
@@ -121,7 +127,7 @@ def _load(session: Session, request: m.LoadModelRequest, size: int) -> None:
 
 def _unload(session: Session, request: m.UnloadModelRequest, size: int) -> None:
     async def unload(request: m.UnloadModelRequest) -> None:
-        await session.server.host.unload(request.model_name)
+        await session.server.host.models.unload(request.model_name)
         session.say(m.Ack(request.request_id))
 
     session.trusted()
@@ -130,7 +136,7 @@ def _unload(session: Session, request: m.UnloadModelRequest, size: int) -> None:
 
 def _delete(session: Session, request: m.DeleteModelRequest, size: int) -> None:
     async def delete(request: m.DeleteModelRequest) -> None:
-        await session.server.host.delete(request.model_name)
+        await session.server.host.models.delete(request.model_name)
         session.say(m.Ack(request.request_id))
 
     session.trusted()

@@ -145,7 +145,7 @@ class TryllServer:
             # It looks at what was there when it began; whoever asks now gets what is there now.
             await asyncio.wait({before})
         self._listed, self._listing = self._listing, None
-        return await asyncio.to_thread(self.host.list_models)
+        return await asyncio.to_thread(self.host.models.list)
 
     def health(self, request_id: int) -> HealthResponse:
         """How the server is. Turns that are running and have said nothing yet count as waiting."""

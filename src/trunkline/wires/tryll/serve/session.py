@@ -9,16 +9,20 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
 from trunkline.base.extras import lacking
+from trunkline.base.memory import weight
 from trunkline.core.faults import AgentCrashed, Fault, InternalError, LocalProtocolError
+from trunkline.core.graph.hosting import HostSettings
+from trunkline.core.graph.turns import Ending
 from trunkline.wires.tryll import messages as m
-from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.host import Ending, HostSession
+from trunkline.wires.tryll.errors import TryllError, described
+from trunkline.wires.tryll.host import HostSession
 from trunkline.wires.tryll.serve.history import HISTORY
-from trunkline.wires.tryll.serve.quota import MAX_KEPT_BYTES, MAX_SAID_BYTES, MemoryQuota, weight
+from trunkline.wires.tryll.serve.quota import MAX_KEPT_BYTES, MAX_SAID_BYTES, MemoryQuota
 from trunkline.wires.tryll.serve.requests import REQUESTS, Reporter
 from trunkline.wires.tryll.serve.scheduler import RequestScheduler
 from trunkline.wires.tryll.serve.turns import AgentSlot, Turn
@@ -183,8 +187,17 @@ class Session(RequestScheduler):
         for kind in ("inference_engine", "stt_engine", "tts_engine", "embedding_engine"):
             if getattr(request, kind) not in _ENGINES:
                 raise TryllError(5001, f"`{kind}`: there is no engine {getattr(request, kind)}.")
-        host = self.host if self.host is not None else self.server.host.open_session()
-        host.configure(request)
+        host = self.host if self.host is not None else self.server.host.open_session(described)
+        host.configure(
+            HostSettings(
+                request.inference_engine,
+                request.allow_auto_model_downloading,
+                request.stt_engine,
+                request.tts_engine,
+                request.embedding_engine,
+                request.storage_data_folder,
+            )
+        )
         self.host = host
         self.say(m.ConfigureSessionResponse(request_id))
 
@@ -195,12 +208,19 @@ class Session(RequestScheduler):
 
     async def _create_agent(self, request: m.CreateAgentRequest) -> None:
         host = self.configured()
-        if request.graph is None:
+        if (graph := request.graph) is None:
             raise TryllError(3003, "There is no graph.")
         if len(self._agents) >= MAX_AGENTS or self._count >> AGENT_BITS:
             raise TryllError(3003, f"A session has at most {MAX_AGENTS} agents.")
-        reporter = Reporter(self.connection, request.request_id)
-        agent, size = await self.keep(lambda: host.create_agent(request, reporter), request, 3003)
+        make = partial(
+            host.create_agent,
+            graph,
+            Reporter(self.connection, request.request_id),
+            default_model=request.default_model_name,
+            diagnostics=request.enable_diagnostics,
+            max_steps=request.max_steps_per_turn,
+        )
+        agent, size = await self.keep(make, request, 3003)
         self._count += 1
         agent_id = self.connection.id << AGENT_BITS | self._count
         self._agents[agent_id] = AgentSlot(agent_id, agent, size)

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from trunkline.core.graph.turns import Ending
 from trunkline.wires.tryll.codec import answer_frame, complete_frame
 from trunkline.wires.tryll.fitting import MOST_CHARACTERS, NO_DIAGNOSTICS
-from trunkline.wires.tryll.host import Ending, HostedAgent
+from trunkline.wires.tryll.host import HostedAgent
 from trunkline.wires.tryll.messages import (
     AnswerText,
     NodeEvent,

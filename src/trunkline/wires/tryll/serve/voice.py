@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trunkline.core.faults import Fault, NoRecognizer
+from trunkline.core.graph.hosting import VoiceInputDescription
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.host import HostedUtterance, HostedVoice
@@ -37,6 +39,20 @@ VOICE_BITS = 24
 SOUND_WEIGHT = 4
 
 
+def _described(request: m.CreateVoiceInputRequest) -> VoiceInputDescription:
+    return VoiceInputDescription(
+        request.model_name,
+        request.sample_rate,
+        request.channels,
+        request.bits_per_sample,
+        request.vad_threshold,
+        request.vad_min_silence_ms,
+        request.vad_speech_pad_ms,
+        request.hotwords_storage_path,
+        request.hotwords_score,
+    )
+
+
 class VoiceInputs:
     """Those of one session."""
 
@@ -55,7 +71,7 @@ class VoiceInputs:
         if len(self._inputs) >= MAX_VOICES or self._count >> VOICE_BITS:
             raise TryllError(4100, f"A session has at most {MAX_VOICES} voice inputs.")
         reporter = Reporter(session.connection, request.request_id)
-        hosted, size = await session.keep(lambda: host.create_voice(request, reporter), request, 4100)
+        hosted, size = await session.keep(partial(host.create_voice, _described(request), reporter), request, 4100)
         self._count += 1
         voice_id = session.connection.id << VOICE_BITS | self._count
         self._inputs[voice_id] = VoiceInput(self, voice_id, hosted, size)
@@ -221,7 +237,8 @@ class VoiceInput:
             raise missing
         self._heard = False
         self._listener = _Listener(self, request)
-        self._utterance = self._hosted.begin(request, self._listener)
+        hands_free, most = request.auto_finish_on_silence, request.max_utterance_ms
+        self._utterance = self._hosted.begin(self._listener, hands_free=hands_free, max_ms=most)
         self.session.say(m.Ack(request.request_id))
 
     async def end(self, request: m.EndUtteranceRequest) -> None:

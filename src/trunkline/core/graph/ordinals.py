@@ -1,4 +1,4 @@
-"""The enumerations of the Tryll schema, as plain numbers.
+"""The enumerations of graphs, as plain numbers: those that the Tryll wire sends.
 
 `enum.IntEnum` costs a millisecond per dozen members at every start, and a newer peer may send a number that no member
 has: fields hold ints, and these classes name them.
