@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,12 @@ def test_a_bundled_profile_says_how_to_get_its_program() -> None:
     assert problem(hub.load("codex"), NOWHERE) == (
         "There is no program `codex` on `PATH`. Install it (npm install -g @openai/codex), or give its full path."
     )
+
+
+def test_a_module_is_not_looked_for_as_a_file() -> None:
+    assert problem(Profile((sys.executable, "-m", "json.tool")), HERE) is None
+    assert problem(hub.load("echo-agent"), HERE) is None
+    assert problem(Profile((sys.executable, "-u", "no-such.py")), HERE, "/") is not None
 
 
 @pytest.mark.parametrize("command", [("./agent",), ("bin/agent",), ("sh", "agent.sh")])

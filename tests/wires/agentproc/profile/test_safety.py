@@ -69,7 +69,13 @@ INTERPRETED = [
     ("deno eval", ["{{MESSAGE}}"]),
     ("bun run", ["{{MESSAGE}}"]),
     ("perl -e", ["print @ARGV", "{{MESSAGE}}"]),
+    ("perl -m Module", ["{{MESSAGE}}"]),
+    ("php -f agent.php", ["{{MESSAGE}}"]),
+    ("bash -euc ./agent.sh", ["{{MESSAGE}}"]),
     ("awk", ["{{MESSAGE}}"]),
+    ("awk -f agent.awk", ["{{MESSAGE}}"]),
+    ("sed s/a/b/", ["{{MESSAGE}}"]),
+    ("cmd /c agent", ["{{MESSAGE}}"]),
     ("sed -e", ["{{MESSAGE}}"]),
     ("osascript -e", ["{{MESSAGE}}"]),
     ("ssh host agent", ["{{MESSAGE}}"]),
@@ -81,6 +87,11 @@ INTERPRETED = [
 @pytest.mark.parametrize(("command", "args"), INTERPRETED)
 def test_what_a_shell_or_interpreter_may_read_as_code_is_refused(command: str, args: list[str]) -> None:
     assert ", which may read it as code." in refusal(yaml.safe_dump({"command": command, "args": args}))
+
+
+def test_what_to_do_instead_is_told() -> None:
+    assert "Name a script right behind it" in refusal('command: sh -c\nargs: ["{{MESSAGE}}"]\n')
+    assert "Use `stdin: message`, and let the agent read its input." in refusal("command: ssh h agent {{MESSAGE}}\n")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +114,9 @@ def test_what_a_shell_or_interpreter_may_read_as_code_is_refused(command: str, a
         ("node --no-warnings agent.js -p", ["{{MESSAGE}}"]),
         ("deno run --allow-net agent.ts", ["{{MESSAGE}}"]),
         ("bun run agent.ts", ["{{MESSAGE}}"]),
-        ("awk -f agent.awk", ["{{MESSAGE}}"]),
+        ("bash -euo pipefail ./agent.sh", ["{{MESSAGE}}"]),
+        ("bash -l ./agent.sh", ["{{MESSAGE}}"]),
+        ("node --enable-source-maps agent.js", ["{{MESSAGE}}"]),
         ("docker exec box sh ./agent.sh", ["{{MESSAGE}}"]),
         ("env FROM={{SESSION_NAME}} agent", ["{{MESSAGE}}"]),
         ("sudo -u me agent", ["{{MESSAGE}}"]),
@@ -135,8 +148,8 @@ def test_arguments_for_a_resumed_session_are_looked_at_where_they_stand() -> Non
 
 
 RUNS_INPUT = [
-    *("sh", "bash -s", "env bash", "python3 -u", "python -", "python3 -i agent.py", "node", "perl -n", "ipython"),
-    *("sh /dev/stdin", "bash /dev/fd/0", "sh /proc/self/fd/0", "awk -f /dev/stdin", "awk -f -", "xargs sh -c"),
+    *("sh", "bash -s", "env bash", "python3 -u", "python -", "python3 -i agent.py", "node", "perl -n"),
+    *("sh /dev/stdin", "bash /dev/fd/0", "sh /proc/self/fd/0", "xargs sh -c"),
     *("ssh host bash", "docker exec -i box sh", "python3 -c pass"),
 ]
 

@@ -98,7 +98,7 @@ def problem(profile: Profile, environ: Mapping[str, str], directory: str | None 
 def _is_relative(profile: Profile) -> bool:
     """Whether what is run is named from the directory in which the agent runs."""
     argv = (*profile.command, *profile.args)
-    script = script_of(argv)
+    script = _script_file(argv)
     by_path = [argv[0]] if os.path.dirname(argv[0]) else []
     by_path += [argv[script]] if script is not None else []
     return any(not path.startswith(("/", "~/", "{{PROFILE_DIR}}")) for path in by_path)
@@ -192,7 +192,7 @@ def _wrong_with_file(path: str) -> str | None:
 
 def _wrong_with_script(profile: Profile, prepared: Launch) -> str | None:
     """The file that an interpreter is given must be there as well."""
-    index = script_of(prepared.argv)
+    index = _script_file(prepared.argv)
     if index is None:
         return None
     name = prepared.argv[index]
@@ -200,6 +200,11 @@ def _wrong_with_script(profile: Profile, prepared: Launch) -> str | None:
         return None
     hint = beside(profile, name, is_program=False) or _in(prepared, name)
     return f"There is no file `{name}` for `{prepared.argv[0]}` to run. {hint}"
+
+
+def _script_file(argv: Sequence[str]) -> int | None:
+    index = script_of(argv)
+    return None if index is None or argv[index - 1] == "-m" else index
 
 
 def _in(prepared: Launch, name: str) -> str:

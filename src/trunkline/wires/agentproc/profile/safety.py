@@ -28,12 +28,13 @@ from trunkline.wires.agentproc.profile.placeholders import from_the_chat, used
 
 _SHELLS = frozenset(("sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "posh", "tcsh", "yash", "zsh"))
 _INTERPRETERS = _SHELLS | {
-    *("awk", "bun", "cmd", "deno", "expect", "gawk", "ipython", "irb", "julia", "lua", "luajit", "mawk", "node"),
-    *("nodejs", "osascript", "perl", "php", "powershell", "pwsh", "pypy", "python", "Rscript", "ruby", "sed", "tclsh"),
-    *("ts-node", "tsx"),
+    *("bun", "deno", "expect", "julia", "lua", "luajit", "node", "nodejs", "osascript", "perl", "php", "powershell"),
+    *("pwsh", "pypy", "python", "Rscript", "ruby", "tclsh", "ts-node", "tsx"),
 }
-#: These hand their arguments to a shell. What comes on their input goes to the program that they run.
-_TO_A_SHELL = frozenset(("mosh", "ssh", "su", "tmux", "xargs"))
+#: Those for which `-m` names what to run.
+_MODULES = ("pypy", "python")
+#: These hand their arguments to a shell, or take code from any of them. Their input is data, or another program's.
+_ALL_CODE = frozenset(("awk", "cmd", "gawk", "mawk", "mosh", "sed", "ssh", "su", "tmux", "xargs"))
 #: Variables that decide which programs are found and what they load, and how the names of more of them begin.
 _LOADING = ("PATH", "ENV", "SHELL", "EDITOR", "PAGER")
 _LOADING_PREFIXES = (
@@ -44,11 +45,13 @@ _LOADING_PREFIXES = (
 #: The message as a whole argument, or as the whole value of an option. A space in front keeps `-x` from being one.
 _WHOLE = r"(--?[\w-]+=)?\s*\{\{MESSAGE\}\}"
 #: What may stand between an interpreter and its script, and brings no code: `python3 -u -X utf8`, `deno run -A`.
-_PLAIN = r"-[ABIPSXfmuw]|--|run|utf8|--(allow|experimental|no)-[a-z-]+"
+_PLAIN = r"-[ABIPSXmuw]|--|run|utf8|--(allow|enable|experimental|no)-[a-z-]+"
+_PLAIN_FOR_A_SHELL = r"-[aefluvxo]+|pipefail|--login"
 #: What names a file, and not the input.
 _FILE = r"(?!-|/dev/|/proc/)[^\s'\"();]*[./][^\s'\"();]*"
 
-_FROM_A_FILE = "Let it run a script from a file (`./agent.sh`), and that read its arguments or `$AGENT_MESSAGE`."
+_FROM_A_FILE = "Name a script right behind it (`sh ./agent.sh`), and let that read its arguments or `$AGENT_MESSAGE`."
+_ON_THE_INPUT = "Use `stdin: message`, and let the agent read its input."
 
 
 class Danger(Value):
@@ -93,24 +96,27 @@ def _in_arguments(argv: Sequence[str], profile: Profile) -> Iterator[tuple[int, 
         name, script = _name(text), script_of(argv, place)
         if on_input and script is None and name in _INTERPRETERS:
             yield place, f"the message is the input of `{name}`, which may read it as code", _FROM_A_FILE
-        if name in _INTERPRETERS or name in _TO_A_SHELL:
+        if name in _INTERPRETERS or name in _ALL_CODE:
+            hint = _FROM_A_FILE if name in _INTERPRETERS else _ON_THE_INPUT
             own = argv[place + 1 : script]
             for later, word in enumerate(own, place + 1):
                 if what := from_the_chat(word):
-                    yield later, f"`{what}` is an argument of `{name}`, which may read it as code", _FROM_A_FILE
+                    yield later, f"`{what}` is an argument of `{name}`, which may read it as code", hint
 
 
 def script_of(argv: Sequence[str], place: int = 0) -> int | None:
     """Which argument says what the interpreter at that place runs, a file or a module; `None` if none does."""
-    if _name(argv[place]) not in _INTERPRETERS:
+    name = _name(argv[place])
+    if name not in _INTERPRETERS:
         return None
     for index in range(place + 1, len(argv)):
         word = argv[index]
         if from_the_chat(word):
             return None
-        if argv[index - 1] == "-m" or re.fullmatch(_FILE, word):
+        if (argv[index - 1] == "-m" and name in _MODULES) or re.fullmatch(_FILE, word):
             return index
-        if re.fullmatch(_PLAIN, word) is None:
+        plain = f"{_PLAIN}|{_PLAIN_FOR_A_SHELL}" if name in _SHELLS else _PLAIN
+        if re.fullmatch(plain, word) is None:
             return None
     return None
 
