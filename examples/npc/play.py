@@ -16,10 +16,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from trunkline import SyncAgent, SyncTryll, ToolCall, TryllError
 from trunkline.agents.graph import yaml_graph
-from trunkline.wires.tryll.drive import ToolCall
-from trunkline.wires.tryll.drive.sync import SyncAgent, SyncTryll
-from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import ConfigureSessionRequest, DownloadProgress, InferenceEngine
 
 GRAPH = Path(__file__).parent / "graph.yaml"

@@ -1,8 +1,8 @@
 """Trunkline: any agent, any wire.
 
-What those need who write an agent or a host: `from trunkline import Agent, Session, TextDelta`. A name is looked up in
-its module when it is first used, so that `import trunkline` by itself costs nothing. Everything else is imported from
-where it lives, and may move.
+What those need who write an agent, a host or a game: `from trunkline import Agent, Session, TextDelta`. A name is
+looked up in its module when it is first used, so that `import trunkline` by itself costs nothing. Everything else is
+imported from where it lives, and may move.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 # Type checkers take it for true. Importing the one of `typing` would cost more than the rest of this module.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trunkline.agents.echo import EchoAgent
     from trunkline.agents.external.agentproc import AgentProcAgent
     from trunkline.agents.external.jsonstream import JsonStreamAgent
+    from trunkline.agents.external.tryll import TryllAgent
+    from trunkline.agents.scripted import ScriptedAgent
     from trunkline.base.paths import sessions_dir
     from trunkline.base.vocabulary import Mode
     from trunkline.core.agent import (
@@ -62,13 +65,34 @@ if TYPE_CHECKING:
         AgentCrashed,
         AgentFailed,
         AgentTimeout,
+        BadAudio,
+        BadEmbeddedName,
+        BadExit,
+        BadParameter,
+        BadStorageName,
         Cancelled,
         ConfigError,
+        DownloadActive,
+        DownloadFailed,
+        EmbeddedExists,
+        EmbeddingError,
         Fault,
+        FixedParameter,
+        GraphError,
         InternalError,
         LocalProtocolError,
         Mistyped,
+        ModelError,
+        ModelNotFetched,
+        NodeFailed,
+        NoEmbeddingModel,
+        NoLanguageModel,
         NoModel,
+        NoRecognizer,
+        NoSpace,
+        NotListening,
+        NoVoice,
+        OutsideStorage,
         ProtocolError,
         ProviderError,
         RemoteProtocolError,
@@ -76,16 +100,28 @@ if TYPE_CHECKING:
         SessionExists,
         SessionHeld,
         SessionNotFound,
+        StorageError,
+        StorageExists,
+        StorageMissing,
+        StorageNameInUse,
         ToolError,
         TooLong,
+        TooManySteps,
         UnknownCall,
+        UnknownNode,
         Unsupported,
+        UtteranceTooLong,
+        WrongStorage,
     )
     from trunkline.core.ids import new_id
     from trunkline.core.log import EventLog, MemoryLog, SessionInfo, SessionStore
     from trunkline.core.session import Session
     from trunkline.core.usage import Usage
     from trunkline.store.files import FileStore
+    from trunkline.wires.sns.drive import Sns, SnsError
+    from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, ToolCall, Tryll, TurnFailed
+    from trunkline.wires.tryll.drive.sync import SyncAgent, SyncTryll, SyncVoice
+    from trunkline.wires.tryll.errors import TryllError
 
 __version__ = "0.1.0"
 
@@ -100,6 +136,11 @@ __all__ = [
     "AgentTimeout",
     "Approve",
     "Audio",
+    "BadAudio",
+    "BadEmbeddedName",
+    "BadExit",
+    "BadParameter",
+    "BadStorageName",
     "Cancelled",
     "Capabilities",
     "Category",
@@ -109,6 +150,11 @@ __all__ = [
     "Decision",
     "Decisions",
     "Deny",
+    "DownloadActive",
+    "DownloadFailed",
+    "EchoAgent",
+    "EmbeddedExists",
+    "EmbeddingError",
     "Envelope",
     "Event",
     "EventLog",
@@ -116,9 +162,11 @@ __all__ = [
     "Failed",
     "Fault",
     "FileStore",
+    "FixedParameter",
     "Gap",
     "GrantRevoked",
     "Granted",
+    "GraphError",
     "HistoryInjected",
     "InternalError",
     "Journal",
@@ -128,16 +176,29 @@ __all__ = [
     "Mistyped",
     "Mode",
     "ModeChanged",
+    "ModelError",
+    "ModelNotFetched",
+    "NoEmbeddingModel",
+    "NoLanguageModel",
     "NoModel",
+    "NoRecognizer",
+    "NoSpace",
+    "NoVoice",
+    "NodeFailed",
+    "NotListening",
     "Notice",
     "OpenRequest",
     "Outcome",
     "OutputType",
+    "OutsideStorage",
     "Policy",
     "Progress",
     "ProtocolError",
     "ProviderError",
+    "RemoteAgent",
     "RemoteProtocolError",
+    "RemoteVoice",
+    "ScriptedAgent",
     "Session",
     "SessionDamaged",
     "SessionExists",
@@ -148,49 +209,79 @@ __all__ = [
     "SessionStore",
     "SetMode",
     "SetOptions",
+    "Sns",
+    "SnsError",
+    "StorageError",
+    "StorageExists",
+    "StorageMissing",
+    "StorageNameInUse",
+    "SyncAgent",
+    "SyncTryll",
+    "SyncVoice",
     "TextDelta",
     "ThinkingDelta",
     "TooLong",
+    "TooManySteps",
+    "ToolCall",
     "ToolCancelled",
     "ToolError",
     "ToolFinished",
     "ToolRequested",
     "ToolStarted",
+    "Tryll",
+    "TryllAgent",
+    "TryllError",
     "TurnEnded",
+    "TurnFailed",
     "TurnStarted",
     "UnknownCall",
+    "UnknownNode",
     "Unsupported",
     "Usage",
     "UserMessage",
+    "UtteranceTooLong",
+    "WrongStorage",
     "new_id",
     "sessions_dir",
 ]
 
 #: Where each name lives.
 _HOMES = {
+    "trunkline.agents.echo": "EchoAgent",
     "trunkline.agents.external.agentproc": "AgentProcAgent",
     "trunkline.agents.external.jsonstream": "JsonStreamAgent",
+    "trunkline.agents.external.tryll": "TryllAgent",
+    "trunkline.agents.scripted": "ScriptedAgent",
     "trunkline.base.paths": "sessions_dir",
+    "trunkline.base.vocabulary": "Mode",
     "trunkline.core.agent": (
         "AddHistory AddMcpServer Agent Approve Capabilities Change Conversation Decision Deny Journal "
         "OpenRequest SetMode SetOptions"
     ),
     "trunkline.core.approvals": "Decisions Policy",
     "trunkline.core.events": (
-        "Audio Category Envelope Event Extension Failed Gap Granted GrantRevoked HistoryInjected Mode ModeChanged "
+        "Audio Category Envelope Event Extension Failed Gap Granted GrantRevoked HistoryInjected ModeChanged "
         "Notice Outcome OutputType Progress SessionIdentified TextDelta ThinkingDelta ToolCancelled ToolFinished "
         "ToolRequested ToolStarted TurnEnded TurnStarted UserMessage"
     ),
     "trunkline.core.faults": (
-        "AgentBusy AgentCrashed AgentFailed AgentTimeout Cancelled ConfigError Fault InternalError LocalProtocolError "
-        "Mistyped NoModel ProtocolError ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld "
-        "SessionNotFound ToolError TooLong UnknownCall Unsupported"
+        "AgentBusy AgentCrashed AgentFailed AgentTimeout BadAudio BadEmbeddedName BadExit BadParameter BadStorageName "
+        "Cancelled ConfigError DownloadActive DownloadFailed EmbeddedExists EmbeddingError Fault FixedParameter "
+        "GraphError InternalError LocalProtocolError Mistyped ModelError ModelNotFetched NoEmbeddingModel "
+        "NoLanguageModel NoModel NoRecognizer NoSpace NoVoice NodeFailed NotListening OutsideStorage ProtocolError "
+        "ProviderError RemoteProtocolError SessionDamaged SessionExists SessionHeld SessionNotFound StorageError "
+        "StorageExists StorageMissing StorageNameInUse TooLong TooManySteps ToolError UnknownCall UnknownNode "
+        "Unsupported UtteranceTooLong WrongStorage"
     ),
     "trunkline.core.ids": "new_id",
     "trunkline.core.log": "EventLog MemoryLog SessionInfo SessionStore",
     "trunkline.core.session": "Session",
     "trunkline.core.usage": "Usage",
     "trunkline.store.files": "FileStore",
+    "trunkline.wires.sns.drive": "Sns SnsError",
+    "trunkline.wires.tryll.drive": "RemoteAgent RemoteVoice ToolCall Tryll TurnFailed",
+    "trunkline.wires.tryll.drive.sync": "SyncAgent SyncTryll SyncVoice",
+    "trunkline.wires.tryll.errors": "TryllError",
 }
 
 if not TYPE_CHECKING:  # or else type checkers would believe in every name
