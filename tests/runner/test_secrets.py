@@ -41,7 +41,6 @@ def grouped(text: str, size: int, between: str) -> str:
         # Nobody sees what stands between.
         "hun\u200bter2",
         "hun\ufe0fter2",
-        "hun\u3164ter2",
         TOKEN.removeprefix("rnr_"),
         API_KEY.removeprefix("sk-proj-"),
         b64encode(BYTES).decode(),
