@@ -130,6 +130,9 @@ async def test_what_a_program_complains_of_is_logged_without_the_secrets_that_it
     agent = sh('echo "bad key: $SOME_API_KEY $OTHER_TOKEN" >&2; exit 1', env={"OTHER_TOKEN": "token-of-the-profile"})
     await play(await agent.open(request()))
     assert "its standard error: bad key: [redacted] [redacted]" in caplog.text
+    await play(await sh('echo "AGENT_ERROR:\\"bad: $SOME_API_KEY\\""; exit 1').open(request()))
+    assert "bad: [redacted]" in caplog.text
+    assert "sk-of-the-environment" not in caplog.text
 
 
 async def test_the_workspace_is_where_it_runs_unless_the_profile_says_otherwise(sh: Script, tmp_path: Path) -> None:
