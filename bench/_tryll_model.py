@@ -13,7 +13,7 @@ from bench._measure import Goal, Row, spread
 from bench._peers import PYTHON, Peer
 from bench._tryll_wire import Server
 
-from trunkline.agents.graph.catalog import DEFAULT_CONTEXT
+from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT
 from trunkline.core.faults import Fault
 from trunkline.models import catalog, fetch
 from trunkline.models.llama_server import default_threads

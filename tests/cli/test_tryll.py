@@ -83,14 +83,12 @@ async def _configured(port: int) -> None:
 
 async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else(tmp_path: Path) -> None:
     among = tryll._agents(["scripted:tour"], str(tmp_path), "auto_edit", "Bash,,Mine", "a-long-token-0123")
-    made = among(ModelPool(str(tmp_path)))
+    made = among(ModelPool())
     assert [model.name for model in made.list()][-2:] == ["agent:echo", "agent:scripted:tour"]
     policy = made._policy()
     told = [policy.verdict("Write", "edit"), policy.verdict("Bash", "exec"), policy.verdict("Other", "exec")]
     assert told == ["allow", "allow", "deny"]
-    assert (
-        tryll._agents([], None, "default", "", "")(ModelPool(str(tmp_path)))._policy().verdict("Read", "info") == "deny"
-    )
+    assert tryll._agents([], None, "default", "", "")(ModelPool())._policy().verdict("Read", "info") == "deny"
     assert "a-long-token-0123" not in made._secrets.text("it is a-long-token-0123")
     await made.close()
 

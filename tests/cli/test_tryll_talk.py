@@ -31,7 +31,7 @@ MOCK = ("--model", "mock", "--stt", "mock", "--tts", "mock")
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Served]:
-    pool = ModelPool(str(tmp_path / "cache"))
+    pool = ModelPool()
     async with served(tmp_path, pool, FakeVoices([FakeVoice("fake", 16_000)], pool)) as found:
         yield found
 

@@ -25,7 +25,6 @@ from trunkline.agents.graph import (
     vectors,
     yaml_graph,
 )
-from trunkline.agents.graph import catalog as graph_catalog
 from trunkline.agents.graph import turn as graph_turn
 from trunkline.base import http, jsontext, stdio, vocabulary
 from trunkline.cli import chat, chat_once
@@ -71,8 +70,7 @@ KIB, MIB = 1024, 1024 * 1024
 
 
 def _small_model() -> Any:
-    (entry,) = [each for each in graph_catalog.built_in() if each.name == "smollm2-135m"]
-    return entry.default_sampling
+    return catalog.find("smollm2-135m").sampling
 
 
 QUOTED: list[tuple[str, str, Any, Any]] = [

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.conftest import require
 from tests.support import browser as browsers
 from tests.support.browser import overflow, picture, visiting
-from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
+from tests.support.local_model import TIMEOUT_SECONDS, model_path
 from tests.support.speech import collected, pulled
 from tests.support.talk_page import page_served, speaking_browser, written
 from tests.support.tryll_served import served
@@ -189,7 +189,7 @@ async def ask_by_voice(tmp_path: Path, joe: str) -> None:
         await voice.close()
     rate = voice.sample_rate
     file = written(tmp_path / "question.wav", bytes(rate * 2) + pcm + bytes(rate * 2 * 8), rate)
-    pool = ModelPool(SHARED_CACHE)
+    pool = ModelPool()
     manner = Manner("smollm2-135m", "whisper-base", "piper-joe")
     async with talking(tmp_path, file, manner, pool) as (browser, site), visiting(browser, site) as page:
         await page.goto("/")

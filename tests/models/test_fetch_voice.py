@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from tests.support.package_index import Index, serving, settings_of_nobody
 from trunkline.cli import models as models_command
+from trunkline.core.faults import DownloadFailed
 from trunkline.models import catalog, fetch
 from trunkline.models.catalog import Entry, File, Packaged, Part
-from trunkline.models.fetch import PullFailed
 
 TAG = "py3-none-manylinux2014_x86_64"
 CONTENTS = {"a.bin": b"first half, ", "b.json": b"{}", "c.txt": b"words"}
@@ -140,7 +140,7 @@ async def test_a_package_that_is_not_installed_is_named_with_the_way_to_get_it()
     (entry,) = catalog.entries()
     assert catalog.installed("box") is None
     assert entry.size == 0
-    with pytest.raises(PullFailed, match="voicebox") as caught:
+    with pytest.raises(DownloadFailed, match="voicebox") as caught:
         await fetch.pull(entry)
     assert "[voice-gpl]" in str(caught.value)
     assert not await fetch.remove(entry)

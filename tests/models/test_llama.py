@@ -18,16 +18,16 @@ from tests.support.faults import number
 from tests.support.local_model import MODEL, THREADS, TIMEOUT_SECONDS, model_path
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.faults import ProviderError
+from trunkline.core.graph.models import SamplingParams
 from trunkline.models.embedding_llama import LlamaEmbedding
 from trunkline.models.engines import ChatMessage, Piece, Prompt, Slot
 from trunkline.models.llama_language import LlamaLanguage
 from trunkline.models.llama_slots import Places
-from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import GenerateParams, SamplingOverrides, TurnStatus
 
 PLACES = 2
-COLD = Sampling(temperature=0.0, max_tokens=12)
-ENDLESS = Sampling(temperature=0.0, max_tokens=2000)
+COLD = SamplingParams(temperature=0.0, max_tokens=12)
+ENDLESS = SamplingParams(temperature=0.0, max_tokens=2000)
 LONG_SYSTEM = "You are the old keeper of the lighthouse. " * 12
 
 
@@ -163,7 +163,7 @@ class TestRealModel:
     async def test_what_a_node_has_read_stays_warm_whoever_comes_between(self, model: LlamaLanguage) -> None:
         nodes = [Slot(str(number)) for number in range(PLACES + 1)]
         systems = [f"{number} {LONG_SYSTEM}" for number in range(PLACES + 1)]
-        once = Sampling(max_tokens=1)
+        once = SamplingParams(max_tokens=1)
         for cold in (True, False):
             for slot, system in zip(nodes, systems, strict=True):
                 pieces = [piece async for piece in model.generate(ask("Hello!", system), once, stream=True, slot=slot)]
@@ -171,7 +171,7 @@ class TestRealModel:
                 assert (cached < read / 2) if cold else (cached > 0.9 * read)
 
     async def test_a_node_that_comes_back_at_once_finds_what_it_read(self, model: LlamaLanguage) -> None:
-        slot, once = Slot("node"), Sampling(max_tokens=1)
+        slot, once = Slot("node"), SamplingParams(max_tokens=1)
         for cold in (True, False, False, False):
             pieces = [piece async for piece in model.generate(ask("Hello there!"), once, stream=True, slot=slot)]
             assert bool(cost(pieces)[2]) is not cold
@@ -260,7 +260,7 @@ class TestRealModel:
 
     async def test_its_count_is_no_less_than_the_engines(self, model: LlamaLanguage) -> None:
         for text in ("The quick brown fox jumps over the lazy dog, 1234 times.\n\n" * 5, "Über größere Straßen läuft."):
-            pieces = model.generate(ask(text), Sampling(max_tokens=1), stream=True)
+            pieces = model.generate(ask(text), SamplingParams(max_tokens=1), stream=True)
             (_, with_text, _) = cost([piece async for piece in pieces])
             (_, without, _) = cost(await answer(model, ask("")))
             assert with_text - without <= model.count(text) <= 3 * (with_text - without)

@@ -14,12 +14,12 @@ import pytest
 from tests.agents.graph.pools import REAL, refusal
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.core.faults import ProviderError
+from trunkline.core.graph.models import SamplingParams
 from trunkline.models import openai_language
 from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.models.model import Chunk, TextChunk
 from trunkline.models.openai_language import OpenAILanguage, Remote
 from trunkline.models.overflow import PromptTooLong
-from trunkline.models.sampling import Sampling
 
 #: What servers answer in other ways than they should, by the message.
 ODD = {
@@ -90,11 +90,11 @@ async def test_a_model_behind_an_address_answers_scores_and_embeds(
     monkeypatch.setenv("FAR_KEY", "secret")
     prompt = Prompt((ChatMessage("user", "world"),))
     engine = await far.language("far", REAL)
-    streamed = [piece async for piece in engine.generate(prompt, Sampling(), stream=True)]
+    streamed = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=True)]
     assert streamed == ["Hello", " ", "world", ""]
     assert sum(getattr(piece, "tokens", 1) for piece in streamed) == 5
     # A server may come to no end: whoever asks has to see what comes, also if nobody is to hear it.
-    unheard = [piece async for piece in engine.generate(prompt, Sampling(), stream=False)]
+    unheard = [piece async for piece in engine.generate(prompt, SamplingParams(), stream=False)]
     assert unheard == streamed
     assert await engine.score(prompt, ["A", "B", "C"]) == [-3.0, -0.1, -4.0]
     vectors = await far.embedding("vectors", REAL)
@@ -110,7 +110,7 @@ async def test_a_model_behind_an_address_answers_scores_and_embeds(
 async def said(far: ModelPool, text: str) -> str:
     engine = await far.language("far", REAL)
     prompt = Prompt((ChatMessage("user", text),))
-    return "".join([piece async for piece in engine.generate(prompt, Sampling(), stream=True)])
+    return "".join([piece async for piece in engine.generate(prompt, SamplingParams(), stream=True)])
 
 
 async def test_an_answer_that_is_told_in_another_way_is_read(far: ModelPool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ async def test_an_answer_that_has_begun_is_not_tried_again_with_less() -> None:
             yield TextChunk("hal")
             raise PromptTooLong("no", 99)
 
-    answer = OpenAILanguage(Late("far", ""), 100).generate(Prompt(()), Sampling(), stream=True)
+    answer = OpenAILanguage(Late("far", ""), 100).generate(Prompt(()), SamplingParams(), stream=True)
     assert await anext(answer) == "hal"
     with pytest.raises(ProviderError, match="no") as late:
         await anext(answer)
@@ -158,6 +158,6 @@ async def test_an_answer_that_is_longer_than_anybody_reads_at_once_is_an_error(
 async def test_what_a_server_refuses_is_said(far: ModelPool) -> None:
     engine = await far.language("stranger", REAL)
     with pytest.raises(ProviderError, match=r"`stranger`: API error 401: who are you\. Check `api_key_env`"):
-        async for _ in engine.generate(Prompt((ChatMessage("user", "hi"),)), Sampling(), stream=True):
+        async for _ in engine.generate(Prompt((ChatMessage("user", "hi"),)), SamplingParams(), stream=True):
             pass
     await far.close()

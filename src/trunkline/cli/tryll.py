@@ -182,7 +182,7 @@ async def _serve(
     # Each client is one.
     open_files.allow_many()
     cache = paths.cache_dir()
-    pool = ModelPool(cache, models_dir)
+    pool = ModelPool(models_dir=models_dir)
     graphs = LocalGraphHost(among(pool), storage_root, VectorStore(os.path.join(cache, "tryll-vectors")))
     server = TryllServer(graphs, Settings(token=token))
     try:

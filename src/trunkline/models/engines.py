@@ -13,8 +13,8 @@ from math import isfinite
 from typing import Literal, Protocol, Self
 
 from trunkline.base.values import Value
-from trunkline.models.sampling import Sampling
-from trunkline.models.tool_calls import Tool
+from trunkline.core.graph.description import ToolDefinition
+from trunkline.core.graph.models import SamplingParams
 
 Role = Literal["system", "user", "assistant"]
 
@@ -38,7 +38,7 @@ class Prompt(Value, hot=True):
 
     messages: tuple[ChatMessage, ...]
     fresh: int = 0
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
     """The tools that the system message describes, for engines that have their own way with tools."""
     tool_format: str = ""
     """How a call is to be written: `chatml`, `llama3`, `mistral` or `generic`. Empty where there are no tools."""
@@ -122,13 +122,13 @@ class LanguageEngine(Protocol):
         """The format of its tool calls that the catalog knows; "" if none."""
 
     @property
-    def default_sampling(self) -> Sampling | None:
+    def default_sampling(self) -> SamplingParams | None:
         """What the catalog says; None if nothing."""
 
     def generate(
         self,
         prompt: Prompt,
-        sampling: Sampling,
+        sampling: SamplingParams,
         *,
         stream: bool,
         grammar: str | None = None,

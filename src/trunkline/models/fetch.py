@@ -1,42 +1,28 @@
-"""Pulling a model into the cache.
+"""Pulling a model into the cache: the one way in which weights come to this machine.
 
-Only what has the pinned hash gets there, and it gets there whole: everything is put together in `KEY.partial` beside
-the model's place, checked, and then moved. Whatever interrupts a pull, the next one goes on where it was. Two pulls of
-one model at once wait for each other. Of a wheel only its data is read; its code is never run, nor unpacked.
+Only what has the right hash gets there, and it gets there whole: everything is put together in a folder that ends in
+`.partial`, checked, and then moved. Whatever interrupts a pull, the next one goes on where it was. Two pulls of one
+model at once wait for each other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
 
 from trunkline.base import paths
 from trunkline.base.extras import adding, install_hint
-from trunkline.core.faults import ConfigError
-from trunkline.models import catalog, fetch_files, fetch_http, fetch_index
-from trunkline.models.catalog import Entry, File, Packaged, Part
-from trunkline.models.fetch_http import Broken
-from trunkline.models.fetch_index import Link, Places, shown
-
-if TYPE_CHECKING:
-    import httpx
-
-R = TypeVar("R")
-
-#: Called with what is being done, and how many of how many bytes are there.
-Report = Callable[[str, int, int], None]
+from trunkline.core.faults import DownloadActive, DownloadFailed
+from trunkline.models import catalog, catalog_pulled, fetch_files
+from trunkline.models.catalog_entry import Entry, Packaged
+from trunkline.models.fetch_files import Report, in_thread
+from trunkline.models.fetch_source import Source
+from trunkline.models.fetch_wheels import Wheels
 
 #: How often a pull looks whether another one of the same model is over.
 LOCK_POLL_SECONDS = 0.2
-#: Room on the disk beyond the model itself: a wheel that is being read, and some air.
-SPARE_BYTES = 256 * 1024 * 1024
-
-
-class PullFailed(ConfigError):
-    """The model could not be had. The text says what was tried, and how to go on."""
 
 
 async def pull(entry: Entry, report: Report | None = None, given: Sequence[str] = ()) -> str:
@@ -45,43 +31,76 @@ async def pull(entry: Entry, report: Report | None = None, given: Sequence[str] 
     Args:
         entry: which.
         report: is told how it goes.
-        given: files and directories to take it from, instead of an index: its wheels, or the finished files.
+        given: files and directories to take it from: its finished files, or the wheels that hold them. Wheels are then
+            looked for nowhere else.
 
     Raises:
-        PullFailed: it cannot be had.
+        DownloadFailed: it cannot be had.
         OSError: it cannot be written.
     """
     if entry.packaged is not None:
-        return await _in_thread(_checked, entry.name, entry.packaged)
-    if (path := catalog.installed(entry.name)) is not None:
+        return await in_thread(_checked, entry.name, entry.packaged)
+    if (path := catalog.path(entry)) is not None:
         return path
     paths.ensure_dir(catalog.models_dir())
-    work = _Pull(entry, report or (lambda what, done, total: None), given)
-    async with _held(entry, work.report):
-        if (path := catalog.installed(entry.name)) is not None:
+    base, stage = catalog.base(entry), _stage(entry)
+    say = report or (lambda what, done, total: None)
+    async with _held(entry, base, say):
+        if (path := catalog.path(entry)) is not None:
             return path
-        await work.run()
-    return os.path.join(catalog.place(entry), entry.files[0].name)
+        paths.ensure_dir(stage)
+        before = catalog_pulled.read(catalog.models_dir(), entry.origin) if entry.origin else None
+        try:
+            if entry.origin:
+                done = await Source(entry, stage, say, given, listed=before is not None).run()
+            else:
+                done = await Wheels(entry, stage, say, given).run()
+        finally:
+            # A pull that got nothing leaves nothing that would look like one that was begun.
+            fetch_files.remove_empty(stage)
+            if entry.origin and before is None and not _is_there(stage):
+                catalog_pulled.remove(catalog.models_dir(), entry.origin)
+        place = os.path.join(catalog.models_dir(), done.key)
+        await in_thread(fetch_files.publish, stage, place, [file.name for file in done.files])
+        if done.origin:
+            catalog_pulled.write(catalog.models_dir(), done)
+            if before is not None and before.key != done.key:
+                await _let_go(before)
+    return os.path.join(place, done.files[0].name)
 
 
 async def remove(entry: Entry) -> bool:
     """Take a model from the cache, and what a broken pull left of it. Says whether there was anything.
 
     Raises:
-        PullFailed: it is being pulled, or came with a package.
+        DownloadActive: it is being pulled.
+        DownloadFailed: it came with a package.
         OSError: it cannot be removed.
     """
     if entry.packaged is not None and entry.packaged.path() is not None:
         package = entry.packaged.package
-        raise PullFailed(
+        raise DownloadFailed(
             f"`{entry.name}` is a part of the package `{package}`.", hint=f"`pip uninstall {package}` removes it."
         )
-    if not (_is_there(catalog.place(entry)) or partial(entry)):
+    listed = catalog_pulled.read(catalog.models_dir(), entry.origin) if entry.origin else None
+    if listed is None and not _is_there(catalog.place(entry)) and not partial(entry):
         return False
-    async with _held(entry, None):
-        await _in_thread(fetch_files.remove, catalog.place(entry))
-        await _in_thread(fetch_files.remove, _stage(entry))
+    async with _held(entry, catalog.base(entry), None):
+        place = catalog.place(entry)
+        if entry.origin:
+            catalog_pulled.remove(catalog.models_dir(), entry.origin)
+        if listed is not None:
+            await _let_go(listed)
+        elif not entry.origin:
+            await in_thread(fetch_files.remove, place)
+        await in_thread(fetch_files.remove, _stage(entry))
     return True
+
+
+async def _let_go(pulled: Entry) -> None:
+    """Remove the files of a model that is not listed any more, unless they are also those of one that is."""
+    if pulled.key not in {entry.key for entry in catalog.entries()}:
+        await in_thread(fetch_files.remove, os.path.join(catalog.models_dir(), pulled.key))
 
 
 def partial(entry: Entry) -> bool:
@@ -93,225 +112,37 @@ def _is_there(folder: str) -> bool:
     return os.path.isdir(folder)
 
 
-class _Pull:
-    """One run of `pull`, under the lock."""
-
-    def __init__(self, entry: Entry, report: Report, given: Sequence[str]) -> None:
-        self.entry = entry
-        self.report = report
-        self.given = given
-        self.stage = _stage(entry)
-        self.places = fetch_index.places()
-        self.client: httpx.AsyncClient | None = None
-        # Bytes of the wheels that are done with, and which those are.
-        self.fetched = 0
-        self.counted: set[str] = set()
-        # Wheels that hold more than one part: their hashes, and where they are kept until all are taken.
-        self.shared = _shared(entry)
-        self.kept: dict[str, str] = {}
-        # Why finished files that were given are not the ones.
-        self.refused: list[str] = []
-
-    async def run(self) -> None:
-        paths.ensure_dir(self.stage)
-        self._see_to_room()
-        try:
-            for file in self.entry.files:
-                await self._build(file)
-        finally:
-            if self.client is not None:
-                await self.client.aclose()
-        await _in_thread(
-            fetch_files.publish, self.stage, catalog.place(self.entry), [file.name for file in self.entry.files]
-        )
-
-    def _see_to_room(self) -> None:
-        import shutil
-
-        there = sum(item.stat().st_size for item in os.scandir(self.stage))
-        free = shutil.disk_usage(self.stage).free
-        if free < (needed := self.entry.size + SPARE_BYTES - there):
-            raise PullFailed(
-                f"`{self.entry.name}` needs {needed // 10**6} MB in `{catalog.models_dir()}`, and {free // 10**6} MB "
-                "are free.",
-                hint="Make room, or set `TRUNKLINE_CACHE` to a directory elsewhere.",
-            )
-
-    async def _build(self, file: File) -> None:
-        path = os.path.join(self.stage, file.name)
-        if not await _in_thread(fetch_files.take_whole, file, path, self.given, self.refused):
-            done = fetch_files.parts_done(file, path)
-            self._count(file.parts[:done])
-            for part in file.parts[done:]:
-                await self._add(part, path)
-        self._say("checking")
-        digest = await _in_thread(fetch_files.sha256, path)
-        if digest != file.sha256:
-            os.remove(path)
-            raise PullFailed(
-                f"What was put together for `{file.name}` has the SHA-256 {digest}, not {file.sha256}; it was deleted.",
-                hint="Try again.",
-            )
-
-    async def _add(self, part: Part, path: str) -> None:
-        kept = self.kept.get(part.wheel_sha256)
-        wheel, is_ours = (kept, True) if kept is not None else await self._wheel(part)
-        self._count((part,))
-        self._say("unpacking")
-        try:
-            await _in_thread(fetch_files.append, wheel, part, path)
-        except ValueError as error:
-            raise PullFailed(str(error)) from None
-        if is_ours and part.wheel_sha256 in self.shared:
-            # It goes with all else that is left when the model is whole.
-            self.kept[part.wheel_sha256] = wheel
-        elif is_ours:
-            os.remove(wheel)
-
-    def _count(self, parts: Sequence[Part]) -> None:
-        """Take note that the wheels of some parts are done with."""
-        for part in parts:
-            if part.wheel_sha256 not in self.counted:
-                self.counted.add(part.wheel_sha256)
-                self.fetched += part.wheel_size
-
-    def _say(self, what: str) -> None:
-        self.report(what, min(self.fetched, self.entry.download), self.entry.download)
-
-    async def _wheel(self, part: Part) -> tuple[str, bool]:
-        """The path of a wheel that has the pinned hash, and whether it is ours to remove."""
-        tried = [*self.refused]
-        folders = self.given or [place for place in self.places.find_links if "://" not in place]
-        for path in fetch_files.candidates(part, folders):
-            digest = await _in_thread(fetch_files.sha256, path)
-            if digest == part.wheel_sha256:
-                return path, False
-            tried.append(fetch_files.other(path, digest, part.wheel_sha256))
-        if not self.given:
-            for place, is_index in _addresses(self.places):
-                url = fetch_index.page(place, part.package) if is_index else place
-                try:
-                    return await self._fetched(part, url), True
-                except Broken as error:
-                    tried.append(f"{shown(url)}: {error}")
-        raise self._failed(part, tried)
-
-    async def _fetched(self, part: Part, page: str) -> str:
-        """Fetch a wheel that a page lists."""
-        if self.client is None:
-            self.client = _client(self.places)
-        link = _choose(part, *await fetch_http.get_page(self.client, page))
-        path = os.path.join(self.stage, f"{part.wheel_sha256[:16]}.whl")
-        begun = await _in_thread(os.path.exists, path)
-        digest = await self._downloaded(self.client, part, link, path)
-        if digest != part.wheel_sha256 and begun:
-            # What was there before may be to blame, and not what came now.
-            digest = await self._downloaded(self.client, part, link, path)
-        if digest != part.wheel_sha256:
-            raise Broken(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
-        return path
-
-    async def _downloaded(self, client: httpx.AsyncClient, part: Part, link: Link, path: str) -> str:
-        """Complete a wheel at `path`; gives its hash. If that is the wrong one, the file is gone."""
-        before = self.fetched
-        what = f"fetching {part.wheel}"
-
-        def arrived(done: int) -> None:
-            self.report(what, before + done, self.entry.download)
-
-        await fetch_http.download(client, link.url, path, part.wheel_size, arrived)
-        digest = await _in_thread(fetch_files.sha256, path)
-        if digest != part.wheel_sha256:
-            os.remove(path)
-        return digest
-
-    def _failed(self, part: Part, tried: list[str]) -> PullFailed:
-        name = self.entry.name
-        if self.given and not tried:
-            return PullFailed(
-                f"`{part.wheel}` is not among the files given for `{name}`.", hint="Give all its wheels, or none."
-            )
-        if self.given:
-            return PullFailed(
-                f"`{name}` cannot be taken from what was given: {'; '.join(tried)}.",
-                hint="Get the file again, or leave `--from` out.",
-            )
-        said = "; ".join(tried) or "no index is configured (`no-index`)"
-        return PullFailed(
-            f"`{name}` could not be fetched. Tried: {said}.",
-            hint="Check the network, the proxy and pip's settings (`pip config list`) and try again, or get "
-            f"`{part.wheel}` some other way and run `trunkline models pull {name} --from FILE`.",
-            retryable=True,
-        )
-
-
-def _shared(entry: Entry) -> set[str]:
-    """The hashes of wheels that hold more than one part of a model."""
-    wheels = [part.wheel_sha256 for file in entry.files for part in file.parts]
-    return {wheel for wheel in wheels if wheels.count(wheel) > 1}
+def _stage(entry: Entry) -> str:
+    return catalog.base(entry) + ".partial"
 
 
 def _checked(name: str, packaged: Packaged) -> str:
     """The path of a model that came with a package, if it is what it should be."""
     folder, path = packaged.folder(), packaged.path()
     if folder is None or path is None:
-        raise PullFailed(
+        raise DownloadFailed(
             f"`{name}` is a part of the package `{packaged.package}`, which is not installed.",
             hint=adding(packaged.extra),
         )
     for member, expected in packaged.pins:
         digest = fetch_files.sha256(os.path.join(folder, member))
         if digest != expected:
-            raise PullFailed(
+            raise DownloadFailed(
                 f"`{name}`: {fetch_files.other(os.path.join(folder, member), digest, expected)}.",
                 hint=f"Install `{packaged.package}` again: `{install_hint(packaged.extra)}`.",
             )
     return path
 
 
-def _client(places: Places) -> httpx.AsyncClient:
-    try:
-        return fetch_http.make_client(places)
-    except ValueError as error:
-        raise PullFailed(str(error)) from None
-
-
-def _addresses(places: Places) -> list[tuple[str, bool]]:
-    """Where to ask, and whether that is an index; else it is a page that lists files."""
-    pages = [(place, False) for place in places.find_links if "://" in place]
-    return pages + [(index, True) for index in places.indexes]
-
-
-def _choose(part: Part, body: bytes, content_type: str, url: str) -> Link:
-    """The link to the pinned wheel; where a page tells no hashes, that of the right name."""
-    try:
-        links = fetch_index.links(body, content_type, url)
-    except ValueError as error:
-        raise Broken(str(error)) from None
-    for link in links:
-        if link.sha256 == part.wheel_sha256:
-            return link
-    named = [link for link in links if link.name == part.wheel]
-    if not named:
-        raise Broken(f"`{part.wheel}` is not listed")
-    if named[0].sha256 is not None:
-        raise Broken(f"`{part.wheel}` is listed with the SHA-256 {named[0].sha256}, not {part.wheel_sha256}")
-    return named[0]
-
-
-def _stage(entry: Entry) -> str:
-    return catalog.place(entry) + ".partial"
-
-
 @asynccontextmanager
-async def _held(entry: Entry, report: Report | None) -> AsyncIterator[None]:
+async def _held(entry: Entry, base: str, report: Report | None) -> AsyncIterator[None]:
     """The lock of a model. Its file stays: to remove it would let in somebody who has opened it already.
 
     Without somebody to report to, it is not waited for.
     """
     import fcntl
 
-    fd = os.open(catalog.place(entry) + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(base + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while True:
             try:
@@ -319,19 +150,9 @@ async def _held(entry: Entry, report: Report | None) -> AsyncIterator[None]:
                 break
             except BlockingIOError:
                 if report is None:
-                    raise PullFailed(f"`{entry.name}` is being pulled.", hint="Stop that first.") from None
+                    raise DownloadActive(f"`{entry.name}` is being pulled.", hint="Stop that first.") from None
                 report("waiting for another pull of the same model", 0, entry.download)
             await asyncio.sleep(LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(fd)
-
-
-async def _in_thread(function: Callable[..., R], *arguments: object) -> R:
-    """Run it in a thread; cancelled or not, it is over when this returns, so that the lock is not given up too soon."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

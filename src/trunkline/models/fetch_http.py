@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from trunkline.base import http
@@ -41,15 +43,21 @@ VERSION = ".version"
 MAX_VERSION_CHARS = 1024
 R = TypeVar("R")
 
+_SHA256 = re.compile(r'"?([0-9a-f]{64})"?')
+
 #: Called with the number of bytes that are there.
 Arrived = Callable[[int], None]
 
 
 class Broken(Exception):
-    """A request that did not work. It is worth so many `attempts`, with so many `seconds` in between."""
+    """A request that did not work. It is worth so many `attempts`, with so many `seconds` in between.
 
-    def __init__(self, reason: str, *, attempts: int = 1, seconds: float | None = None) -> None:
+    `status`: what the server answered; 0 if that was not the reason.
+    """
+
+    def __init__(self, reason: str, *, attempts: int = 1, seconds: float | None = None, status: int = 0) -> None:
         super().__init__(reason)
+        self.status = status
         self.attempts = attempts
         self.seconds = seconds
 
@@ -96,17 +104,19 @@ def _context(certificates: str) -> ssl.SSLContext:
         raise ValueError(f"pip's setting `cert`: cannot read certificates from `{certificates}`: {error}") from None
 
 
-async def get_page(client: httpx.AsyncClient, url: str) -> tuple[bytes, str, str]:
-    """A page of an index: its body, its type, and the address where it was found in the end.
+async def get_page(
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str] = MappingProxyType({"accept": ACCEPT})
+) -> tuple[bytes, str, str]:
+    """A page, such as one of an index: its body, its type, and the address where it was found in the end.
 
     Raises:
         Broken: it cannot be had.
     """
-    return await _again(lambda: _page(client, url), lambda: 0)
+    return await _again(lambda: _page(client, url, headers), lambda: 0)
 
 
-async def _page(client: httpx.AsyncClient, url: str) -> tuple[bytes, str, str]:
-    async with _response(client, url, {"accept": ACCEPT}) as response:
+async def _page(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> tuple[bytes, str, str]:
+    async with _response(client, url, headers) as response:
         try:
             body = await http.whole(response.aiter_bytes(), MAX_PAGE_BYTES)
         except http.TooLong:
@@ -124,19 +134,50 @@ def _found_at(response: httpx.Response, asked: str) -> str:
     return str(response.url)
 
 
-async def download(client: httpx.AsyncClient, url: str, path: str, size: int, arrived: Arrived) -> None:
+async def offered(client: httpx.AsyncClient, url: str, headers: Mapping[str, str] = {}) -> tuple[int, str]:
+    """The size of a file, and its SHA-256 where the server tells it, else an empty text.
+
+    Raises:
+        Broken: it is not offered, or nobody says how long it is.
+    """
+    return await _again(lambda: _offered(client, url, headers), lambda: 0)
+
+
+async def _offered(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> tuple[int, str]:
+    async with _response(client, url, headers, "HEAD") as response:
+        # A hub tells the hash where it sends us on to the file.
+        told = [each.headers for each in (*response.history, response)]
+    sizes = [header["x-linked-size"] for header in told if "x-linked-size" in header]
+    size = (sizes or [told[-1].get("content-length", "")])[0]
+    if not (size.isascii() and size.isdecimal()):
+        raise Broken("the server does not say how long the file is")
+    digests = [found[1] for header in told if (found := _SHA256.fullmatch(header.get("x-linked-etag", "")))]
+    return int(size), (digests or [""])[0]
+
+
+async def download(
+    client: httpx.AsyncClient,
+    url: str,
+    path: str,
+    size: int,
+    arrived: Arrived,
+    headers: Mapping[str, str] = {},
+) -> None:
     """Bring the file at `path` to `size` bytes, beginning after those that it has, if they are of the same version.
 
-    Where a server names no versions, what came is gone on with: it is the caller who checks the whole.
+    Where a server names no versions, what came is gone on with: it is the caller who checks the whole. A key among the
+    `headers` goes to the host of the address, and to no other that it sends us on to.
 
     Raises:
         Broken: it cannot be had. What came is kept, unless it is of another file.
         OSError: it cannot be written.
     """
-    await _again(lambda: _continue(client, url, path, size, arrived), lambda: _length(path))
+    await _again(lambda: _continue(client, url, path, size, arrived, headers), lambda: _length(path))
 
 
-async def _continue(client: httpx.AsyncClient, url: str, path: str, size: int, arrived: Arrived) -> None:
+async def _continue(
+    client: httpx.AsyncClient, url: str, path: str, size: int, arrived: Arrived, more: Mapping[str, str]
+) -> None:
     with _appending(path) as file:
         done = file.tell()
         if done > size:
@@ -145,7 +186,7 @@ async def _continue(client: httpx.AsyncClient, url: str, path: str, size: int, a
             return
         # Written as it is: a compressed transfer would count bytes that are none of the file's.
         begun = _kept_version(path) if done else ""
-        headers = {"range": f"bytes={done}-"} if done else {}
+        headers = {**more, "range": f"bytes={done}-"} if done else {**more}
         if begun:
             headers["if-range"] = begun
         async with _response(client, url, headers) as response:
@@ -207,12 +248,14 @@ def _keep_version(path: str, version: str) -> None:
 
 
 @asynccontextmanager
-async def _response(client: httpx.AsyncClient, url: str, headers: dict[str, str]) -> AsyncIterator[httpx.Response]:
+async def _response(
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], method: str = "GET"
+) -> AsyncIterator[httpx.Response]:
     """A response that has a body worth reading. Whatever goes wrong until its end is `Broken`."""
     import httpx
 
     try:
-        async with client.stream("GET", url, headers=headers) as response:
+        async with client.stream(method, url, headers=dict(headers)) as response:
             if response.status_code not in (200, 206):
                 raise _refused(response)
             yield response
@@ -234,6 +277,7 @@ def _refused(response: httpx.Response) -> Broken:
         f"HTTP status {status}{', ' * bool(words)}{words}",
         attempts=REFUSED_ATTEMPTS if passing else 1,
         seconds=float(after) if after.isdecimal() else None,
+        status=status,
     )
 
 

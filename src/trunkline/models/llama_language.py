@@ -10,10 +10,10 @@ from math import log
 from typing import Any
 
 from trunkline.core.faults import ProviderError
+from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import Piece, Prompt, Slot, cost, high_water
 from trunkline.models.llama import Llama
 from trunkline.models.llama_server import LEAST_WINDOW
-from trunkline.models.sampling import Sampling
 
 #: Conversations at once: each costs memory for a whole window, and on few cores all of them get slower.
 MIN_PLACES, MAX_PLACES = 2, 4
@@ -28,7 +28,9 @@ _PARTS = re.compile(r"[A-Za-z]+|[^\x00-\x7f]+|[^ A-Za-z]| (?=\d)| {2,}")
 class LlamaLanguage:
     """A `LanguageEngine`. `load` makes one."""
 
-    def __init__(self, llama: Llama, tool_call_format: str = "", default_sampling: Sampling | None = None) -> None:
+    def __init__(
+        self, llama: Llama, tool_call_format: str = "", default_sampling: SamplingParams | None = None
+    ) -> None:
         self.name = llama.name
         self.context_size = llama.window
         self.tool_call_format = tool_call_format
@@ -43,7 +45,7 @@ class LlamaLanguage:
         *,
         window: int,
         tool_call_format: str = "",
-        default_sampling: Sampling | None = None,
+        default_sampling: SamplingParams | None = None,
         places: int | None = None,
         threads: int | None = None,
     ) -> LlamaLanguage:
@@ -66,7 +68,7 @@ class LlamaLanguage:
     async def generate(
         self,
         prompt: Prompt,
-        sampling: Sampling,
+        sampling: SamplingParams,
         *,
         stream: bool,
         grammar: str | None = None,
@@ -138,7 +140,7 @@ class LlamaLanguage:
         await self._llama.close()
 
 
-def _sampling(sampling: Sampling) -> dict[str, Any]:
+def _sampling(sampling: SamplingParams) -> dict[str, Any]:
     # 0 means another one each time, for which the engine has its own number.
     given = {field: getattr(sampling, field) for field in sampling.__fields__}
     return given | {"seed": sampling.seed or 0xFFFFFFFF}

@@ -1,8 +1,8 @@
 """A language model in this process, without any service: `xllamacpp`, and a GGUF file.
 
-The model is a name of the catalog, pulled before, or the path of a `.gguf` file. It is loaded with the first request.
-One request is answered at a time; others wait for it. Tool calls are held to their schemas by a grammar. The engine
-itself, which graphs use as well, is in `models.llama`.
+The model is a name of the catalog or of a hub, pulled before, or the path of a `.gguf` file. It is loaded with the
+first request. One request is answered at a time; others wait for it. Tool calls are held to their schemas by a grammar.
+The engine itself, which graphs use as well, is in `models.llama`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.usage import Usage
-from trunkline.models import catalog, grammar, local_gguf, local_prompt
+from trunkline.models import catalog, grammar, hub, local_gguf, local_prompt
+from trunkline.models.catalog_entry import LLM
 from trunkline.models.llama import Llama
 from trunkline.models.llama_server import (
     LEAST_WINDOW,
@@ -185,7 +186,7 @@ class _Answer:
 
 def _find(name: str) -> tuple[str, int | None]:
     """The file of a model, and the tokens that it was made for."""
-    if name.endswith(".gguf") or os.sep in name:
+    if (name.endswith(".gguf") or os.sep in name) and (hub.split(name) is None or os.path.exists(name)):
         path = os.path.expanduser(name)
         try:
             return path, local_gguf.context_length(path)
@@ -194,9 +195,9 @@ def _find(name: str) -> tuple[str, int | None]:
         except ValueError as error:
             raise ConfigError(f"The model `{path}` cannot be used: {error}.") from None
     entry = catalog.find(name)
-    if entry.kind != "llm":
+    if entry.kind != LLM:
         raise ConfigError(f"`{name}` is no language model.", hint="`trunkline models list` shows those there are.")
-    installed = catalog.installed(name)
+    installed = catalog.path(entry)
     if installed is None:
         raise ConfigError(f"The model `{name}` is not here yet.", hint=f"Get it with `trunkline models pull {name}`.")
     return installed, entry.context

@@ -22,14 +22,16 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
+from trunkline.core.graph.description import ToolDefinition
+from trunkline.core.graph.models import SamplingParams
 from trunkline.core.usage import Usage
 from trunkline.models.answers import tool_input
 from trunkline.models.engines import Piece, Prompt, Slot, Vector
 from trunkline.models.messages import Message, Text, ToolResult, ToolUse
 from trunkline.models.model import Answer, Chunk, Request, TextChunk
 from trunkline.models.providers import ModelSettings
-from trunkline.models.sampling import DEFAULT_SAMPLING, Sampling
-from trunkline.models.tool_calls import MAX_ARGUMENT, Call, Tool, write_calls
+from trunkline.models.sampling import DEFAULT_SAMPLING
+from trunkline.models.tool_calls import MAX_ARGUMENT, Call, write_calls
 
 _DIRECTIVE = "tool:"
 
@@ -101,7 +103,7 @@ class MockLanguage:
 
     context_size = CONTEXT_SIZE
     tool_call_format = ""
-    default_sampling: Sampling | None = None
+    default_sampling: SamplingParams | None = None
 
     def __init__(self, name: str = "mock") -> None:
         self.name = name
@@ -110,7 +112,7 @@ class MockLanguage:
     async def generate(
         self,
         prompt: Prompt,
-        sampling: Sampling,
+        sampling: SamplingParams,
         *,
         stream: bool,
         grammar: str | None = None,
@@ -211,7 +213,7 @@ def _cost(prompt: Prompt) -> int:
     return words
 
 
-def _arguments(tool: Tool, text: str) -> dict[str, Any]:
+def _arguments(tool: ToolDefinition, text: str) -> dict[str, Any]:
     """A value for each parameter that is of its type."""
     simple = {"integer": 1, "int": 1, "number": 1, "float": 1, "boolean": True, "bool": True}
     return {parameter.name: simple.get(parameter.type.lower(), text) for parameter in tool.parameters}

@@ -16,6 +16,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.core.faults import ProviderError, TooLong
+from trunkline.core.graph.models import SamplingParams
 from trunkline.core.usage import Usage
 from trunkline.models.answers import AnswerReader, Body, BodyReader
 from trunkline.models.encoding import to_bytes
@@ -27,7 +28,7 @@ from trunkline.models.model import Answer, Chunk, TextChunk
 from trunkline.models.openai import headers
 from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.overflow import PromptTooLong
-from trunkline.models.sampling import DEFAULT_SAMPLING, Sampling
+from trunkline.models.sampling import DEFAULT_SAMPLING
 
 CHAT = "/chat/completions"
 #: The longest answer of a language model that comes whole, and the longest event of one that is streamed: so much JSON
@@ -113,7 +114,7 @@ class OpenAILanguage:
         remote: Remote,
         context_size: int,
         tool_call_format: str = "",
-        default_sampling: Sampling | None = None,
+        default_sampling: SamplingParams | None = None,
     ) -> None:
         self.name = remote.name
         self.context_size = context_size
@@ -124,7 +125,7 @@ class OpenAILanguage:
     async def generate(
         self,
         prompt: Prompt,
-        sampling: Sampling,
+        sampling: SamplingParams,
         *,
         stream: bool,
         grammar: str | None = None,
@@ -196,7 +197,7 @@ def _bill(usage: Usage | None, sent: int) -> Piece:
     return Piece("", max(0, tokens - sent), cost(usage.input_tokens), cost(usage.cache_read_tokens))
 
 
-def _sampling(sampling: Sampling) -> dict[str, Any]:
+def _sampling(sampling: SamplingParams) -> dict[str, Any]:
     body: dict[str, Any] = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens}
     usual = {"top_p": "top_p", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty",
              "seed": "seed", "top_k": "top_k", "min_p": "min_p", "repeat_penalty": "repetition_penalty"}  # fmt: skip

@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from trunkline.base.values import Value
+from trunkline.core.graph.description import ToolDefinition, ToolParamDefinition
 from trunkline.models.grammar import to_json
 
 #: When neither the node nor the model's catalog entry says which.
@@ -35,33 +36,6 @@ MAX_ARGUMENTS = 128 * 1024
 _CUTS = (4000, 400, 40)
 #: Places in an answer where a call is looked for. Each try may read on to the end.
 _MAX_TRIES = 256
-
-
-class Parameter(Protocol):
-    """One parameter of a tool."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def type(self) -> str:
-        """`integer`, `number`, `boolean`, or the like; anything else is a text."""
-
-    @property
-    def description(self) -> str: ...
-
-
-class Tool(Protocol):
-    """A tool as a graph describes it: with flat parameters, all of which are needed."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
-
-    @property
-    def parameters(self) -> Sequence[Parameter]: ...
 
 
 class Call(Value):
@@ -126,7 +100,7 @@ def write_calls(calls: Sequence[Call], form: str) -> str:
     return f"{of.begin}{of.between.join(written)}{of.end}"
 
 
-def described(tools: Sequence[Tool], form: str, *, may_answer: bool) -> str:
+def described(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool) -> str:
     """What the system message tells the model about its tools."""
     lines = ["You can call these tools:"]
     for tool in tools:
@@ -143,7 +117,7 @@ def described(tools: Sequence[Tool], form: str, *, may_answer: bool) -> str:
     return "\n".join(lines)
 
 
-def _parameter(parameter: Parameter) -> str:
+def _parameter(parameter: ToolParamDefinition) -> str:
     kind = f" ({parameter.type})" if parameter.type else ""
     return f"{parameter.name}{kind}: {parameter.description}" if parameter.description else f"{parameter.name}{kind}"
 
@@ -230,7 +204,7 @@ _KINDS = {
 }
 
 
-def grammar(tools: Sequence[Tool], form: str, *, may_answer: bool, most: int = 1) -> str:
+def grammar(tools: Sequence[ToolDefinition], form: str, *, may_answer: bool, most: int = 1) -> str:
     """The grammar (GBNF) of an answer: up to `most` calls of these tools with all their parameters, or none.
 
     A small model goes on as long as it may, with the same call again. With `may_answer` a model that calls nothing may

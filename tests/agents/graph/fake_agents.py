@@ -59,7 +59,7 @@ class FakeAgents:
 async def stage(folder: Path, fakes: FakeAgents, **options: Any) -> AsyncIterator[Peer]:
     """A client of a server that offers the fakes and the echo."""
     agents = {"echo": offered([])["echo"], "fakes": fakes}
-    models = AgentModels(ModelPool(str(folder / "cache")), agents, **options)
+    models = AgentModels(ModelPool(), agents, **options)
     async with served(folder, models) as server, server.peer() as peer:
         yield peer
     assert all(fake.closed for fake in fakes.opened)

@@ -12,9 +12,9 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.turn import Delta, Event, Sound, TurnEvent, Whole
 from trunkline.core.faults import ProviderError
+from trunkline.core.graph.models import SamplingParams
 from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Prompt, Slot
-from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import GraphDescription, NodeDescription, NodeParams
 
 
@@ -112,11 +112,11 @@ class Recorder:
     """A language engine that keeps what it was asked, and answers with what it was given."""
 
     tool_call_format = ""
-    default_sampling: Sampling | None = None
+    default_sampling: SamplingParams | None = None
 
     def __init__(self, *answers: str, context_size: int = 100_000, scores: Sequence[float] = ()) -> None:
         self.prompts: list[Prompt] = []
-        self.sampling: list[Sampling] = []
+        self.sampling: list[SamplingParams] = []
         self.grammars: list[str | None] = []
         self.slots: list[Slot | None] = []
         self.released: list[Slot] = []
@@ -128,7 +128,7 @@ class Recorder:
     async def generate(
         self,
         prompt: Prompt,
-        sampling: Sampling,
+        sampling: SamplingParams,
         *,
         stream: bool,
         grammar: str | None = None,

@@ -144,7 +144,7 @@ async def test_what_begins_when_nobody_needs_it_any_more_is_ended_at_once(
 ) -> None:
     fakes.slow = asyncio.Event()
     fakes.stubborn = True
-    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes})
+    models = AgentModels(ModelPool(), {"fakes": fakes})
     guest = Guest()
     engine = await models.language("agent:fakes", m.InferenceEngine.MOCK, guest)
     answer = engine.generate(Prompt((ChatMessage("user", "hi"),)), DEFAULT_SAMPLING, stream=True)
@@ -259,7 +259,7 @@ async def test_secrets_of_the_server_are_masked(tmp_path: Path, fakes: FakeAgent
 
 
 async def test_an_agent_tells_no_probabilities_and_counts_by_guessing(fakes: FakeAgents, tmp_path: Path) -> None:
-    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes})
+    models = AgentModels(ModelPool(), {"fakes": fakes})
     engine = await models.language("agent:fakes", m.InferenceEngine.MOCK)
     with pytest.raises(ProviderError, match="probabilities"):
         await engine.score(Prompt(()), ["A"])

@@ -32,7 +32,7 @@ async def peer(tmp_path: Path, fakes: FakeAgents) -> AsyncIterator[Peer]:
 
 
 async def test_a_conversation_ends_when_the_last_of_its_nodes_lets_go(tmp_path: Path) -> None:
-    models = AgentModels(ModelPool(str(tmp_path)), offered([]))
+    models = AgentModels(ModelPool(), offered([]))
     guest = Guest()
     one, other = [await models.language("agent:echo", m.InferenceEngine.MOCK, guest) for _ in range(2)]
     slot = Slot("say")
@@ -52,7 +52,7 @@ async def test_a_session_is_in_so_many_conversations_whoever_they_are_with(
     tmp_path: Path, fakes: FakeAgents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 2)
-    models = AgentModels(ModelPool(str(tmp_path / "cache")), offered([]))
+    models = AgentModels(ModelPool(), offered([]))
     async with served(tmp_path, models) as server, server.peer() as peer, server.peer() as other:
         agents = [await peer.agent("agent:echo", enable_diagnostics=True) for _ in range(3)]
         endings = []
@@ -73,7 +73,7 @@ async def test_who_is_in_as_many_conversations_as_may_be_waits_for_the_end_of_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 2)
-    models = AgentModels(ModelPool(str(tmp_path / "cache")), offered([]))
+    models = AgentModels(ModelPool(), offered([]))
     async with served(tmp_path, models) as server, server.peer() as peer:
         agents = [await peer.agent("agent:echo") for _ in range(3)]
         for agent in agents[:2]:
@@ -90,7 +90,7 @@ async def test_who_waits_for_room_waits_for_any_conversation_of_the_session(
     fakes: FakeAgents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 1)
-    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes, **offered([])})
+    models = AgentModels(ModelPool(), {"fakes": fakes, **offered([])})
     party = Party()
     models._end(await models._opened("fakes", party, None))
     assert party.conversations == 1
@@ -102,7 +102,7 @@ async def test_an_agent_is_in_so_many_conversations_and_no_more(
     fakes: FakeAgents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_CONVERSATIONS", 1)
-    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes, **offered([])})
+    models = AgentModels(ModelPool(), {"fakes": fakes, **offered([])})
 
     async def answers(name: str) -> str:
         engine = await models.language(f"agent:{name}", m.InferenceEngine.MOCK)
@@ -161,7 +161,7 @@ async def test_agents_are_listed_and_there_is_nothing_to_fetch_or_to_delete(peer
 
 
 async def test_the_end_of_the_models_is_the_end_of_every_conversation(fakes: FakeAgents, tmp_path: Path) -> None:
-    models = AgentModels(ModelPool(str(tmp_path)), {"fakes": fakes})
+    models = AgentModels(ModelPool(), {"fakes": fakes})
     session = await models._opened("fakes", Party(), None)
     await models.close()
     assert fakes.opened[0].closed

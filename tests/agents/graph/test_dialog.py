@@ -12,9 +12,9 @@ from tests.support.faults import number as number_of
 from trunkline.agents.graph import dialog
 from trunkline.agents.graph.dialog import Dialog, Window
 from trunkline.agents.graph.host import LocalHost
+from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.models.overflow import PromptTooLong
-from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import (
     ClassifyIntentLLMParams,
     GenerateParams,
@@ -90,7 +90,7 @@ class Strict(Recorder):
             yield piece
 
     async def score(self, prompt: Prompt, *args: Any, **options: Any) -> list[float]:
-        async for _ in self.generate(prompt, Sampling(), stream=False):
+        async for _ in self.generate(prompt, SamplingParams(), stream=False):
             pass
         return [3.0, 1.0]
 

@@ -16,8 +16,8 @@ from trunkline.agents.graph.host import LocalHost
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault, NodeFailed
 from trunkline.core.graph.hosting import EmbeddedStorageDescription
+from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import Prompt, Slot
-from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     GenerateAndSpeakParams,
@@ -97,7 +97,7 @@ class Endless:
     default_sampling = None
     pieces = 0
 
-    async def generate(self, prompt: Prompt, sampling: Sampling, **options: Any) -> AsyncGenerator[str, None]:
+    async def generate(self, prompt: Prompt, sampling: SamplingParams, **options: Any) -> AsyncGenerator[str, None]:
         while True:
             self.pieces += 1
             yield "more "

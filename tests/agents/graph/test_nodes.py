@@ -13,8 +13,8 @@ from tests.support.faults import number
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.turn import Event, Whole
 from trunkline.core.graph.hosting import StringStorageDescription
+from trunkline.core.graph.models import SamplingParams
 from trunkline.core.graph.turns import Ending
-from trunkline.models.sampling import Sampling
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     CannedResponseSelectionStrategy,
@@ -85,10 +85,10 @@ async def test_a_template_goes_where_its_placement_says(placement: int, expected
 
 async def test_sampling_comes_from_the_node_then_the_catalog_then_the_defaults() -> None:
     engine = Recorder()
-    engine.default_sampling = Sampling(temperature=0.3, top_k=40)
+    engine.default_sampling = SamplingParams(temperature=0.3, top_k=40)
     params = GenerateParams(sampling=SamplingOverrides(temperature=0.0, seed=7))
     await take(await agent(graph(a=params), with_engine(engine)), "x")
-    assert engine.sampling == [Sampling(temperature=0.0, top_k=40, seed=7)]
+    assert engine.sampling == [SamplingParams(temperature=0.0, top_k=40, seed=7)]
 
 
 async def test_a_template_that_becomes_too_much_fails_the_turn(tmp_path: Path) -> None:

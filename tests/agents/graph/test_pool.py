@@ -270,7 +270,7 @@ async def test_an_embedding_engine_goes_when_nobody_holds_it(
 ) -> None:
     monkeypatch.setattr(Loaded, "dimensions", 3, raising=False)
     monkeypatch.setattr(Loaded, "fingerprint", "", raising=False)
-    monkeypatch.setattr(catalog, "installed", lambda name: __file__)
+    monkeypatch.setattr(catalog, "path", lambda entry: __file__)
     held = await pool.embedding("minilm-l6", REAL)
     assert (held.name, held.dimensions) == ("minilm-l6", 3)
     await settled()

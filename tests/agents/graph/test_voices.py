@@ -13,11 +13,10 @@ from tests.agents.graph.pools import info, refusal
 from tests.support.fake_voice import FakeVoice
 from tests.support.loop import until
 from tests.support.speech import collected
-from trunkline.agents.graph.catalog import SPEAKS, ModelEntry
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.voices import VoicePool
 from trunkline.agents.graph.weights import Weights
-from trunkline.models.catalog import Entry
+from trunkline.models.catalog_entry import SPEAKS, Entry
 from trunkline.models.voice import loading
 from trunkline.models.voice.engines import SpeechError
 from trunkline.wires.tryll.messages import InferenceEngine, ModelStatus
@@ -207,7 +206,7 @@ def test_no_name_is_the_first_voice_that_is_here_and_no_other_model_is_looked_at
 ) -> None:
     looked: list[str] = []
 
-    def status(self: Weights, entry: ModelEntry) -> int:
+    def status(self: Weights, entry: Entry) -> int:
         looked.append(entry.name)
         return really(self, entry)
 

@@ -87,7 +87,7 @@ async def test_no_path_leads_out_of_the_storage_folder(tmp_path: Path, client: F
 
 
 async def test_a_server_without_a_storage_folder_refuses_the_same_paths(tmp_path: Path) -> None:
-    server = TryllServer(LocalGraphHost(ModelPool(str(tmp_path))))
+    server = TryllServer(LocalGraphHost(ModelPool()))
     address = Served(server, *await server.listen("127.0.0.1", 0))
     try:
         async with foreigner(address) as client:

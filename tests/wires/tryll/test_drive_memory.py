@@ -145,7 +145,7 @@ async def test_a_usual_turn_costs_no_second_request(stub: TryllStub) -> None:
 
 async def test_of_speech_that_was_interrupted_only_what_was_heard_is_remembered(tmp_path: Path) -> None:
     voice = FakeVoice(hold_at=1)
-    pool = ModelPool(str(tmp_path / "cache"))
+    pool = ModelPool()
     config = m.ConfigureSessionRequest(tts_engine=m.InferenceEngine.SHERPA_ONNX)
     async with (
         served(tmp_path, pool, FakeVoices([voice], pool)) as server,

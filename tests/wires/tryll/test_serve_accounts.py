@@ -153,8 +153,8 @@ class Counted(MockLanguage):
 class Pool(ModelPool):
     """Lends one model; there is no other."""
 
-    def __init__(self, folder: str) -> None:
-        super().__init__(folder)
+    def __init__(self) -> None:
+        super().__init__()
         self.engine = Counted("good")
 
     async def language(self, name: str, engine: int, guest: object = None) -> LanguageEngine:
@@ -165,7 +165,7 @@ class Pool(ModelPool):
 
 
 async def test_an_agent_that_could_not_be_made_lets_go_of_the_models_it_had(tmp_path: Path) -> None:
-    pool = Pool(str(tmp_path))
+    pool = Pool()
     nodes = (
         m.NodeDescription("first", m.GenerateParams("good", default_exit="second")),
         m.NodeDescription("second", m.GenerateParams("bad")),
@@ -177,7 +177,7 @@ async def test_an_agent_that_could_not_be_made_lets_go_of_the_models_it_had(tmp_
 
 @pytest.mark.slow
 async def test_a_session_that_is_closed_has_forgotten_its_storages(tmp_path: Path) -> None:
-    host = LocalGraphHost(ModelPool(str(tmp_path)))
+    host = LocalGraphHost(ModelPool())
     session = host.open_session()
     made = weakref.ref(await session.create_strings(StringStorageDescription("lines", ("x",))))
     gc.collect()

@@ -38,7 +38,7 @@ CANNED = m.GraphDescription(
 
 @asynccontextmanager
 async def speaking(folder: Path, voice: FakeVoice, **settings: Any) -> AsyncIterator[Served]:
-    pool = ModelPool(str(folder / "cache"))
+    pool = ModelPool()
     async with served(folder, pool, FakeVoices([voice], pool), **settings) as server:
         yield server
 
@@ -46,8 +46,8 @@ async def speaking(folder: Path, voice: FakeVoice, **settings: Any) -> AsyncIter
 class OneVoice(ModelPool):
     """Every model that speaks is the same voice."""
 
-    def __init__(self, cache: str, voice: FakeVoice) -> None:
-        super().__init__(cache)
+    def __init__(self, voice: FakeVoice) -> None:
+        super().__init__()
         self._only = voice
 
     async def speech(self, name: str, kind: str, missing: object) -> tuple[Any, Any]:
@@ -58,7 +58,7 @@ class OneVoice(ModelPool):
 async def test_of_a_thousand_agents_of_a_client_that_does_not_read_one_is_spoken_for(tmp_path: Path) -> None:
     # Each answer is some MiB of sound, and there is another client.
     voice = FakeVoice(repeat=20_000)
-    async with served(tmp_path, OneVoice(str(tmp_path / "cache"), voice)) as server, talker(server) as (deaf, first):
+    async with served(tmp_path, OneVoice(voice)) as server, talker(server) as (deaf, first):
         agents = [first]
         for _ in range(999):
             made = await deaf.ask(m.CreateAgentRequest(2, TALK, "any"), m.CreateAgentResponse)
@@ -183,7 +183,7 @@ async def test_a_voice_is_fetched_with_the_agent_if_models_may_be(tmp_path: Path
         def list(self) -> tuple[m.ModelInfo, ...]:
             raise AssertionError("That looks at all files, in the event loop.")
 
-    pool = Recording(str(tmp_path / "cache"))
+    pool = Recording()
     async with served(tmp_path, pool, FakeVoices([FakeVoice("piper-joe")], pool)) as server:
         for download, engine in ((False, REAL), (True, m.InferenceEngine.MOCK), (True, REAL)):
             async with server.peer(configured=False) as peer:

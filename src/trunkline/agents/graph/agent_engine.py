@@ -29,10 +29,10 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import AgentFailed, Fault, ProviderError, Unsupported
+from trunkline.core.graph.models import SamplingParams
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
 from trunkline.models.engines import ChatMessage, Piece, Prompt, Slot, cost
-from trunkline.models.sampling import Sampling
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class AgentLanguage:
 
     context_size = CONTEXT_SIZE
     tool_call_format = ""
-    default_sampling: Sampling | None = None
+    default_sampling: SamplingParams | None = None
 
     def __init__(self, name: str, open: Open, close: Callable[[Session], None]) -> None:
         self.name = name
@@ -97,7 +97,7 @@ class AgentLanguage:
     async def generate(
         self,
         prompt: Prompt,
-        sampling: Sampling,
+        sampling: SamplingParams,
         *,
         stream: bool,
         grammar: str | None = None,

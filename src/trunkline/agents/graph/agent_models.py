@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_engine import AgentLanguage, Guest, Party
-from trunkline.agents.graph.catalog import LANGUAGE
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
@@ -31,6 +30,7 @@ from trunkline.core.ids import new_id
 from trunkline.core.log import MemoryLog
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
+from trunkline.models.catalog_entry import LLM
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 PREFIX = "agent:"
 #: What such a model runs on, as the list of models has it.
 ENGINE = "agent"
+#: What clients call what answers.
+LANGUAGE = "language"
 #: It needs nothing and can do nothing, so everybody may have it.
 HARMLESS = "echo"
 
@@ -214,7 +216,7 @@ class AgentModels:
 
     def named(self, kind: str) -> tuple[str, ...]:
         """The names of all models of a kind; of those that answer, the agents behind them. Looks at no file."""
-        agents = tuple(PREFIX + name for name in self._agents) if kind == LANGUAGE else ()
+        agents = tuple(PREFIX + name for name in self._agents) if kind == LLM else ()
         return (*self._models.named(kind), *agents)
 
     def is_here(self, name: str) -> bool:

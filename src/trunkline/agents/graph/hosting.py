@@ -15,7 +15,6 @@ from trunkline.agents.graph import confined
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.agent_engine import Guest, Party
 from trunkline.agents.graph.agent_models import check_nodes
-from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
@@ -39,6 +38,7 @@ from trunkline.core.graph.hosting import (
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine
 from trunkline.core.graph.turns import DescribeError
+from trunkline.models.catalog_entry import HEARS, SPEAKS
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.voice.engines import Voice
 

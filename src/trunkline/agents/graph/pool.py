@@ -19,13 +19,10 @@ import os
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
-from trunkline.agents.graph import catalog
-from trunkline.agents.graph.catalog import DEFAULT_CONTEXT, EMBEDDING, LANGUAGE, LLAMA, OPENAI, SPEECH, ModelEntry
+from trunkline.agents.graph.pool_engines import DEFAULT_CONTEXT, Engine, is_speech, load_engine
 from trunkline.agents.graph.pool_leases import EmbeddingLease, LanguageLease
 from trunkline.agents.graph.weights import Weights
-from trunkline.base import paths
 from trunkline.core.faults import (
     DownloadActive,
     Fault,
@@ -36,20 +33,19 @@ from trunkline.core.faults import (
     ProviderError,
 )
 from trunkline.core.graph.hosting import Progress
-from trunkline.core.graph.models import ModelInfo, SamplingParams
+from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
+from trunkline.models import catalog, catalog_json
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, Entry
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.mock import MockEmbedding, MockLanguage
-from trunkline.models.sampling import Sampling
 
 logger = logging.getLogger(__name__)
 
-
-class Engine(Protocol):
-    """Anything that was loaded."""
-
-    async def close(self) -> None:
-        """Free what it holds."""
+#: What hears, speaks and tells speech from noise is listed under the engine that clients know for it.
+SPEECH = "sherpa-onnx"
+#: What clients call a language model.
+LANGUAGE = "language"
 
 
 class _Resident:
@@ -65,10 +61,7 @@ class ModelPool:
     """All models that there are.
 
     Args:
-        cache_dir: where models of a `models.json` are fetched to when there is no `models_dir`. Built-in models are
-            always in the cache that all projects share.
-        models_dir: a folder with a `models.json`, or with GGUF files that are offered under their names; what is
-            fetched goes there.
+        models_dir: a folder with a `models.json`, or with GGUF files that are offered under their names.
         places: conversations that one model goes on with at once; as many as suit the machine by default.
         threads: for each model; all cores but one by default.
 
@@ -78,18 +71,16 @@ class ModelPool:
 
     def __init__(
         self,
-        cache_dir: str | None = None,
-        models_dir: str | None = None,
         *,
+        models_dir: str | None = None,
         places: int | None = None,
         threads: int | None = None,
     ) -> None:
-        self._folder = models_dir or os.path.join(cache_dir or paths.cache_dir(), "tryll-models")
-        self._weights = Weights(self._folder)
-        entries = {entry.name: entry for entry in catalog.built_in()}
+        self._weights = Weights(models_dir)
+        entries = {entry.name: _usual(entry) for entry in catalog.entries()}
         if models_dir is not None:
-            entries = {entry.name: entry for entry in catalog.loose(models_dir)} | entries
-            entries |= {entry.name: entry for entry in catalog.listed(models_dir)}
+            entries = {entry.name: entry for entry in catalog_json.loose(models_dir)} | entries
+            entries |= {entry.name: entry for entry in catalog_json.listed(models_dir)}
         self._entries = entries
         self._places = places
         self._threads = threads
@@ -111,24 +102,24 @@ class ModelPool:
         """Every model of the catalog, as it is now. Looks at all their files: for a thread."""
         return tuple(map(self._info, self._entries.values()))
 
-    def _info(self, entry: ModelEntry) -> ModelInfo:
+    def _info(self, entry: Entry) -> ModelInfo:
         path = self._weights.path(entry) if entry.engine != OPENAI else None
         return ModelInfo(
             name=entry.name,
             status=self._status(entry),
             huggingface_repo=entry.repository,
             size_bytes=self._weights.size(entry) if path else 0,
-            model_type=entry.kind,
-            engine=entry.engine,
+            model_type=_told_kind(entry.kind),
+            engine=SPEECH if is_speech(entry) else entry.engine,
             audience=entry.audience,
             tool_call_format=entry.tool_call_format,
-            context_size=entry.context_size,
-            files=entry.files,
+            context_size=entry.context or 0,
+            files=tuple(file.name for file in entry.files),
             local_path=os.path.dirname(path) if path else "",
-            default_sampling=_told(entry.default_sampling),
+            default_sampling=entry.sampling,
         )
 
-    def _status(self, entry: ModelEntry) -> int:
+    def _status(self, entry: Entry) -> int:
         resident = self._residents.get(entry.name)
         if resident is not None and resident.loading.done():
             return ModelStatus.LOADED
@@ -147,7 +138,7 @@ class ModelPool:
         """
         if engine == InferenceEngine.MOCK:
             return MockLanguage(name)
-        entry = self._usable(name, engine, LANGUAGE, NoLanguageModel)
+        entry = self._usable(name, engine, LLM, NoLanguageModel)
         resident, loaded = await self._use(entry, NoLanguageModel)
         return LanguageLease(loaded, self._ender(name, resident))  # type: ignore[arg-type]  # of that kind
 
@@ -180,32 +171,32 @@ class ModelPool:
         resident, loaded = await self._use(entry, missing, pin=True)
         return loaded, partial(_in_loop, asyncio.get_running_loop(), self._ender(name, resident))
 
-    def _usable(self, name: str, engine: int, kind: str, missing: type[ModelError]) -> ModelEntry:
+    def _usable(self, name: str, engine: int, kind: str, missing: type[ModelError]) -> Entry:
         entry = self._of_kind(name, kind, missing)
         _see_to_engine(entry, engine)
         return entry
 
-    def _of_kind(self, name: str, kind: str, missing: type[ModelError]) -> ModelEntry:
+    def _of_kind(self, name: str, kind: str, missing: type[ModelError]) -> Entry:
         entry = self._entries.get(name)
         if entry is None:
             raise missing(f"There is no model `{name}` in the catalog.")
         if entry.kind != kind:
-            raise missing(f"The model `{name}` is of the kind {entry.kind}, and {kind} is needed.")
+            raise missing(
+                f"The model `{name}` is of the kind {_told_kind(entry.kind)}, and {_told_kind(kind)} is needed."
+            )
         return entry
 
-    async def _use(
-        self, entry: ModelEntry, missing: type[ModelError], *, pin: bool = False
-    ) -> tuple[_Resident, Engine]:
+    async def _use(self, entry: Entry, missing: type[ModelError], *, pin: bool = False) -> tuple[_Resident, Engine]:
         """Count one use more of a model, and wait until it is loaded. `pin`: keep it, from now on: whoever unloads it
         while it is being loaded has the last word."""
-        if entry.name not in self._residents:
-            await self._weights.verify(entry)
         resident = self._residents.get(entry.name)
         if resident is None:
             path = self._weights.path(entry) if entry.engine != OPENAI else ""
             if path is None:
                 raise missing(f"The model `{entry.name}` is not on this machine: download it first.")
-            resident = _Resident(asyncio.create_task(self._load(entry, path)))
+            resident = _Resident(
+                asyncio.create_task(load_engine(entry, path, places=self._places, threads=self._threads))
+            )
             self._residents[entry.name] = resident
         resident.uses += 1
         resident.pinned |= pin
@@ -217,39 +208,6 @@ class ModelPool:
         except BaseException:
             self._end(entry.name, resident)
             raise
-
-    async def _load(self, entry: ModelEntry, path: str) -> Engine:
-        if entry.engine == OPENAI:
-            return await _remote(entry)
-        if entry.engine == SPEECH and entry.built_in is not None:
-            from trunkline.models.voice.engines import SpeechError
-            from trunkline.models.voice.loading import load
-
-            try:
-                return await load(entry.built_in, path, threads=self._threads)
-            except SpeechError as error:
-                raise ProviderError(str(error)) from None
-        if entry.engine == LLAMA and entry.kind == LANGUAGE:
-            from trunkline.models.llama_language import LlamaLanguage
-
-            return await LlamaLanguage.load(
-                entry.name,
-                path,
-                window=entry.context_size or DEFAULT_CONTEXT,
-                tool_call_format=entry.tool_call_format,
-                default_sampling=entry.default_sampling,
-                places=self._places,
-                threads=self._threads,
-            )
-        if entry.engine == LLAMA:
-            from trunkline.models.embedding_llama import LlamaEmbedding
-
-            return await LlamaEmbedding.load(entry.name, path, window=entry.context_size, threads=self._threads)
-        if entry.kind == EMBEDDING:
-            from trunkline.models.embedding_onnx import OnnxEmbedding
-
-            return await OnnxEmbedding.load(entry.name, path, threads=self._threads)
-        raise ProviderError(f"nothing here runs {entry.engine} models of this kind.")
 
     def _ender(self, name: str, resident: _Resident) -> Callable[[], None]:
         return lambda: self._end(name, resident)
@@ -277,7 +235,7 @@ class ModelPool:
 
     # What clients ask for by name.
 
-    def _known(self, name: str) -> ModelEntry:
+    def _known(self, name: str) -> Entry:
         entry = self._entries.get(name)
         if entry is None:
             raise ModelError(f"There is no model `{name}` in the catalog.")
@@ -330,7 +288,6 @@ class ModelPool:
         if entry is None:
             raise ModelNotFetched(f"There is no model `{name}` in the catalog.")
         _see_to_engine(entry, engine)
-        await self._weights.verify(entry)
         if self._weights.status(entry) != ModelStatus.ABSENT or name in self._residents:
             return
         try:
@@ -395,35 +352,29 @@ class ModelPool:
             await asyncio.wait(self._closing)
 
 
-def _see_to_engine(entry: ModelEntry, engine: int | None = None) -> None:
+def _see_to_engine(entry: Entry, engine: int | None = None) -> None:
     """See to it that there is something that runs a model; on the engine asked for, if one was.
 
     Raises:
         ModelError: there is not.
     """
-    usual = InferenceEngine.SHERPA_ONNX if entry.engine == SPEECH else InferenceEngine.LLAMA_CPP
-    if not entry.runs_here or engine not in (None, usual):
+    speaks = is_speech(entry) or entry.engine == SPEECH
+    usual = InferenceEngine.SHERPA_ONNX if speaks else InferenceEngine.LLAMA_CPP
+    runs = is_speech(entry) or (entry.engine in (LLAMA, ONNX, OPENAI) and entry.kind in (LLM, EMBEDDING))
+    if not runs or engine not in (None, usual):
         asked = "" if engine is None else " on the engine asked for"
-        where = "" if entry.runs_here else f": it is for `{entry.engine}`, and a {entry.kind} model"
+        where = "" if runs else f": it is for `{entry.engine}`, and a {_told_kind(entry.kind)} model"
         raise ModelError(f"There is nothing here that runs the model `{entry.name}`{asked}{where}.")
 
 
-def _told(sampling: Sampling | None) -> SamplingParams | None:
-    """The same for clients."""
-    return SamplingParams(*(getattr(sampling, field) for field in sampling.__fields__)) if sampling else None
+def _usual(entry: Entry) -> Entry:
+    """A model of the catalog as a server offers it: to everybody, and with a window that it has memory for."""
+    return entry.replace(audience="public", context=min(entry.context or 0, DEFAULT_CONTEXT) or None)
 
 
-async def _remote(entry: ModelEntry) -> Engine:
-    """A model at an address."""
-    from trunkline.models.embedding_openai import OpenAIEmbedding
-    from trunkline.models.openai_language import OpenAILanguage, Remote
-
-    key = os.environ.get(entry.key_variable, "") if entry.key_variable else ""
-    remote = Remote(entry.name, entry.url, model=entry.remote_model, key=key, key_variable=entry.key_variable)
-    if entry.kind == EMBEDDING:
-        return await OpenAIEmbedding.load(remote)
-    window = entry.context_size or DEFAULT_CONTEXT
-    return OpenAILanguage(remote, window, entry.tool_call_format, entry.default_sampling)
+def _told_kind(kind: str) -> str:
+    """What clients call models of a kind."""
+    return LANGUAGE if kind == LLM else kind
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 
+from trunkline.core.graph.models import SamplingParams
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine, Prompt, Slot, Vector
-from trunkline.models.sampling import Sampling
 
 
 class LanguageLease:
@@ -21,7 +21,7 @@ class LanguageLease:
     def generate(
         self,
         prompt: Prompt,
-        sampling: Sampling,
+        sampling: SamplingParams,
         *,
         stream: bool,
         grammar: str | None = None,

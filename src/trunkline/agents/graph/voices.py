@@ -21,10 +21,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from trunkline.agents.graph.catalog import HEARS, SPEAKS
 from trunkline.agents.graph.hearing.turns import Turns
 from trunkline.core.faults import ModelError, NoRecognizer, NoVoice
 from trunkline.core.graph.ordinals import InferenceEngine
+from trunkline.models.catalog_entry import HEARS, SPEAKS
 from trunkline.models.voice.detect import make_detector
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The catalog of models: what is built in, and the dialects of `models.json`."""
+"""The dialects of `models.json`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,19 @@ from typing import Any
 
 import pytest
 
-from trunkline.agents.graph.catalog import ModelEntry, built_in, read_catalog
 from trunkline.core.faults import ConfigError
-from trunkline.models.sampling import Sampling
+from trunkline.core.graph.models import SamplingParams
+from trunkline.models.catalog_entry import Entry, File
+from trunkline.models.catalog_json import read_catalog
 
 
-def read(*models: Any) -> tuple[ModelEntry, ...]:
+def read(*models: Any) -> tuple[Entry, ...]:
     return read_catalog(json.dumps({"models": models}).encode())
 
 
-def one(**record: Any) -> ModelEntry:
+def one(**record: Any) -> Entry:
     (entry,) = read({"name": "m"} | record)
     return entry
-
-
-def test_a_language_model_and_an_embedding_model_are_built_in() -> None:
-    kinds = {entry.name: entry.kind for entry in built_in()}
-    assert kinds["smollm2-135m"] == "language"
-    assert kinds["minilm-l6"] == "embedding"
-    assert {kinds[name] for name in ("whisper-base", "moonshine-base")} == {"stt"}
-    assert {kinds[name] for name in ("piper-joe", "espeak")} == {"tts"}
-    assert kinds["silero-vad"] == "vad"
-    assert all(entry.runs_here for entry in built_in())
 
 
 def test_a_full_entry_is_read() -> None:
@@ -47,16 +38,15 @@ def test_a_full_entry_is_read() -> None:
             }
         ],
     )
-    assert entry == ModelEntry(
+    assert entry == Entry(
         "m",
         kind="embedding",
         audience="public",
         tool_call_format="llama3",
-        default_sampling=Sampling(temperature=0.0, top_k=40),
-        context_size=4096,
-        files=("a.gguf", "sub/b.gguf"),
+        sampling=SamplingParams(temperature=0.0, top_k=40),
+        context=4096,
+        files=(File("a.gguf", "a" * 64), File("sub/b.gguf", "b" * 64)),
         source="owner/repo",
-        sha256=("a" * 64, "b" * 64),
     )
 
 
@@ -64,12 +54,12 @@ def test_a_full_entry_is_read() -> None:
     ("record", "field", "value"),
     [
         ({"type": "Embedding"}, "kind", "embedding"),
-        ({}, "kind", "language"),
+        ({}, "kind", "llm"),
         ({"purpose": "stt"}, "kind", "stt"),
         ({"local_path": "/models/mine.gguf"}, "local_path", "/models/mine.gguf"),
         ({"variants": [{"engine": "LlamaCpp", "path": "old.gguf"}]}, "path", "old.gguf"),
-        ({"variants": [{"source": "o/r", "file": "f.gguf"}]}, "files", ("f.gguf",)),
-        ({"variants": [{"source": "https://h/x/f.gguf?y=1"}]}, "files", ("f.gguf",)),
+        ({"variants": [{"source": "o/r", "file": "f.gguf"}]}, "files", (File("f.gguf"),)),
+        ({"variants": [{"source": "https://h/x/f.gguf?y=1"}]}, "files", (File("f.gguf"),)),
         ({"variants": [{"engine": 1, "tool_call_format": "mistral"}]}, "tool_call_format", "mistral"),
         ({"variants": [{"engine": "TensorRT-LLM", "path": "a"}, {"engine": "llama_cpp", "path": "b"}]}, "path", "b"),
         ({"variants": [{"engine": "openai", "url": "http://h/v1/"}]}, "url", "http://h/v1"),
@@ -79,9 +69,8 @@ def test_every_dialect_is_understood(record: dict[str, Any], field: str, value: 
     assert getattr(one(**record), field) == value
 
 
-def test_an_engine_that_is_not_here_is_listed_and_does_not_run() -> None:
-    entry = one(variants=[{"engine": "sherpa-onnx", "path": "x"}])
-    assert (entry.engine, entry.runs_here) == ("sherpa-onnx", False)
+def test_an_engine_that_is_not_here_is_listed() -> None:
+    assert one(variants=[{"engine": "sherpa-onnx", "path": "x"}]).engine == "sherpa-onnx"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The models that a server offers: those of the built-in catalog, and those of a `models.json`.
+"""The models of a `models.json`, as entries of the catalog.
 
     {"models": [
       {"name": "hero", "purpose": "language", "tool_call_format": "chatml", "default_sampling": {"temperature": 0.4},
@@ -25,24 +25,16 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.regular import read_regular
-from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
-from trunkline.models import catalog as pulled
-from trunkline.models.sampling import Sampling
+from trunkline.core.graph.models import SamplingParams
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, Entry, File, is_file_name
+from trunkline.models.hub import REPOSITORY
 
 FILE = "models.json"
 #: A thousand models are a few hundred KiB.
 MAX_BYTES = 4 * 1024 * 1024
 #: What a catalog may have at most: a real one has some dozen.
 MAX_MODELS = 2000
-#: Tokens of a model whose entry says nothing.
-DEFAULT_CONTEXT = 8192
-
-LLAMA, ONNX, OPENAI = "llama-cpp", "onnx", "openai"
-LANGUAGE, EMBEDDING = "language", "embedding"
-#: What hears, speaks and tells speech from noise is listed under the engine that clients know for it.
-SPEECH = "sherpa-onnx"
-HEARS, SPEAKS, DETECTS = "stt", "tts", "vad"
 
 #: What is run here, by the names that catalogs have for it.
 _ENGINES = {
@@ -55,73 +47,11 @@ _ENGINES = {
     "openai": OPENAI,
     "openaicompatible": OPENAI,
 }
-_KINDS = {"": LANGUAGE, "language": LANGUAGE, "llm": LANGUAGE, "embedding": EMBEDDING, "embeddings": EMBEDDING}
-#: How built-in models sample where a node does not say: one that is very small finds no end, and says nothing new.
-_SAMPLING = {"smollm2-135m": Sampling(max_tokens=256)}
+_KINDS = {"": LLM, "language": LLM, "llm": LLM, "embedding": EMBEDDING, "embeddings": EMBEDDING}
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-class ModelEntry(Value):
-    """One model that can be asked for by its name."""
-
-    name: str
-    kind: str = LANGUAGE
-    engine: str = LLAMA
-    """What runs it; a name that is not one of ours means that nothing here does."""
-    audience: str = ""
-    tool_call_format: str = ""
-    context_size: int = 0
-    """0: as the engine likes."""
-    default_sampling: Sampling | None = None
-    files: tuple[str, ...] = ()
-    """The first is the one that an engine is pointed at."""
-    local_path: str = ""
-    path: str = ""
-    source: str = ""
-    """A repository, `owner/name`, or an address of the file, or of the folder that the files are in."""
-    sha256: tuple[str, ...] = ()
-    """Of the files, in their order, as far as they are known."""
-    url: str = ""
-    remote_model: str = ""
-    key_variable: str = ""
-    built_in: pulled.Entry | None = None
-
-    @property
-    def repository(self) -> str:
-        """The repository on the hub that it comes from; empty if it comes from anywhere else."""
-        return self.source if "://" not in self.source else ""
-
-    @property
-    def runs_here(self) -> bool:
-        """Whether there is an engine for it."""
-        if self.engine == SPEECH:
-            return self.built_in is not None
-        return self.engine in (LLAMA, ONNX, OPENAI) and self.kind in (LANGUAGE, EMBEDDING)
-
-
-def built_in() -> tuple[ModelEntry, ...]:
-    """The models that `trunkline models pull` knows, as far as a graph can use them."""
-    kinds = {"llm": LANGUAGE, "embedding": EMBEDDING, "stt": HEARS, "tts": SPEAKS, "vad": DETECTS}
-    engines = {"llm": LLAMA, "embedding": ONNX}
-    return tuple(
-        ModelEntry(
-            name=entry.name,
-            kind=kinds[entry.kind],
-            engine=engines.get(entry.kind, SPEECH),
-            audience="public",
-            tool_call_format="chatml" if entry.kind == "llm" else "",
-            context_size=min(entry.context or 0, DEFAULT_CONTEXT),
-            default_sampling=_SAMPLING.get(entry.name),
-            files=tuple(file.name for file in entry.files),
-            built_in=entry,
-        )
-        for entry in pulled.entries()
-        if entry.kind in kinds
-    )
-
-
-def read_catalog(data: bytes, origin: str = "models.json") -> tuple[ModelEntry, ...]:
+def read_catalog(data: bytes, origin: str = "models.json") -> tuple[Entry, ...]:
     """The models of a `models.json`. What is relative in it is relative to `models_dir`, and is left so.
 
     Raises:
@@ -136,7 +66,7 @@ def read_catalog(data: bytes, origin: str = "models.json") -> tuple[ModelEntry, 
         raise ConfigError(f"`{origin}` has no list `models`.")
     if len(listed) > MAX_MODELS:
         raise ConfigError(f"`{origin}` has more than {MAX_MODELS} models.")
-    entries: dict[str, ModelEntry] = {}
+    entries: dict[str, Entry] = {}
     for number, record in enumerate(listed, 1):
         try:
             entry = _entry(record)
@@ -154,7 +84,7 @@ class _Wrong(Exception):
     """What is wrong with an entry."""
 
 
-def _entry(record: Any) -> ModelEntry:
+def _entry(record: Any) -> Entry:
     if not isinstance(record, dict):
         raise _Wrong("it is no object")
     name = _text(record, "name")
@@ -165,14 +95,14 @@ def _entry(record: Any) -> ModelEntry:
     if not isinstance(variants, list) or not all(isinstance(variant, dict) for variant in variants):
         raise _Wrong("`variants` is no list of objects")
     variant = record | next((each for each in variants if _engine(each) in _ENGINES.values()), (variants or [{}])[0])
-    return ModelEntry(
+    return Entry(
         name=name,
         kind=_KINDS.get(kind.lower(), kind.lower()),
         engine=_engine(variant),
         audience=_text(record, "audience"),
         tool_call_format=_text(variant, "tool_call_format"),
-        context_size=_count(variant, "context_size"),
-        default_sampling=_sampling(record.get("default_sampling")),
+        context=_count(variant, "context_size") or None,
+        sampling=_sampling(record.get("default_sampling")),
         **_whereabouts(variant),
     )
 
@@ -181,7 +111,7 @@ def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
     """Where a variant's files are, or will come from."""
     files = _texts(variant, "files") or _texts(variant, "file")
     source = _text(variant, "huggingface_repo") or _text(variant, "source")
-    if source and not source.startswith(("http://", "https://")) and not _REPOSITORY.fullmatch(source):
+    if source and not source.startswith(("http://", "https://")) and not REPOSITORY.fullmatch(source):
         raise _Wrong(f"`{source}` is neither `owner/repository` nor an address")
     if source and not files:
         if source.startswith("http"):
@@ -189,7 +119,7 @@ def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
         if not files or not files[0]:
             raise _Wrong(f"it does not say which `files` of `{source}` it needs")
     for file in files:
-        if os.path.isabs(file) or "\\" in file or "\0" in file or not {"", ".", ".."}.isdisjoint(file.split("/")):
+        if not is_file_name(file):
             raise _Wrong(f"`{file}` is no name of a file")
     digests = _texts(variant, "sha256")
     if not all(map(_SHA256.fullmatch, digests)) or len(digests) not in (0, len(files)):
@@ -197,12 +127,12 @@ def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
     url = _text(variant, "url")
     if _engine(variant) == OPENAI and not url.startswith(("http://", "https://")):
         raise _Wrong("an `openai` engine needs an `url`")
+    hashes = [digest.lower() for digest in digests] or [""] * len(files)
     return {
-        "files": files,
+        "files": tuple(map(File, files, hashes)),
         "local_path": os.path.expanduser(_text(variant, "local_path")),
         "path": _text(variant, "path"),
         "source": source,
-        "sha256": tuple(digest.lower() for digest in digests),
         "url": url.rstrip("/"),
         "remote_model": _text(variant, "model"),
         "key_variable": _text(variant, "api_key_env"),
@@ -238,13 +168,13 @@ def _count(record: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def _sampling(record: Any) -> Sampling | None:
+def _sampling(record: Any) -> SamplingParams | None:
     if not record:
         return None
     if not isinstance(record, dict):
         raise _Wrong("`default_sampling` is no object")
     given: dict[str, Any] = {}
-    for key, default in Sampling.__defaults__.items():
+    for key, default in SamplingParams.__defaults__.items():
         value = record.get(key)
         if value is None:
             continue
@@ -253,10 +183,10 @@ def _sampling(record: Any) -> Sampling | None:
         if not is_number or not math.isfinite(value) or not -(1 << 31) <= value < 1 << 32:
             raise _Wrong(f"`default_sampling.{key}` is no number that can be used")
         given[key] = value if whole else float(value)
-    return Sampling(**given)
+    return SamplingParams(**given)
 
 
-def listed(folder: str) -> tuple[ModelEntry, ...]:
+def listed(folder: str) -> tuple[Entry, ...]:
     """The entries of the folder's catalog, if it has one.
 
     Raises:
@@ -274,10 +204,10 @@ def listed(folder: str) -> tuple[ModelEntry, ...]:
     return read_catalog(contents.data, path)
 
 
-def loose(folder: str) -> list[ModelEntry]:
+def loose(folder: str) -> list[Entry]:
     """A language model for each GGUF file that lies in the folder."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    return [ModelEntry(name[:-5], local_path=name, files=(name,)) for name in names if name.endswith(".gguf")]
+    return [Entry(name[:-5], local_path=name, files=(File(name),)) for name in names if name.endswith(".gguf")]

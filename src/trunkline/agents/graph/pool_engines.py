@@ -1,0 +1,76 @@
+"""What runs a model of the catalog for a graph, and how it is loaded."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from trunkline.core.faults import ProviderError
+from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLAMA, LLM, OPENAI, SPEAKS, Entry
+
+#: Tokens of a model whose entry says nothing, and at most of one of the catalog that was made for more: memory for them
+#: is taken at once.
+DEFAULT_CONTEXT = 8192
+
+
+class Engine(Protocol):
+    """Anything that was loaded."""
+
+    async def close(self) -> None:
+        """Free what it holds."""
+
+
+def is_speech(entry: Entry) -> bool:
+    """Whether it is one of the catalog's models that hear or speak; we run no others."""
+    return entry.kind in (HEARS, SPEAKS, DETECTS) and (entry.packaged is not None or bool(entry.files[0].parts))
+
+
+async def load_engine(entry: Entry, path: str, *, places: int | None, threads: int | None) -> Engine:
+    """Load a model. `path`: its first file; empty if it runs elsewhere.
+
+    Raises:
+        ProviderError: it cannot be loaded.
+    """
+    if entry.engine == OPENAI:
+        return await _remote(entry)
+    if is_speech(entry):
+        from trunkline.models.voice.engines import SpeechError
+        from trunkline.models.voice.loading import load
+
+        try:
+            return await load(entry, path, threads=threads)
+        except SpeechError as error:
+            raise ProviderError(str(error)) from None
+    if entry.engine == LLAMA and entry.kind == LLM:
+        from trunkline.models.llama_language import LlamaLanguage
+
+        return await LlamaLanguage.load(
+            entry.name,
+            path,
+            window=entry.context or DEFAULT_CONTEXT,
+            tool_call_format=entry.tool_call_format,
+            default_sampling=entry.sampling,
+            places=places,
+            threads=threads,
+        )
+    if entry.engine == LLAMA:
+        from trunkline.models.embedding_llama import LlamaEmbedding
+
+        return await LlamaEmbedding.load(entry.name, path, window=entry.context, threads=threads)
+    if entry.kind == EMBEDDING:
+        from trunkline.models.embedding_onnx import OnnxEmbedding
+
+        return await OnnxEmbedding.load(entry.name, path, threads=threads)
+    raise ProviderError(f"nothing here runs {entry.engine} models of this kind.")
+
+
+async def _remote(entry: Entry) -> Engine:
+    """A model at an address."""
+    from trunkline.models.embedding_openai import OpenAIEmbedding
+    from trunkline.models.openai_language import OpenAILanguage, Remote
+
+    key = os.environ.get(entry.key_variable, "") if entry.key_variable else ""
+    remote = Remote(entry.name, entry.url, model=entry.remote_model, key=key, key_variable=entry.key_variable)
+    if entry.kind == EMBEDDING:
+        return await OpenAIEmbedding.load(remote)
+    return OpenAILanguage(remote, entry.context or DEFAULT_CONTEXT, entry.tool_call_format, entry.sampling)
