@@ -176,7 +176,7 @@ def test_always_releases_the_other_calls_that_wait(chat_arguments: list[str]) ->
 
 
 def test_a_grant_for_a_command_is_for_its_first_words_and_can_be_taken_back(chat_arguments: list[str]) -> None:
-    with ChatTerminal(*chat_arguments, rows=40) as chat:
+    with ChatTerminal(*chat_arguments, rows=60) as chat:
         chat.say("git twice")
         chat.sees("? Bash git status --short", "`git status --short` with other words", "(2 more wait)")
         chat.type("a")
