@@ -72,7 +72,8 @@ def make(name: str, options: Mapping[str, Any]) -> Agent:
         return _FORMS[kind](rest) if kind in _FORMS else _imported(name, kind, rest)
     factory = _FACTORIES.get(name)
     if factory is None:
-        from trunkline.agents.script_source import listed, suggestion
+        from trunkline.agents.script_source import listed
+        from trunkline.base.nearest import suggestion
 
         hint = suggestion(name, _FACTORIES)
         raise ConfigError(
@@ -179,7 +180,7 @@ def _imported(spec: str, module_name: str, attribute: str) -> Agent:
     try:
         found = getattr(module, attribute)
     except AttributeError:
-        from trunkline.agents.script_source import suggestion
+        from trunkline.base.nearest import suggestion
 
         hint = suggestion(attribute, [name for name in vars(module) if not name.startswith("_")])
         raise ConfigError(f"The module `{module_name}` (`{_place(module)}`) has no `{attribute}`.{hint}") from None
@@ -216,7 +217,7 @@ def _find(package: str) -> None:
 
 
 def _not_found(name: str) -> ConfigError:
-    from trunkline.agents.script_source import suggestion
+    from trunkline.base.nearest import suggestion
 
     here = os.getcwd()
     beside = [entry.removesuffix(".py") for entry in os.listdir(here)]

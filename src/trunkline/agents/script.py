@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from trunkline.agents import placeholders, script_source
-from trunkline.agents.script_source import Part, listed, suggestion
+from trunkline.agents.script_source import Part, listed
+from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.core.agent import Capabilities
 from trunkline.core.events import (

@@ -15,6 +15,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from trunkline.base import jsontext
+from trunkline.base.nearest import suggestion
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
@@ -25,22 +26,7 @@ MAX_BYTES = 4 * 1024 * 1024
 #: Aliases can make a small YAML text stand for an endless one: the values that a script may hold, aliases followed.
 MAX_VALUES = 100_000
 
-#: What a name must share with a known one to be taken for a slip of the pen.
-_ALIKE = 0.6
-#: Longer names are not compared: that takes the square of their length.
-_LONGEST_NAME = 64
-
 Path = tuple[str | int, ...]
-
-
-def suggestion(name: str, known: Collection[str]) -> str:
-    """` Did you mean ...?` when `name` looks like one of the known names, else nothing."""
-    from difflib import get_close_matches
-
-    if len(name) > _LONGEST_NAME:
-        return ""
-    close = get_close_matches(name, sorted(each for each in known if len(each) <= _LONGEST_NAME), n=1, cutoff=_ALIKE)
-    return f" Did you mean `{close[0]}`?" if close else ""
 
 
 def read(path: str) -> Part:

@@ -23,8 +23,9 @@ from typing import Any
 
 from trunkline.base import config_aionrs, paths
 from trunkline.base.config_file import ConfigFileError, TomlFile, read_toml
-from trunkline.base.config_schema import WHOLE, Keys, check, dotted, generic, kind_at, suggestion
+from trunkline.base.config_schema import WHOLE, Keys, check, dotted, generic, kind_at
 from trunkline.base.config_trust import is_trusted, leaves, restrict
+from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
 

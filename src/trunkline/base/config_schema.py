@@ -16,9 +16,6 @@ from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS, MODES
 
 ANY = "*"
 
-#: Names closer than this are taken for the same word mistyped.
-_ALIKE = 0.6
-
 
 class Kind(Value):
     """What may stand at a key."""
@@ -244,14 +241,6 @@ def kind_at(path: Keys, schema: Schema = SCHEMA) -> Kind | None:
             return None
         level = level.get(key, level.get(ANY))
     return level if isinstance(level, Kind) else None
-
-
-def suggestion(name: str, known: Collection[str]) -> str:
-    """` Did you mean ...?` when `name` looks like a known one, else nothing."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, sorted(known), n=1, cutoff=_ALIKE)
-    return f" Did you mean `{close[0]}`?" if close else ""
 
 
 def dotted(path: Keys) -> str:

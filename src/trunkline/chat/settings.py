@@ -38,10 +38,10 @@ from trunkline.base.config_schema import (
     dotted,
     kind_at,
     one_of,
-    suggestion,
 )
 from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.environ_secrets import names_a_secret
+from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import MODES, Mode
 from trunkline.core.faults import ConfigError

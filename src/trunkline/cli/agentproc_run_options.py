@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from trunkline.base.nearest import nearest
 from trunkline.cli import arguments
 from trunkline.wires.agentproc.messages import DEFAULT_SESSION_NAME, Attachment
 
@@ -49,12 +50,10 @@ def _not_understood(unknown: list[str], parser: arguments.Parser, missing: list[
         words = [each for each in unknown if not each.startswith("-")]
         meant = " ".join(f"{option} {shlex.quote(each)}" for option, each in zip(missing, words, strict=False))
         return f"`{word}` is not understood" + (f"; write `{meant}`" if meant else "")
-    from difflib import get_close_matches
-
     name = word.partition("=")[0]
     options = [option for action in parser.actions for option in action.option_strings]
-    close = get_close_matches(name, options, n=1)
-    return f"there is no option `{name}`" + (f" (did you mean `{close[0]}`?)" if close else "")
+    close = nearest(name, options)
+    return f"there is no option `{name}`" + (f" (did you mean `{close}`?)" if close else "")
 
 
 def _listed(names: list[str]) -> str:

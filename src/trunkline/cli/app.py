@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from trunkline import __version__
+from trunkline.base.nearest import nearest
 
 #: Command name -> module in this folder; each has a `click` command named `command`.
 COMMANDS = {
@@ -86,12 +87,10 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
-            if not near:
+            meant = nearest(args[0], self.list_commands(ctx))
+            if meant is None:
                 raise
-            raise click.UsageError(f"{error.message} Did you mean '{near[0]}'?", ctx) from None
+            raise click.UsageError(f"{error.message} Did you mean '{meant}'?", ctx) from None
 
 
 @click.command(

@@ -20,7 +20,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from trunkline.agents import registry
-from trunkline.base.config_schema import suggestion
+from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
 from trunkline.cli.chat_files import mentioned, unfound

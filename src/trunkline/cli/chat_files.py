@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import islice
+
+from trunkline.base.nearest import VERY_ALIKE, near
 
 #: At the beginning or after white space, so that addresses and decorators in the middle of something are left alone.
 _MENTION = re.compile(r"""(?:^|(?<=\s))@(?:"([^"\n]+)"|(\S+))""")
@@ -21,8 +22,7 @@ _ENDINGS = frozenset(
 )  # fmt: skip
 #: Letters of a name that tell it from a word that happens to begin so.
 _FEWEST_TYPED = 3
-#: How alike two names must be, and among how many of a directory is looked.
-_ALIKE = 0.8
+#: Among how many names of a directory is looked.
 _MOST_NAMES = 10_000
 
 
@@ -80,7 +80,7 @@ def _near(path: str, workspace: str) -> str | None:
             names = [entry.name for entry in islice(entries, _MOST_NAMES)]
     except (OSError, ValueError):
         return None
-    found = [each for each in names if each.startswith(name)] or get_close_matches(name, names, cutoff=_ALIKE)
+    found = near(name, names, alike=VERY_ALIKE, beginnings=True)
     return os.path.join(folder, found[0]) if len(found) == 1 and found[0].isprintable() else None
 
 

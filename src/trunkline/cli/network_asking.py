@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import click
 
 from trunkline.base import jsontext
+from trunkline.base.nearest import near
 from trunkline.base.printable import printable
 from trunkline.base.regular import NotRegular, open_to_others, read_regular
 from trunkline.core.faults import ConfigError, Fault
@@ -267,21 +268,19 @@ async def in_community(owner: Owner, method: str, slug: str, rest: str, body: An
         if error.status != _NOT_FOUND or "Community" not in str(error):
             raise
         said = str(error).rstrip(".")
-        near = await _near(owner, slug)
-        more = f" Did you mean {near}?" if near else " Its name is the last part of its address."
+        meant = await _near(owner, slug)
+        more = f" Did you mean {meant}?" if meant else " Its name is the last part of its address."
         raise SnsError(f"{said}.{more}", error.status) from None
 
 
 async def _near(owner: Owner, slug: str) -> str:
-    from difflib import get_close_matches
-
     try:
         answer = await owner.call("GET", f"/api/communities?owner={owner.wallet}")
     except SnsError:
         return ""
     slugs = [line(each.get("slug")) for each in items(answer, "communities")]
-    near = [each for each in slugs if each.startswith(slug)] or get_close_matches(slug, slugs) or slugs
-    return " or ".join(f"`{each}`" for each in near[:_MOST_NEAR])
+    found = near(slug, slugs, beginnings=True) or slugs
+    return " or ".join(f"`{each}`" for each in found[:_MOST_NEAR])
 
 
 def _address(url: str) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import islice
 
 from trunkline.base import paths
+from trunkline.base.nearest import near
 from trunkline.base.printable import printable
 from trunkline.base.values import Value
 from trunkline.core.events import Envelope, TurnStarted
@@ -149,6 +149,6 @@ def _store() -> FileStore:
 
 
 def _suggestion(session: str, known: list[str]) -> str:
-    if near := [name for name in known if name.startswith(session)] or get_close_matches(session, known):
-        return f"Did you mean `{near[0]}`?"
+    if found := near(session, known, beginnings=True):
+        return f"Did you mean `{found[0]}`?"
     return "`trunkline sessions list` shows those there are." if known else "No sessions are kept here yet."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from trunkline.base.nearest import nearest
 from trunkline.base.values import Value
 
 
@@ -56,9 +56,9 @@ class Wording(Value):
 
     def _checked(self, source: str, name: str, text: object) -> str:
         if name not in self.prompts:
-            close = difflib.get_close_matches(name, self.prompts, n=1)
+            close = nearest(name, self.prompts)
             known = ", ".join(f"`{each}`" for each in self.prompts)
-            advice = f"did you mean `{close[0]}`?" if close else f"there are {known}"
+            advice = f"did you mean `{close}`?" if close else f"there are {known}"
             raise PromptError(f"{source} names a prompt `{name}` that does not exist; {advice}")
         if not isinstance(text, str) or not text.strip():
             raise PromptError(f"the prompt `{name}` in {source} must be a text")

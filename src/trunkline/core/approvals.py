@@ -80,7 +80,7 @@ def unknown_tool(name: str, *, more_tools: bool) -> str:
     """
     if name in BUILT_IN or name.startswith(MCP_PREFIX):
         return ""
-    from trunkline.base.config_schema import suggestion
+    from trunkline.base.nearest import suggestion
 
     slip = suggestion(name.capitalize(), BUILT_IN)
     return f"There is no tool `{name}` to be allowed.{slip}" if slip or not more_tools else ""

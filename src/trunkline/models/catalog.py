@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 
 from trunkline.base import paths
+from trunkline.base.nearest import nearest
 from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models import catalog_pulled
@@ -176,10 +177,8 @@ def find(name: str) -> Entry:
         raise ConfigError(f"There are several models of `{name}`.", hint=f"Name one of {which}.")
     if "/" in name:
         raise ConfigError(f"The model `{name}` is not here yet.", hint=f"Get it with `trunkline models pull {name}`.")
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [entry.name for entry in listed], n=1)
-    hint = f"Did you mean `{near[0]}`?" if near else "`trunkline models list` shows those there are."
+    meant = nearest(name, [entry.name for entry in listed])
+    hint = f"Did you mean `{meant}`?" if meant else "`trunkline models list` shows those there are."
     raise ConfigError(f"There is no model `{name}`.", hint=hint)
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from trunkline.base import jsontext
+from trunkline.base.nearest import nearest
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, DownloadFailed
 from trunkline.models import fetch_http
@@ -228,8 +228,8 @@ def _named(wanted: str, models: Mapping[str, tuple[File, ...]], repository: str)
     named = [name for name in models if quantisation(name) == wanted.upper()]
     if len(named) == 1:
         return named[0]
-    near = get_close_matches(wanted, models, n=1)
-    hint = f"Did you mean `{repository}:{near[0]}`?" if near else f"Name one: `{repository}:FILE`."
+    meant = nearest(wanted, models)
+    hint = f"Did you mean `{repository}:{meant}`?" if meant else f"Name one: `{repository}:FILE`."
     raise ConfigError(f"`{repository}` has no model `{wanted}`. It has {_listed(models)}.", hint=hint)
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from trunkline.base.nearest import VERY_ALIKE, nearest
 from trunkline.core.faults import ConfigError
-
-#: How alike two names must be. `aproval` and `approval` are, `chain` and `chains` too.
-_ALIKE = 0.8
 
 
 def refuse(members: Mapping[str, Any], known: Iterable[str], where: str = "", otherwise: str | None = None) -> None:
@@ -28,15 +26,8 @@ def refuse(members: Mapping[str, Any], known: Iterable[str], where: str = "", ot
     for name in members:
         if name in by_small.values():
             continue
-        meant = by_small.get(name.lower()) or _nearest(name.lower(), by_small)
+        meant = by_small.get(nearest(name.lower(), by_small, VERY_ALIKE) or "")
         if meant is not None:
             raise ConfigError(f"`{where}{name}` is not known.", hint=f"Did you mean `{where}{meant}`?")
         if otherwise is not None:
             raise ConfigError(f"`{where}{name}` is not known.", hint=otherwise)
-
-
-def _nearest(name: str, by_small: Mapping[str, str]) -> str | None:
-    from difflib import get_close_matches
-
-    found = get_close_matches(name, by_small, n=1, cutoff=_ALIKE)
-    return by_small[found[0]] if found else None

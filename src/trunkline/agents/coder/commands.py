@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection
 from trunkline.agents.coder.compaction import Compaction, Say
 from trunkline.agents.coder.history import History
 from trunkline.agents.coder.model_client import ModelClient
-from trunkline.base.config_schema import suggestion
+from trunkline.base.nearest import suggestion
 from trunkline.core.faults import Mistyped
 
 #: How a command looks: `/usr` alone may be one, `/usr/bin` is a path.

@@ -24,7 +24,7 @@ from trunkline.agents.coder.settings_models import compat_keys, longest_answer, 
 from trunkline.agents.coder.settings_profiles import ACCOUNT, OF_NO_PROVIDER, Table, lineage, profile
 from trunkline.agents.coder.settings_values import Reference, all_secrets, expanded, names, secrets_in, told_by
 from trunkline.base.config import Config, ConfigFileError, load, user_file
-from trunkline.base.config_schema import suggestion
+from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
 from trunkline.core.agent import AddMcpServer

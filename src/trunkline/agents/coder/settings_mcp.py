@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from trunkline.agents.coder.settings_values import Reference, expanded
-from trunkline.base.config_schema import suggestion
+from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.core.agent import AddMcpServer
 

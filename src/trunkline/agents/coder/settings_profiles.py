@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from trunkline.agents.coder.settings_values import names
 from trunkline.base.config import Config, user_file
-from trunkline.base.config_schema import suggestion
+from trunkline.base.nearest import suggestion
 from trunkline.core.faults import ConfigError
 
 Table: TypeAlias = Mapping[str, Any]

@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from trunkline.agents.graph import confined, yaml_graph, yaml_open
 from trunkline.agents.graph.params import exits_of
 from trunkline.agents.graph.yaml_graph import GraphFile
-from trunkline.agents.script_source import Misplaced, Part, suggestion
+from trunkline.agents.script_source import Misplaced, Part
+from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.graph.description import IntentToInstructionParams

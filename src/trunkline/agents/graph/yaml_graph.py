@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, TypeVar, get_type_hints
 
 from trunkline.agents import script_source
@@ -33,6 +32,7 @@ from trunkline.agents.graph.plan import MAX_NODES, make_node, make_nodes
 from trunkline.agents.graph.storages import StringStorage
 from trunkline.agents.script_source import Part, listed
 from trunkline.base import jsontext
+from trunkline.base.nearest import nearest, suggestion
 from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault, GraphError
@@ -119,10 +119,10 @@ def read(path: str) -> Reading:
     try:
         contents = read_regular(locate(path), MAX_BYTES)
     except OSError as error:
-        near = get_close_matches(path, bundled(), n=1) if isinstance(error, FileNotFoundError) else ()
+        meant = nearest(path, bundled()) if isinstance(error, FileNotFoundError) else None
         raise ConfigError(
             f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.",
-            hint=f"Did you mean `{near[0]}`, which comes along?" if near else None,
+            hint=f"Did you mean `{meant}`, which comes along?" if meant else None,
         ) from None
     if contents.cut:
         raise ConfigError(f"The graph `{path}` is larger than {MAX_BYTES} bytes.")
@@ -374,7 +374,7 @@ def _steps(part: Part) -> int:
 def _exit(part: Part, nodes: Mapping[str, Part]) -> str:
     target = part.text()
     if target and target not in nodes:
-        hint = script_source.suggestion(target, nodes)
+        hint = suggestion(target, nodes)
         raise part.wrong(f"leads to `{target}`, which is no node.{hint}")
     return target
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from trunkline.base import paths
 from trunkline.base.config import USER_FILE
-from trunkline.base.config_schema import suggestion
+from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.chat.credentials import secret
 from trunkline.chat.matrix.client import Homeserver, Refused, TokenRefused

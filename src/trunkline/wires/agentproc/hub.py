@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from trunkline.base.nearest import nearest
 from trunkline.base.own_python import module_command
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
@@ -131,7 +132,5 @@ def how_to_install(command: str) -> str | None:
 
 
 def _suggestion(name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, PROGRAMS, n=1)
-    return f"Did you mean `{near[0]}`?" if near else "`trunkline agentproc hub list` shows those there are."
+    meant = nearest(name, PROGRAMS)
+    return f"Did you mean `{meant}`?" if meant else "`trunkline agentproc hub list` shows those there are."

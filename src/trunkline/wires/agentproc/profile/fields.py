@@ -10,26 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from math import isfinite
 
+from trunkline.base.nearest import nearest
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.profile.yaml import Listing, Node, Scalar, Table
 
 #: How much of a wrong value is repeated.
 SHOWN_CHARS = 80
-#: What a name must share with a known one to be taken for a slip of the pen.
-_ALIKE = 0.6
 _TRUE = ("true", "yes", "on")
 _KINDS = {"bool": "a truth value", "number": "a number", "null": "nothing", "text": "a text", "other": "a tagged value"}
 
 
-def suggestion(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
+def hint_for(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
     """`Did you mean ...?` when `name` looks like one of the known names, or is another word for one."""
     if synonyms is not None and name.lower() in synonyms:
         return f"Did you mean `{synonyms[name.lower()]}`?"
-    from difflib import get_close_matches
-
     others = synonyms or {}
-    close = get_close_matches(name.lower(), sorted({*known, *others}), n=1, cutoff=_ALIKE)
-    return f"Did you mean `{others.get(close[0], close[0])}`?" if close else None
+    meant = nearest(name.lower(), {*known, *others})
+    return f"Did you mean `{others.get(meant, meant)}`?" if meant else None
 
 
 class Field:
@@ -96,7 +93,7 @@ class Field:
             return given
         names = ", ".join(f"`{name}`" for name in known)
         got = f"`{given[:SHOWN_CHARS]}`" if given else self._kind()
-        raise self.wrong(f"must be one of {names}, not {got}.", suggestion(given, known))
+        raise self.wrong(f"must be one of {names}, not {got}.", hint_for(given, known))
 
     def texts(self) -> tuple[str, ...]:
         """A list of single values, each as it is written."""

@@ -20,7 +20,7 @@ from trunkline.wires.agentproc.codec import VARIABLES
 from trunkline.wires.agentproc.messages import DIALECTS
 from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile, Protocol
 from trunkline.wires.agentproc.profile.contradictions import NEW_STYLE, contradictions
-from trunkline.wires.agentproc.profile.fields import Field, suggestion
+from trunkline.wires.agentproc.profile.fields import Field, hint_for
 from trunkline.wires.agentproc.profile.placeholders import NAMES, mistaken, used
 from trunkline.wires.agentproc.profile.safety import danger
 from trunkline.wires.agentproc.profile.yaml import MAX_BYTES, read, too_large
@@ -84,7 +84,7 @@ def find(name_or_path: str) -> Profile:
         raise ConfigError(f"`{path}` is a directory.", hint="Give the path of a profile in it.")
     if is_path(name_or_path):
         raise ConfigError(f"There is no profile `{os.path.abspath(path)}`.", hint="Check the path.")
-    hint = suggestion(name_or_path, hub.names()) or "See `trunkline agentproc hub list`, or give the path of a file."
+    hint = hint_for(name_or_path, hub.names()) or "See `trunkline agentproc hub list`, or give the path of a file."
     raise ConfigError(f"There is no profile `{name_or_path}`.", hint=hint)
 
 
@@ -328,7 +328,7 @@ class _Reading:
             elif last in KEYS:
                 self._warnings.append(field.place("is not read: it must stand under `agentproc`, like the others."))
             elif not last.startswith("x-"):
-                hint = suggestion(last, known, SYNONYMS)
+                hint = hint_for(last, known, SYNONYMS)
                 self._warnings.append(field.place("is not a key of a profile." + (f" {hint}" if hint else "")))
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from trunkline.base.nearest import nearest
+
 #: Whoever writes in the chat decides what these become.
 FROM_THE_CHAT = ("MESSAGE", "SESSION_ID", "SESSION_NAME")
 NAMES = (*FROM_THE_CHAT, "PROFILE_DIR")
@@ -58,10 +60,8 @@ def mistaken(text: str) -> tuple[tuple[str, str | None], ...]:
 
 
 def _meant(name: str) -> str | None:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name.upper().replace("-", "_"), NAMES, n=1)
-    return f"{{{{{close[0]}}}}}" if close else None
+    meant = nearest(name.upper().replace("-", "_"), NAMES)
+    return f"{{{{{meant}}}}}" if meant else None
 
 
 def variables(text: str) -> tuple[str, ...]:
