@@ -22,6 +22,7 @@ import pytest
 
 from tests.support.loop import run
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, Shown
+from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.rows import Rows, Words
@@ -125,7 +126,7 @@ async def bridge(directory: Path, *, idempotent: bool, steps: Steps) -> None:
         store.note("scripted", Inbound(str(number), f"chat{number % 2}", "me", "hello"))
     for note in store.waiting("scripted"):
         store.begin(note)
-        answer = outbox.answer(note.inbound.chat)
+        answer = Answer(outbox, note.inbound.chat)
         for word in words(int(note.inbound.id)):
             answer.feed(f"{word} ")
             await asyncio.sleep(0.1)

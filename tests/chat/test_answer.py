@@ -11,7 +11,7 @@ import pytest
 from tests.support.loop import run, until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import answer as answer_module
-from trunkline.chat.delivery.answer import FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS
+from trunkline.chat.delivery.answer import FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS, Answer
 from trunkline.chat.delivery.splitting import closed, split
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
@@ -24,7 +24,7 @@ NO_EDITS = LIMITS.replace(edits=False)
 def test_an_answer_is_one_message_that_grows_at_the_pace_of_the_platform(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
-        answer = outbox(platform, store).answer("c", reply_to="in-1")
+        answer = Answer(outbox(platform, store), "c", reply_to="in-1")
         for number in range(40):
             answer.feed("a ")
             await asyncio.sleep(0.1)
@@ -45,7 +45,7 @@ def test_an_answer_is_one_message_that_grows_at_the_pace_of_the_platform(store: 
 def test_a_short_answer_is_one_message_without_a_change(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("\n\nHello, ")
         answer.feed("you.\n")
         answer.complete("-- echo")
@@ -60,7 +60,7 @@ def test_a_short_answer_is_one_message_without_a_change(store: ChatStore) -> Non
 def test_an_answer_without_text_is_no_message(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("\n ")
         answer.complete()
         answer.complete()
@@ -86,7 +86,7 @@ def test_whatever_the_platform_does_all_of_the_answer_is_shown_once(
         if limits.idempotent:
             faults += [After(Unclear("x")), Unclear("x")]
         platform.script(*(chance.choice(faults) for _ in range(200)))
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         for word in words:
             answer.feed(word)
             if chance.random() < 0.2:
@@ -106,7 +106,7 @@ def test_an_answer_that_grows_too_long_goes_on_in_a_new_message_with_its_code_fe
 
     async def main() -> None:
         platform = ScriptedPlatform()
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         for char in text:
             answer.feed(char)
             await asyncio.sleep(0.01)
@@ -124,7 +124,7 @@ def test_an_answer_that_grows_too_long_goes_on_in_a_new_message_with_its_code_fe
 def test_where_messages_cannot_be_changed_each_is_sent_when_it_is_full(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform(NO_EDITS)
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("word " * 10)
         await asyncio.sleep(60)
         assert platform.calls == []
@@ -142,7 +142,7 @@ def test_what_was_posted_during_an_answer_stands_where_it_was_posted(store: Chat
     async def main() -> None:
         platform = ScriptedPlatform()
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("I must ask.")
         answer.cut()
         box.post("c", "May I?")
@@ -158,7 +158,7 @@ def test_an_answer_that_still_grows_does_not_hold_up_other_messages(store: ChatS
     async def main() -> None:
         platform = ScriptedPlatform(LIMITS.replace(edit_seconds=30.0))
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("One")
         await until(lambda: answer._timer)
         await asyncio.sleep(FIRST_SECONDS)
@@ -180,7 +180,7 @@ def test_the_end_of_an_answer_and_of_its_note_are_on_disk_together(store: ChatSt
         note = store.note("scripted", Inbound("1", "c", "me", "hello"))
         assert note is not None
         store.begin(note)
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("word " * 50)
         with store.together():
             answer.complete()
@@ -198,7 +198,7 @@ def test_an_answer_that_is_complete_goes_out_as_soon_as_the_platform_takes_it(st
     async def main() -> None:
         platform = ScriptedPlatform()
         platform.script(NotNow("slow down", 600))
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("Hello")
         answer.complete()
         await asyncio.sleep(599)
@@ -213,7 +213,7 @@ def test_an_answer_that_is_complete_goes_out_as_soon_as_the_platform_takes_it(st
 def test_a_lot_of_text_is_not_held_back_until_the_next_look(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("word " * (MOST_NEW_CHARS // 5 + 1))
         await until(lambda: len(platform.shown()) > 100)
         assert asyncio.get_running_loop().time() == 0
@@ -232,7 +232,7 @@ def test_feeding_costs_the_same_for_the_first_word_and_the_last(
     async def measured(words: int) -> int:
         """How many characters were looked at on the way."""
         platform = Counting(limits)
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         for number in range(words):
             answer.feed("word ")
             if number % 1000 == 0:
@@ -261,7 +261,7 @@ class Counting(ScriptedPlatform):
 def test_an_answer_without_end_is_cut_and_says_so(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform(LIMITS.replace(text_chars=4096))
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("```\n")
         for _ in range(3 * MOST_CHARS // 1000):
             answer.feed("x" * 999 + "\n")
@@ -280,7 +280,7 @@ def test_an_answer_without_end_is_cut_and_says_so(store: ChatStore) -> None:
 def test_an_answer_of_just_the_longest_size_is_whole(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform(LIMITS.replace(text_chars=4096))
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("x" * MOST_CHARS)
         answer.complete()
         await settled(answer)

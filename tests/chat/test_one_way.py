@@ -10,13 +10,13 @@ from trunkline import chat
 #: From the platform to what is said in a chat, as `docs/explanation/chat-bridge.md` tells it.
 WAY = (
     *("bridge", "control", "conversation", "turn", "turn_view", "approval_prompts", "chat_session", "channel"),
-    "context",
+    *("context", "delivery.answer", "delivery.outbox", "delivery.lane", "delivery.message", "delivery.rows"),
 )
 
 
 def imported(module: str) -> set[str]:
     """The modules of the bridge that one of them names, wherever in it that stands."""
-    tree = ast.parse((Path(chat.__file__).parent / f"{module}.py").read_text())
+    tree = ast.parse((Path(chat.__file__).parent / f"{module.replace('.', '/')}.py").read_text())
     names = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module is not None]
     found = {f"{node.module}.{alias.name}" for node in names for alias in node.names} | {
         f"{node.module}" for node in names

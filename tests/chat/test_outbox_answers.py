@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.loop import run, until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox, settled
-from trunkline.chat.delivery.answer import FIRST_SECONDS
+from trunkline.chat.delivery.answer import FIRST_SECONDS, Answer
 from trunkline.chat.delivery.rows import Words
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
@@ -27,7 +27,7 @@ def test_when_the_first_message_is_in_doubt_the_answer_goes_on_after_what_it_hel
         doubt = Unclear("broken pipe")
         platform.script(After(doubt) if arrived else doubt)
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("```py\none\n")
         await asyncio.sleep(FIRST_SECONDS + 1)
         answer.feed("two\n")
@@ -47,7 +47,7 @@ def test_when_every_message_is_in_doubt_the_answer_still_goes_on(store: ChatStor
         platform = ScriptedPlatform()
         platform.script(*[After(Unclear("broken pipe"))] * 3)
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         for word in ("```\none\n", "two\n", "three\n", "four\n"):
             answer.feed(word)
             await asyncio.sleep(30)
@@ -69,7 +69,7 @@ def test_when_the_answer_ends_while_its_first_message_is_in_doubt_the_rest_is_no
         platform.script(After(Unclear("broken pipe")))
         platform.gate.clear()
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("one")
         await asyncio.sleep(FIRST_SECONDS)
         await until(lambda: platform.running)
@@ -91,7 +91,7 @@ def test_an_answer_that_ends_during_its_first_message_survives_a_crash(store: Ch
         platform = ScriptedPlatform(limits)
         platform.gate.clear()
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("one")
         await asyncio.sleep(FIRST_SECONDS)
         await until(lambda: platform.running)
@@ -122,7 +122,7 @@ def test_what_a_new_message_would_repeat_of_one_in_doubt_is_not_sent(store: Chat
         platform = ScriptedPlatform()
         platform.script(Unclear("broken pipe"), NotNow("slow down", 60))
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed(f"{first}\n\n{second}")
         await asyncio.sleep(FIRST_SECONDS)
         answer.feed(" cc")
@@ -142,7 +142,7 @@ def test_what_a_new_message_would_repeat_of_one_in_doubt_is_not_sent(store: Chat
 def test_a_message_that_was_deleted_during_the_answer_is_sent_anew(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("one")
         await asyncio.sleep(2)
         platform.messages.clear()
@@ -161,7 +161,7 @@ def test_an_answer_to_a_chat_that_is_gone_is_kept_whole_for_people(store: ChatSt
         platform = ScriptedPlatform()
         platform.script(*[SendFailed("kicked")] * 9)
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("one")
         await asyncio.sleep(3)
         answer.feed(" two")
@@ -176,7 +176,7 @@ def test_an_answer_to_a_chat_that_is_gone_is_kept_whole_for_people(store: ChatSt
 def test_a_full_disk_during_an_answer_loses_nothing_once_there_is_room(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("one ")
         store.execute("PRAGMA query_only = ON")
         await asyncio.sleep(2)
@@ -198,7 +198,7 @@ def test_a_restart_takes_up_an_answer_whose_last_text_was_not_shown(store: ChatS
     async def main() -> None:
         platform = ScriptedPlatform(limits)
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("word " * 10)
         await asyncio.sleep(5)
         assert len(platform.shown()) == 1
@@ -221,7 +221,7 @@ def test_a_restart_leaves_an_answer_that_was_cut_off_as_it_is_shown(store: ChatS
         platform = ScriptedPlatform(limits)
         platform.gate.clear()
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("one")
         await asyncio.sleep(FIRST_SECONDS)
         await until(lambda: platform.running)
@@ -246,7 +246,7 @@ def test_a_key_that_was_used_with_an_older_text_is_followed_by_a_change(store: C
     async def main() -> None:
         platform = ScriptedPlatform(IDEMPOTENT)
         platform.script(After(Unclear("broken pipe")))
-        answer = outbox(platform, store).answer("c")
+        answer = Answer(outbox(platform, store), "c")
         answer.feed("one")
         platform.gate.clear()
         await asyncio.sleep(FIRST_SECONDS)

@@ -11,6 +11,7 @@ import pytest
 from tests.support.loop import run, until
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import rows as rows_module
+from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.patience import DISK_SECONDS
 from trunkline.chat.delivery.rows import PRUNE_SECONDS, SENT_DAYS, UNSETTLED_DAYS, Rows
@@ -222,7 +223,7 @@ def test_what_nobody_can_miss_is_forgotten(store: ChatStore) -> None:
     async def main() -> None:
         platform = ScriptedPlatform()
         box = outbox(platform, store)
-        answer = box.answer("c")
+        answer = Answer(box, "c")
         answer.feed("one")
         await asyncio.sleep(10)
         assert platform.messages

@@ -81,7 +81,7 @@ class Channel:
         """Begin the answer to a message."""
         # Where several people write, it must be clear who is answered.
         reply_to = None if note.inbound.private else note.inbound.message_id
-        return self._outbox.answer(self.chat, reply_to=reply_to)
+        return Answer(self._outbox, self.chat, reply_to=reply_to)
 
     @property
     def undelivered(self) -> int:

@@ -14,16 +14,13 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from trunkline.chat.delivery.message import Message
+from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.patience import DISK_SECONDS
 from trunkline.chat.delivery.rows import Words
 from trunkline.chat.delivery.splitting import advance, closed
 from trunkline.core.faults import ConfigError
-
-if TYPE_CHECKING:
-    from trunkline.chat.delivery.outbox import Outbox
 
 _logger = logging.getLogger(__name__)
 
@@ -40,9 +37,9 @@ LEFT_OUT = "(the rest of this answer was left out)"
 
 
 class Answer:
-    """A streamed answer. Made by `Outbox.answer`."""
+    """A streamed answer."""
 
-    def __init__(self, outbox: Outbox, chat: str, reply_to: str | None) -> None:
+    def __init__(self, outbox: Outbox, chat: str, *, reply_to: str | None = None) -> None:
         self._outbox = outbox
         self._chat = chat
         self._reply_to = reply_to

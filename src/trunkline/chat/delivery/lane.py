@@ -33,22 +33,14 @@ class Lane:
     """The way to one chat. It has a task while there is something to do."""
 
     def __init__(
-        self,
-        platform: Platform,
-        chat: str,
-        patience: Patience,
-        losses: Losses,
-        *,
-        trouble: Callable[[], None],
-        idle: Callable[[Lane], None],
+        self, platform: Platform, chat: str, patience: Patience, losses: Losses, trouble: asyncio.Event
     ) -> None:
-        """`trouble` is called when a message failed or is unknown, `idle` when nothing is left to do."""
+        """`trouble` is set when a message failed or is unknown."""
         self._platform = platform
         self._patience = patience
         self._losses = losses
         self.chat = chat
         self._trouble = trouble
-        self._idle = idle
         self._messages: dict[Message, None] = {}
         self._news = asyncio.Event()
         self._closing = False
@@ -58,6 +50,11 @@ class Lane:
     def messages(self) -> list[Message]:
         """Those that are not done."""
         return list(self._messages)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do."""
+        return self._task is None and not self._messages
 
     def add(self, message: Message) -> None:
         """Deliver this one, after those that are here; or look at it again."""
@@ -94,7 +91,6 @@ class Lane:
                     break
         finally:
             self._task = None
-            self._idle(self)
 
     def _next(self) -> tuple[Message | None, float | None]:
         """What is to be done now; else, how long until something is."""
@@ -184,7 +180,7 @@ class Lane:
             outcome = message.doubted if isinstance(verdict, Doubt) else message.refused
         outcome(verdict.problem)
         if wait is None:
-            self._trouble()
+            self._trouble.set()
 
     def _edited(self, message: Message, body: Body, verdict: Verdict) -> None:
         """A message was changed, with this result. That it was changed twice would harm nobody: doubt is no danger."""
@@ -199,7 +195,7 @@ class Lane:
             message.gone(verdict.problem)
         elif isinstance(verdict, Refused) or (wait := self._patience.wait(now, verdict.seconds)) is None:
             message.stale(verdict.problem)
-            self._trouble()
+            self._trouble.set()
         else:
             message.not_before = now + max(wait, self._platform.limits.edit_seconds)
 

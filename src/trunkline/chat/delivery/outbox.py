@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from trunkline.chat.delivery.answer import Answer
 from trunkline.chat.delivery.lane import Lane
 from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import Message
@@ -78,7 +78,9 @@ class Outbox:
         self._losses = Losses(platform, self._rows)
         self._chance = chance
         self._lanes: dict[str, Lane] = {}
-        self._watch: asyncio.TimerHandle | None = None
+        self._trouble = asyncio.Event()
+        """Set by lanes: a message failed or is unknown, and somebody may want it again."""
+        self._watch: asyncio.Task[None] | None = None
         self._version = 0
         self._closed = False
 
@@ -102,6 +104,7 @@ class Outbox:
         self._rows.prune()
         self._take_up()
         if self._rows.has_unsettled(self._platform.name):
+            self._trouble.set()
             self._keep_watch()
 
     def post(self, chat: str, text: str, *, buttons: Sequence[Button] = (), reply_to: str | None = None) -> Posting:
@@ -121,10 +124,6 @@ class Outbox:
         """
         return Posting(self, chat, self._add(chat, [Enclosure(path, type, name)]))
 
-    def answer(self, chat: str, *, reply_to: str | None = None) -> Answer:
-        """An answer that is shown while it is being written."""
-        return Answer(self, chat, reply_to)
-
     def unsettled(self, chat: str | None = None) -> list[Row]:
         """What failed and what is unknown, oldest first; of one chat or of all."""
         return self._rows.unsettled(self._platform.name, chat)
@@ -142,12 +141,13 @@ class Outbox:
     async def close(self) -> None:
         """Stop sending, in bounded time. What was not sent stays on disk. May be called again."""
         self._closed = True
-        if self._watch is not None:
-            self._watch.cancel()
         lanes = list(self._lanes.values())
         for lane in lanes:
             lane.stop()
         await asyncio.gather(*(lane.close(CLOSE_SECONDS) for lane in lanes))
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait({self._watch})
 
     # For `Answer` and `Posting`.
 
@@ -203,15 +203,12 @@ class Outbox:
 
     def _lane(self, chat: str) -> Lane:
         lane = self._lanes.get(chat)
-        if lane is None:
-            patience = Patience(self._chance)
-            lane = Lane(self._platform, chat, patience, self._losses, trouble=self._keep_watch, idle=self._retire)
-            self._lanes[chat] = lane
+        if lane is None or lane.is_idle:
+            busy = {name: each for name, each in self._lanes.items() if not each.is_idle}
+            lane = Lane(self._platform, chat, Patience(self._chance), self._losses, self._trouble)
+            self._lanes = {**busy, chat: lane}
+            self._keep_watch()
         return lane
-
-    def _retire(self, lane: Lane) -> None:
-        if not lane.messages:
-            self._lanes.pop(lane.chat, None)
 
     def _messages(self) -> list[Message]:
         return [message for lane in self._lanes.values() for message in lane.messages]
@@ -232,16 +229,16 @@ class Outbox:
             self.touch(message)
 
     def _keep_watch(self) -> None:
-        if self._watch is None and not self._closed:
-            self._watch = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._look)
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._look_again(), name=f"outbox:{self._platform.name}")
 
-    def _look(self) -> None:
-        self._watch = None
-        try:
-            if self._rows.version() != self._version:
-                self._take_up()
-            if self._rows.has_unsettled(self._platform.name):
-                self._keep_watch()
-        except ConfigError:
-            # The disk may be there again the next time.
-            self._keep_watch()
+    async def _look_again(self) -> None:
+        """Take up what somebody asked for again, for as long as there is anything to ask for."""
+        while await self._trouble.wait():
+            await asyncio.sleep(WATCH_SECONDS)
+            # A disk that cannot be read may be there again the next time.
+            with suppress(ConfigError):
+                if self._rows.version() != self._version:
+                    self._take_up()
+                if not self._rows.has_unsettled(self._platform.name):
+                    self._trouble.clear()
