@@ -192,8 +192,9 @@ def test_what_is_unsafe_runs_where_the_profile_allows_it_and_a_check_says_so_in_
 ) -> None:
     profile = read(yaml.safe_dump({"command": command, "args": args, "allow_unsafe": True}))
     assert (*profile.command, *profile.args) == (*command.split(), *args)
-    (warning,) = (text for text in examine(profile, {}).warnings if "`allow_unsafe` is set" in text)
-    assert warning.endswith("as code: whoever may write in the chat can run programs here.")
+    (warning,) = (text for text in examine(profile, {}).warnings if "allow_unsafe" in text)
+    assert warning.startswith(("In `args[", "In `command`, ") if args else "In `command`, ")
+    assert warning.endswith("as code; `allow_unsafe` lets who writes in the chat run programs that way.")
 
 
 def test_allowing_what_is_safe_is_told_to_be_needless() -> None:

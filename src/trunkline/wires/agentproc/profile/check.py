@@ -247,7 +247,7 @@ def _warnings(profile: Profile, prepared: Launch, found: Sequence[Variable]) -> 
     for index in _secret_arguments(prepared.argv):
         yield f"Everybody on this machine can see the value of `{prepared.argv[index - 1]}`. Use `env` for secrets."
     if profile.allow_unsafe and (unsafe := danger(profile)) is not None:
-        yield f"`allow_unsafe` is set, and {unsafe.why}: whoever may write in the chat can run programs here."
+        yield f"In `{unsafe.where}`, {unsafe.why}; `allow_unsafe` lets who writes in the chat run programs that way."
     is_told = prepared.stdin is not None or _hands_over_message(profile)
     if profile.stream is not None and not is_told:
         yield "The program does not get the message. Add `{{MESSAGE}}` to `args`, or `stdin: message`."

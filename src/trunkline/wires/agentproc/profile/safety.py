@@ -63,6 +63,13 @@ class Danger(Value):
     why: str
     hint: str
 
+    @property
+    def where(self) -> str:
+        """The item, as people call it."""
+        if self.key == "command":
+            return self.key
+        return f"{self.key}.{self.item}" if isinstance(self.item, str) else f"{self.key}[{self.item}]"
+
 
 def danger(profile: Profile) -> Danger | None:
     """What is unsafe about a profile, whether it is allowed there or not; `None` if nothing is."""
