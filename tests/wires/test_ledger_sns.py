@@ -6,8 +6,9 @@ import pytest
 
 from tests.wires.test_ledger import SAMPLES
 from trunkline.core import events as core
-from trunkline.core.faults import AgentFailed
-from trunkline.runner import brains, contract
+from trunkline.core.faults import ProviderError
+from trunkline.runner import contract
+from trunkline.runner.brain import Heard, Reply
 from trunkline.wires.ledger import CONCEPTS, WIRES
 
 SNS = WIRES["sns"]
@@ -16,9 +17,9 @@ SNS = WIRES["sns"]
 FORMS = {"prompt", "system prompt", "runnerInbox", "general", "decision", "error", "usage", "create_thread", "comment"}
 
 
-def heard(*events: core.Event) -> brains.Reply:
+def heard(*events: core.Event) -> Reply:
     """What a runner takes for the answer of an agent that says these in one turn."""
-    listener = brains._Heard()
+    listener = Heard()
     listener.show([core.Envelope("s1", number, 1, 0.0, event) for number, event in enumerate(events, 1)])
     return listener.reply()
 
@@ -29,7 +30,7 @@ def forms_of(event: core.Event) -> set[str]:
     if isinstance(event, core.TurnEnded):
         reply = heard(said, event)
     elif isinstance(event, core.Failed):
-        with pytest.raises(AgentFailed, match=event.message):
+        with pytest.raises(ProviderError, match=event.message):
             heard(said, event, core.TurnEnded("error"))
         return {"error"}
     else:

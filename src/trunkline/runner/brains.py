@@ -3,79 +3,45 @@
     {"kind": "scripted", "replies": [...]}      in order, the last repeats; the place in the list survives restarts
     {"kind": "openai", "baseUrl", "model", "apiKey"}      also `anthropic`, `gemini`, `deepseek` ...
     {"kind": "local", "model"}                            held to valid actions, unless `guided` is false
-    {"kind": "agent", "name": "agentproc:claude-code"}    any agent; it may use no tools
+    {"kind": "agent", "name": "agentproc:claude-code"}    any agent; it may use no tools but those in `allow`
 
-Every answer is limited as a whole, from the connection to the last byte. Nothing is asked twice: the next cycle asks
-again, with what is known then.
+`allow` names the tools that an agent may use, and `keep` keeps each prompt and its answer as a session.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from trunkline.agents.turn_stream import TurnStream
 from trunkline.base import jsontext, paths
-from trunkline.base.values import Value
-from trunkline.core.events import Envelope, Failed, TextDelta, ToolStarted, TurnEnded, UserMessage
-from trunkline.core.faults import AgentFailed, AgentTimeout, ConfigError, NoModel, ProviderError
+from trunkline.base.environ_secrets import environment_secrets
+from trunkline.base.redact import Redactor
+from trunkline.core.approvals import unknown_tool
+from trunkline.core.events import TextDelta
+from trunkline.core.faults import ConfigError, NoModel, ProviderError
 from trunkline.core.usage import Usage
 from trunkline.models.providers import NAMES, SERVICES, Service
 from trunkline.runner import config_parts
+from trunkline.runner.brain import Answerer, Answering, Brain, Keeping
 from trunkline.runner.config import LLM_PROVIDERS, RunnerConfig
 from trunkline.runner.finishing import on_disk
 from trunkline.runner.prompting import Prompt
 from trunkline.runner.state import AgentState
 from trunkline.store import names
+from trunkline.store.files import FileStore
 
 if TYPE_CHECKING:
     from trunkline.models.model import Model
 
-T = TypeVar("T")
-
-#: Characters of one answer: what is longer is no decision.
-MAX_REPLY = 1024 * 1024
 #: An agent's own window is not known; most take this many tokens.
 AGENT_WINDOW = 128_000
 
 KINDS = ("scripted", "agent", "litellm", *NAMES)
-
-
-class Reply(Value):
-    """What was answered, word for word."""
-
-    text: str
-    usage: Usage | None = None
-
-
-class TooLong(AgentFailed):
-    """An answer without an end. `said`: its beginning."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__(f"The answer has more than {MAX_REPLY} characters.")
-        self.said = said[:MAX_REPLY]
-
-
-class Brain(Protocol):
-    """Answers prompts."""
-
-    @property
-    def window(self) -> int | None:
-        """Tokens that a prompt and its answer may have together, if known."""
-
-    async def answer(self, prompt: Prompt) -> Reply:
-        """Ask once.
-
-        Raises:
-            TooLong: it does not end.
-            Fault: no answer came, or not all of it in time.
-        """
-
-    async def close(self) -> None:
-        """Let go of everything. Idempotent."""
 
 
 def make(config: RunnerConfig, general: Mapping[str, Any], state: AgentState, home: str) -> Brain:
@@ -86,43 +52,41 @@ def make(config: RunnerConfig, general: Mapping[str, Any], state: AgentState, ho
     """
     given = config.brain if config.brain is not None else _of_general(config, general)
     where = "llm" if config.brain is None else "brain"
+    seconds, keeping = config.timeout_seconds, _keeping(given, config, home)
     kind = given.get("kind")
     match kind:
         case "scripted":
-            return ScriptedBrain(_replies(given), state)
+            answering, window, close = _replying(_replies(given), state), None, None
         case "agent":
-            workspace = os.path.join(home, "runner", "workspaces", names.file_name(config.agent_id))
-            return AgentBrain(_text(given, "name"), _options(given), workspace, config.timeout_seconds)
+            return _with_agent(given, config, home, keeping)
         case str() if kind in KINDS:
             guided = kind == "local" and given.get("guided") is not False
             model = _model(kind, given, where, {"force_tool": True} if guided else {})
-            return (GuidedBrain if guided else ModelBrain)(model, config.timeout_seconds, config.max_tokens)
-    shown = kind if isinstance(kind, str) else "nothing"
-    raise ConfigError(
-        f"`brain.kind` is `{shown[:40]}`.", hint=f"Use one of {', '.join(f'`{each}`' for each in KINDS)}."
-    )
+            close = model.close
+            answering, window = (
+                (_guiding(model), None) if guided else (_asking(model, config.max_tokens), model.context_window)
+            )
+        case _:
+            shown = kind if isinstance(kind, str) else "nothing"
+            raise ConfigError(
+                f"`brain.kind` is `{shown[:40]}`.", hint=f"Use one of {', '.join(f'`{each}`' for each in KINDS)}."
+            )
+    return Brain(partial(Answerer, answering), seconds=seconds, window=window, keeping=keeping, close=close)
 
 
 # A list of replies
 
 
-class ScriptedBrain:
-    """Says what it was given, one reply for each prompt."""
+def _replying(replies: Sequence[str], state: AgentState) -> Answering:
+    # Other replies are another script, which begins at its beginning.
+    name = f"scripted:{sha256(jsontext.dumps(list(replies))).hexdigest()}"
 
-    window = None
+    async def reply(prompt: Prompt, tell: TurnStream) -> Usage | None:
+        place = await on_disk(lambda: state.next_number(name))
+        await tell.say(TextDelta(replies[min(place, len(replies) - 1)]))
+        return None
 
-    def __init__(self, replies: Sequence[str], state: AgentState) -> None:
-        self._replies = replies
-        self._state = state
-        # Other replies are another script, which begins at its beginning.
-        self._name = f"scripted:{sha256(jsontext.dumps(list(replies))).hexdigest()}"
-
-    async def answer(self, prompt: Prompt) -> Reply:
-        place = await on_disk(lambda: self._state.next_number(self._name))
-        return Reply(self._replies[min(place, len(self._replies) - 1)])
-
-    async def close(self) -> None:
-        """There is nothing to let go of."""
+    return reply
 
 
 def _replies(given: Mapping[str, Any]) -> list[str]:
@@ -136,57 +100,45 @@ def _replies(given: Mapping[str, Any]) -> list[str]:
 # A model
 
 
-class ModelBrain:
+def _asking(model: Model, max_tokens: int | None) -> Answering:
     """Asks a model, without tools and without a history."""
 
-    def __init__(self, model: Model, seconds: float, max_tokens: int | None) -> None:
-        self._model = model
-        self._seconds = seconds
-        self._max_tokens = max_tokens
-
-    @property
-    def window(self) -> int | None:
-        return self._model.context_window
-
-    async def answer(self, prompt: Prompt) -> Reply:
-        return await _in_time(self._asked(prompt), self._seconds, "The model")
-
-    async def close(self) -> None:
-        await self._model.close()
-
-    async def _asked(self, prompt: Prompt) -> Reply:
+    async def ask(prompt: Prompt, tell: TurnStream) -> Usage | None:
         from trunkline.models.messages import Message, Text
         from trunkline.models.model import Answer, Request, Retrying, TextChunk
 
         message = Message("user", (Text(prompt.user),))
-        request = Request([message], system=prompt.system, max_tokens=self._max_tokens)
-        pieces: list[str] = []
-        length = 0
-        async with aclosing(self._model.stream(request)) as chunks:
+        request = Request([message], system=prompt.system, max_tokens=max_tokens)
+        said = False
+        async with aclosing(model.stream(request)) as chunks:
             async for chunk in chunks:
                 match chunk:
                     case TextChunk(text=text):
-                        pieces.append(text)
-                        length += len(text)
-                        if length > MAX_REPLY:
-                            raise TooLong("".join(pieces))
+                        said = said or bool(text)
+                        await tell.say(TextDelta(text))
                     case Retrying(reason=reason):
                         raise ProviderError(reason, retryable=True)
                     case Answer(content=content, usage=usage):
-                        said = "".join(block.text for block in content if isinstance(block, Text))
-                        return Reply(said or "".join(pieces), usage)
-        return Reply("".join(pieces))
+                        whole = "".join(block.text for block in content if isinstance(block, Text))
+                        if whole and not said:
+                            await tell.say(TextDelta(whole))
+                        return usage
+        return None
+
+    return ask
 
 
-class GuidedBrain(ModelBrain):
+def _guiding(model: Model) -> Answering:
     """Asks a small model in this process, whose answer is held to valid actions."""
 
-    window = None
-
-    async def _asked(self, prompt: Prompt) -> Reply:
+    async def ask(prompt: Prompt, tell: TurnStream) -> Usage | None:
         from trunkline.runner import guided
 
-        return Reply(*await guided.answer(self._model, prompt))
+        text, usage = await guided.answer(model, prompt)
+        await tell.say(TextDelta(text))
+        return usage
+
+    return ask
 
 
 def _model(kind: str, given: Mapping[str, Any], where: str, compat: Mapping[str, Any]) -> Model:
@@ -266,108 +218,41 @@ def _maker(key: str, named: str | None) -> str | None:
 # Any agent
 
 
-class AgentBrain:
-    """Asks an agent, in a new conversation each time. Nobody is there to approve anything, so it may use no tools."""
+def _with_agent(given: Mapping[str, Any], config: RunnerConfig, home: str, keeping: Keeping | None) -> Brain:
+    from trunkline.agents import registry
 
-    window = AGENT_WINDOW
-
-    def __init__(self, name: str, options: Mapping[str, Any], workspace: str, seconds: float) -> None:
-        from trunkline.agents import registry
-
-        if not name:
-            raise ConfigError("`brain.name` is missing.", hint="`trunkline agent --help` tells what agents there are.")
-        try:
-            paths.ensure_dir(workspace)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ConfigError(f"The agent's workspace `{workspace}` cannot be made: {reason}.") from None
-        self._options = {**options, "workspace": workspace}
-        try:
-            self._agent = registry.make(name, self._options)
-        except NoModel as error:
-            hint = "Name a provider in `brain.options.provider`, or set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`."
-            raise ConfigError(error.message, hint=hint) from None
-        self._workspace = workspace
-        self._seconds = seconds
-
-    async def answer(self, prompt: Prompt) -> Reply:
-        return await _in_time(self._asked(prompt), self._seconds, f"The agent `{self._agent.name}`")
-
-    async def close(self) -> None:
-        """Each conversation was closed after its answer."""
-
-    async def _asked(self, prompt: Prompt) -> Reply:
-        from trunkline.core.approvals import Policy
-        from trunkline.core.log import MemoryLog
-        from trunkline.core.session import Session
-
-        log = MemoryLog(f"runner-{os.urandom(8).hex()}")
-        policy = Policy(allow=(), interactive=False)
-        heard = _Heard()
-        session = await Session.open(
-            self._agent,
-            log,
-            policy,
-            busy="reject",
-            workspace=self._workspace,
-            instructions=prompt.system,
-            options=self._options,
-        )
-        try:
-            session.attach(heard)
-            session.submit(UserMessage(prompt.user))
-            await heard.ended.wait()
-        finally:
-            await session.close()
-        return heard.reply()
-
-
-class _Heard:
-    """What an agent says in one turn. After a tool it begins anew: what came before was not the answer."""
-
-    congested = False
-
-    def __init__(self) -> None:
-        self.ended = asyncio.Event()
-        self._pieces: list[str] = []
-        self._length = 0
-        self._problems: list[str] = []
-        self._end: TurnEnded | None = None
-
-    def show(self, envelopes: Sequence[Envelope]) -> None:
-        for envelope in envelopes:
-            match envelope.event:
-                case TextDelta(text=text) if self._length <= MAX_REPLY:
-                    self._pieces.append(text)
-                    self._length += len(text)
-                case ToolStarted():
-                    self._pieces.clear()
-                    self._length = 0
-                case Failed(message=message):
-                    self._problems.append(message)
-                case TurnEnded() as end:
-                    self._end = end
-                    self.ended.set()
-
-    async def drain(self) -> None:
-        """It is never behind."""
-
-    def reply(self) -> Reply:
-        if self._end is None or self._end.outcome != "success":
-            problem = self._problems[-1] if self._problems else "The agent gave no answer."
-            raise AgentFailed(problem)
-        said = "".join(self._pieces)
-        if self._length > MAX_REPLY:
-            raise TooLong(said)
-        return Reply(said, self._end.usage)
-
-
-async def _in_time(work: Awaitable[T], seconds: float, who: str) -> T:
+    name, options, allow = _text(given, "name"), _options(given), _allowed(given)
+    if not name:
+        raise ConfigError("`brain.name` is missing.", hint="`trunkline agent --help` tells what agents there are.")
+    workspace = os.path.join(home, "runner", "workspaces", names.file_name(config.agent_id))
     try:
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError:
-        raise AgentTimeout(f"{who} gave no complete answer within {seconds:g} s.") from None
+        paths.ensure_dir(workspace)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"The agent's workspace `{workspace}` cannot be made: {reason}.") from None
+    options = {**options, "workspace": workspace}
+    try:
+        agent = registry.make(name, options)
+    except NoModel as error:
+        hint = "Name a provider in `brain.options.provider`, or set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`."
+        raise ConfigError(error.message, hint=hint) from None
+    return Brain(
+        lambda prompt: agent,
+        seconds=config.timeout_seconds,
+        window=AGENT_WINDOW,
+        workspace=workspace,
+        options=options,
+        allow=allow,
+        keeping=keeping,
+    )
+
+
+def _keeping(given: Mapping[str, Any], config: RunnerConfig, home: str) -> Keeping | None:
+    keep = given.get("keep")
+    if keep is not None and not isinstance(keep, bool):
+        raise ConfigError("`brain.keep` must be true or false.")
+    secrets = Redactor([*config.secrets(), *environment_secrets(os.environ)])
+    return Keeping(FileStore(os.path.join(home, "sessions")), secrets) if keep else None
 
 
 def _text(given: Mapping[str, Any], name: str) -> str:
@@ -379,3 +264,16 @@ def _options(given: Mapping[str, Any]) -> Mapping[str, Any]:
     if options is not None and not isinstance(options, Mapping):
         raise ConfigError("`brain.options` must be an object.")
     return options or {}
+
+
+def _allowed(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tools that an agent may use: those that the configuration names, and no others."""
+    allow = given.get("allow")
+    if allow is None:
+        return ()
+    if not isinstance(allow, list) or not all(isinstance(each, str) for each in allow):
+        raise ConfigError("`brain.allow` must be an array of names of tools.", hint='Such as ["Read", "Grep"].')
+    for name in allow:
+        if slip := unknown_tool(name, more_tools=True):
+            raise ConfigError(f"`brain.allow`: {slip}")
+    return tuple(allow)

@@ -157,6 +157,7 @@ _RUNTIME = (
 
 _BRAIN = (
     "kind", "name", "options", "replies", "model", "apiKey", "baseUrl", "region", "project", "profile", "guided",
+    "allow", "keep",
 )  # fmt: skip
 #: A brain is ours alone: no page sends one.
 _BRAIN_HINT = (

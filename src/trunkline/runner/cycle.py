@@ -22,7 +22,7 @@ from trunkline.core.faults import Fault
 from trunkline.core.usage import Usage
 from trunkline.runner import brains, contract, decision, prompting
 from trunkline.runner.actions import NOT_CARRIED_OUT, Hands, Outcome, issue_feedback, tx_feedback
-from trunkline.runner.brains import Brain, Reply, TooLong
+from trunkline.runner.brain import Brain, Reply, TooLong
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.contract import Action, Invalid
