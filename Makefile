@@ -52,7 +52,7 @@ fuzz: test-environment ## a million mutated inputs for each codec, and a minute 
 
 docs: ## build the documentation site into build/site, and check its links
 	@$(BOOTSTRAP) --extras docs
-	@$(BIN)/mkdocs build --quiet --strict --site-dir build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site
 	@echo "build/site/index.html"
 
 wheel: test-environment ## build the wheel and the source distribution into dist

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from tests.docs.examples import DOCUMENTS
+from tests.docs.public_names import name_tables
 from trunkline.agents.coder import commands as coder_commands
 from trunkline.cli import agent as agent_cli
 from trunkline.cli.agentproc import Program
@@ -380,6 +381,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "agentproc-04-checks": lambda: check_table(agentproc_checks.SUITES["0.4"].checks),
     "bridge-checks": lambda: check_table(bridge_checks.SUITE.checks),
     "sns-checks": lambda: check_table(sns_checks.SUITE.checks),
+    "python-names": name_tables,
     "tryll-recovery": recovery_table,
     "tryll-checks": lambda: check_table(tryll_checks.SUITE.checks),
 }

@@ -342,4 +342,4 @@ def test_the_readme_names_every_extra_that_is_for_users() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     named = {name for row in rows(readme) if len(row) == 3 for name in re.findall(r"`([\w-]+)`", row[1])}
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert declared.keys() - {"dev", "all"} - named == set()
+    assert declared.keys() - {"all", "dev", "docs"} - named == set()
