@@ -18,7 +18,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.models import providers
 from trunkline.models.model import Model
 from trunkline.models.providers import ModelSettings
-from trunkline.runner import brains, contract, cycle
+from trunkline.runner import brain, contract, cycle
 from trunkline.runner.chain.settings import MISSING
 from trunkline.runner.config import normalise
 from trunkline.runner.cycle import IN_FLIGHT, NO_COMMUNITY
@@ -238,7 +238,7 @@ async def test_a_model_that_hangs_is_left_after_the_time_limit(world: World, sns
 async def test_an_answer_without_an_end_is_logged_as_far_as_it_came(
     world: World, sns: SnsStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brains, "MAX_REPLY", 1000)
+    monkeypatch.setattr(brain, "MAX_REPLY", 1000)
     async with StubProvider() as model:
         model.openai(openai_text("blah " * 500))
         report = await world.run(brain={"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub"})
@@ -251,7 +251,7 @@ async def test_an_answer_without_an_end_is_logged_as_far_as_it_came(
 async def test_an_answer_without_an_end_shows_neither_a_secret_nor_the_half_of_one(
     world: World, sns: SnsStub, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(brains, "MAX_REPLY", len("blah ") + room)
+    monkeypatch.setattr(brain, "MAX_REPLY", len("blah ") + room)
     async with StubProvider() as model:
         model.openai(openai_text(f"blah {TOKEN} and so on"))
         report = await world.run(brain={"kind": "openai", "baseUrl": f"{model.url}/v1", "model": "stub"})
