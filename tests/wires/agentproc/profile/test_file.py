@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -400,3 +401,8 @@ def test_a_stream_that_nobody_reads_is_refused_with_a_suggestion() -> None:
     assert f"Did you mean `{known}`?" in complaint
     warnings = read(f"command: a\nstream: {known}\nprotocol: '0.4'\n").warnings
     assert warnings == (f"p.yaml, line 3: `protocol` has no effect: the output is read as `stream: {known}`.",)
+
+
+def test_programs_that_import_it_from_its_former_place_go_on() -> None:
+    former = import_module("trunkline.wires.agentproc.profile_file")
+    assert (former.find, former.load, former.parse) == (find, load, parse)
