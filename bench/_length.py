@@ -17,7 +17,7 @@ from trunkline.core.log import EventLog
 from trunkline.core.performer import EVENTS_PER_TICK
 from trunkline.core.session import Session
 from trunkline.store.files import FileStore
-from trunkline.wires.jsonstream.serve import Server
+from trunkline.wires.jsonstream.serve import JsonStreamServer
 
 FLAT_GOAL = Goal("<=", 1.2, "CPU")
 
@@ -36,7 +36,7 @@ class Talk:
         self.session = session
         self._agent = agent
         self._null = null
-        Server(session, Writer(null, lambda: None))
+        JsonStreamServer(session, Writer(null, lambda: None))
 
     @classmethod
     async def open(cls, log: EventLog, *, resume: bool = False) -> Talk:

@@ -21,7 +21,7 @@ from trunkline.agents.graph.pool import ModelPool
 from trunkline.wires.tryll.codec import answer_frame, complete_frame
 from trunkline.wires.tryll.messages import Message, SendMessageRequest, TurnStatus
 from trunkline.wires.tryll.serve import TryllServer
-from trunkline.wires.tryll.serve.connection import Connection
+from trunkline.wires.tryll.serve.connection import ServerConnection
 
 #: What the wire alone answers to everything. As long as what the Mock engine says.
 ANSWER = "You said: Good morning!"
@@ -35,7 +35,7 @@ class Answering:
     crowded = False
     idle = True
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
 
     def handle(self, message: Message, size: int) -> None:
@@ -54,7 +54,7 @@ class Answering:
         pass
 
 
-class Wire(Connection):
+class Wire(ServerConnection):
     """A connection without agents: frames are cut, verified, decoded and answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP has both ends
@@ -77,7 +77,7 @@ async def serve(kind: str) -> None:
     loop = asyncio.get_running_loop()
     pool = ModelPool()
     server = TryllServer(LocalGraphHost(pool))
-    factories: dict[str, Any] = {"wire": lambda: Wire(server), "echo": Echo, "graphs": lambda: Connection(server)}
+    factories: dict[str, Any] = {"wire": lambda: Wire(server), "echo": Echo, "graphs": lambda: ServerConnection(server)}
     listening = await loop.create_server(factories[kind], "127.0.0.1", 0, backlog=BACKLOG)
     # As `trunkline tryll serve` does when it is up.
     gc.collect()

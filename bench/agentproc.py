@@ -29,7 +29,7 @@ from bench._start import memory
 
 import environments
 from trunkline.wires.agentproc import drive
-from trunkline.wires.agentproc.messages import Turn
+from trunkline.wires.agentproc.messages import TurnRequest
 from trunkline.wires.agentproc.profile import Profile
 
 READER = Path(__file__).resolve().with_name("_agentproc_peer.py")
@@ -96,7 +96,7 @@ def turn_row(echo: str, rounds: int) -> Row:
     environ = clean_environment()
 
     def ours() -> None:
-        if drive.run(profile, Turn("hi"), environ=environ).reply != "You said: hi":
+        if drive.run(profile, TurnRequest("hi"), environ=environ).reply != "You said: hi":
             raise AssertionError("the agent did not answer")
 
     pairs = interleaved(rounds * WINDOW, lambda: _timed(ours), lambda: _timed(lambda: bare(echo, environ)))
@@ -137,7 +137,7 @@ def together_row(echo: str, rounds: int) -> Row:
 
         pairs = interleaved(
             rounds,
-            lambda: crowd(lambda: drive.run(profile, Turn("hi"), environ=environ)),
+            lambda: crowd(lambda: drive.run(profile, TurnRequest("hi"), environ=environ)),
             lambda: crowd(lambda: bare(echo, environ)),
         )
     turns = TOGETHER * 2
@@ -164,7 +164,7 @@ def lines_row(talker: str, peer: Path, rounds: int, lines: int) -> Row:
             count += 1
 
         started = time.perf_counter()
-        drive.run(profile, Turn("hi"), hear=hear)
+        drive.run(profile, TurnRequest("hi"), hear=hear)
         taken = Taken(time.perf_counter() - started)
         if count != lines:
             raise AssertionError(f"{count} partials of {lines} came")
@@ -193,10 +193,10 @@ def memory_row(echo: str, turns: int) -> Row:
     profile = Profile((echo,))
     environ = clean_environment()
     for _ in range(max(10, turns // 50)):
-        drive.run(profile, Turn("hi"), environ=environ)
+        drive.run(profile, TurnRequest("hi"), environ=environ)
     early = memory(os.getpid())["Rss"]
     for _ in range(turns):
-        drive.run(profile, Turn("hi"), environ=environ)
+        drive.run(profile, TurnRequest("hi"), environ=environ)
     late = memory(os.getpid())["Rss"]
     return Row(
         name=f"memory after {turns:,} turns, resident",

@@ -26,8 +26,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.support.loop import VirtualLoop
-
 # No deadline per example: on a busy machine it measures the neighbours.
 settings.register_profile("trunkline", deadline=None, print_blob=True)
 # For `make check`.
@@ -147,7 +145,11 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The loop of an asynchronous test: on virtual time for those that are marked so."""
-    return {"virtual": VirtualLoop} if item.get_closest_marker("virtual_time") else {"real": asyncio.new_event_loop}
+    if item.get_closest_marker("virtual_time") is None:
+        return {"real": asyncio.new_event_loop}
+    from tests.support.loop import VirtualLoop
+
+    return {"virtual": VirtualLoop}
 
 
 def pytest_collection_finish() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trunkline.agents import script, script_source
-from trunkline.agents.script import Call, Crash, Hang, Say, Script, Turn, UseTools, Vanish, Wait
+from trunkline.agents.script import Crash, Hang, Say, Script, ScriptCall, ScriptTurn, UseTools, Vanish, Wait
 from trunkline.core.agent import Capabilities
 from trunkline.core.events import (
     Extension,
@@ -67,7 +67,7 @@ def parsed(text: str, name: str = "test.yaml") -> Script:
     return script.parse(script_source.parse(text.encode(), name))
 
 
-def turn_of(steps: str) -> Turn:
+def turn_of(steps: str) -> ScriptTurn:
     return parsed(f"turns: [{{steps: {steps}}}]").turns[0]
 
 
@@ -87,7 +87,7 @@ def test_every_key_is_understood() -> None:
     assert turn.when is not None
     assert turn.when.search("please CREATE a.txt")
     assert (turn.usage, turn.outcome) == (Usage(12, 3), "unknown")
-    write = Call(
+    write = ScriptCall(
         name="Write",
         category="edit",
         args={"file_path": "{{name}}", "lines": [1, 2.5, None, True]},
@@ -102,8 +102,8 @@ def test_every_key_is_understood() -> None:
         approved=(Say(TextDelta("It said {{output}}")),),
         denied=(Say(TextDelta("Fine: {{reason}}")),),
     )
-    read = Call(name="Read", category="info", args={}, description="Read")
-    mcp = Call(name="mcp__files__list", category="mcp", args={}, description="mcp__files__list")
+    read = ScriptCall(name="Read", category="info", args={}, description="Read")
+    mcp = ScriptCall(name="mcp__files__list", category="mcp", args={}, description="mcp__files__list")
     assert turn.steps == (
         Say(TextDelta("I'll create {{name}}.")),
         Say(ThinkingDelta("Hm. ")),
@@ -176,7 +176,7 @@ def test_the_scripts_in_the_documentation_are_good_ones(page: str) -> None:
 @pytest.mark.docs
 def test_the_reference_names_every_key() -> None:
     text = (Path(__file__).parents[2] / "docs" / "reference" / "script.md").read_text(encoding="utf-8")
-    keys = {*script._STEPS, *Call.__fields__, *Turn.__fields__, *Script.__fields__, *script.WORDS}
+    keys = {*script._STEPS, *ScriptCall.__fields__, *ScriptTurn.__fields__, *Script.__fields__, *script.WORDS}
     assert {key for key in keys if f"| `{key}` |" not in text and f"| `{{{{{key}}}}}` |" not in text} == set()
 
 

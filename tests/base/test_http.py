@@ -119,6 +119,6 @@ async def test_an_answer_is_read_whole_and_no_further_than_anybody_wants() -> No
     assert await http.whole(pieces(), 6) == b"abcdef"
     assert await http.whole(pieces(), 7, b"_") == b"_abcdef"
     taken.clear()
-    with pytest.raises(http.TooLong, match="more than 3 bytes"):
+    with pytest.raises(http.BodyTooLong, match="more than 3 bytes"):
         await http.whole(pieces(), 3)
     assert taken == [b"ab", b"cd"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 
 LIMIT = 8
 
@@ -17,16 +17,16 @@ _bytes = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"\0", "é".enco
 streams = _bytes.map(b"".join) | st.binary(max_size=60)
 
 
-def split(limit: int, *chunks: bytes) -> list[bytes | TooLong]:
+def split(limit: int, *chunks: bytes) -> list[bytes | OverlongLine]:
     splitter = LineSplitter(limit)
     return [line for chunk in chunks for line in splitter.feed(chunk)] + splitter.finish()
 
 
-def expected(limit: int, stream: bytes) -> list[bytes | TooLong]:
+def expected(limit: int, stream: bytes) -> list[bytes | OverlongLine]:
     """The contract, as plainly as it can be said."""
     *complete, rest = stream.split(b"\n")
     lines = complete + ([rest] if rest else [])
-    return [line if len(line) <= limit else TooLong(len(line)) for line in lines]
+    return [line if len(line) <= limit else OverlongLine(len(line)) for line in lines]
 
 
 def held(splitter: LineSplitter) -> int:
@@ -77,16 +77,16 @@ def test_what_is_held_is_seen_by_the_test_above() -> None:
 )
 def test_the_limit_is_the_longest_line_without_its_line_feed(size: int, passes: bool, end: bytes) -> None:
     line = b"x" * size
-    assert split(LIMIT, line + end) == [line if passes else TooLong(size)]
+    assert split(LIMIT, line + end) == [line if passes else OverlongLine(size)]
 
 
 @pytest.mark.parametrize("size", [LIMIT + 1, 10 * LIMIT])
 def test_after_a_line_over_the_limit_the_next_one_is_whole(size: int) -> None:
-    assert split(LIMIT, b"x" * size, b"\nnext\n") == [TooLong(size), b"next"]
+    assert split(LIMIT, b"x" * size, b"\nnext\n") == [OverlongLine(size), b"next"]
 
 
 def test_a_line_over_the_limit_is_reported_once_with_its_whole_size_however_it_came() -> None:
-    assert split(LIMIT, *[b"x" * LIMIT] * 5, b"\n") == [TooLong(5 * LIMIT)]
+    assert split(LIMIT, *[b"x" * LIMIT] * 5, b"\n") == [OverlongLine(5 * LIMIT)]
 
 
 def test_an_empty_line_is_a_line_and_an_empty_end_is_not() -> None:
@@ -124,4 +124,4 @@ def test_a_line_that_comes_in_tiny_pieces_takes_no_more_room_than_it_is_long() -
 def test_how_a_line_over_the_limit_begins_is_kept_if_that_is_wanted(pieces: tuple[bytes, ...]) -> None:
     splitter = LineSplitter(5, head=3)
     found = [line for piece in pieces for line in splitter.feed(piece)]
-    assert found == [TooLong(len(b"".join(pieces)) - 1, b"abc")]
+    assert found == [OverlongLine(len(b"".join(pieces)) - 1, b"abc")]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.provider import BREAK, HANG, Gate, Reply, Request, StubProvider
 from trunkline.base import http, posting, posting_direct
-from trunkline.base.posting import Answer, ConnectionFailed, Poster, poster, why_unmade
+from trunkline.base.posting import ConnectionFailed, Poster, Response, poster, why_unmade
 from trunkline.base.posting_direct import Direct
 
 CONNECT_SECONDS = 10.0
@@ -34,11 +34,11 @@ async def asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     await made.close()
 
 
-async def post(asks: Poster, url: str, body: bytes = b"{}", **headers: str) -> Answer:
+async def post(asks: Poster, url: str, body: bytes = b"{}", **headers: str) -> Response:
     return await asks.post(url, headers, body, connect=CONNECT_SECONDS)
 
 
-async def whole(answer: Answer) -> bytes:
+async def whole(answer: Response) -> bytes:
     return b"".join([piece async for piece in answer.pieces()])
 
 

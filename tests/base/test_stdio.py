@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trunkline.base.stdio import READ_BYTES, Reader
+from trunkline.base.stdio import READ_BYTES, StdinReader
 
 SECONDS = 10
 #: Turns of the event loop, more than any hand-over between it and a thread takes.
@@ -28,7 +28,7 @@ class Taken:
         self.ended = asyncio.Event()
         self.changed = asyncio.Event()
         self.on_chunk: Callable[[], None] = lambda: None
-        self.reader = Reader(fd, self._take, self.ended.set)
+        self.reader = StdinReader(fd, self._take, self.ended.set)
 
     def _take(self, data: bytes) -> None:
         self.data += data

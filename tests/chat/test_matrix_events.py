@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.chat.matrix.events import (
-    Message,
+    MatrixMessage,
     Moved,
     Reaction,
     Unreadable,
@@ -49,7 +49,7 @@ def said(content: dict[str, Any]) -> Any:
 
 
 def test_what_somebody_wrote_is_a_message() -> None:
-    assert heard(text("hello")) == [Message("$1", ROOM, ANN, "hello")]
+    assert heard(text("hello")) == [MatrixMessage("$1", ROOM, ANN, "hello")]
 
 
 def test_what_we_wrote_ourselves_and_what_programs_write_is_not_heard() -> None:
@@ -87,9 +87,9 @@ def test_a_message_in_a_thread_knows_where_the_thread_began() -> None:
 def test_a_file_comes_with_its_name_size_and_caption() -> None:
     content = {"msgtype": "m.image", "url": "mxc://here/abc", "body": "a.png", "info": {"size": 3}}
     file = File("image", "mxc://here/abc", "a.png", 3)
-    assert said(content) == Message("$1", ROOM, ANN, "", (file,))
+    assert said(content) == MatrixMessage("$1", ROOM, ANN, "", (file,))
     captioned = {**content, "filename": "a.png", "body": "what is this?"}
-    assert said(captioned) == Message("$1", ROOM, ANN, "what is this?", (file,))
+    assert said(captioned) == MatrixMessage("$1", ROOM, ANN, "what is this?", (file,))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_file_comes_with_its_name_size_and_caption() -> None:
 )
 def test_a_file_that_is_elsewhere_comes_as_one_that_cannot_be_had(ref: Any) -> None:
     message = said({"msgtype": "m.file", "url": ref, "body": "x"})
-    assert message == Message("$1", ROOM, ANN, "", (File("file", "", "x"),))
+    assert message == MatrixMessage("$1", ROOM, ANN, "", (File("file", "", "x"),))
     assert media("") is None
 
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from tests.support import loop
-from trunkline.chat.matrix.client import Homeserver, Refused, TokenRefused
-from trunkline.chat.matrix.events import Happened, Message
+from trunkline.chat.matrix.client import Homeserver, MatrixRefused, TokenRefused
+from trunkline.chat.matrix.events import Happened, MatrixMessage
 from trunkline.chat.matrix.state import Keeper
 from trunkline.chat.matrix.stream import LONGEST_WAIT_SECONDS, MOST_MISSED, TRIES, Stream
 from trunkline.chat.platform import NotNow, Unclear
@@ -77,7 +77,7 @@ class Opened:
 
     async def texts(self, number: int) -> list[str]:
         found = [await anext(self._events) for _ in range(number)]
-        return [item.text for item in found if isinstance(item, Message)]
+        return [item.text for item in found if isinstance(item, MatrixMessage)]
 
     async def end(self) -> None:
         """Wait until there is no more news, and close."""
@@ -159,7 +159,7 @@ def test_a_gap_before_our_coming_is_none(tmp_path: Path) -> None:
 
 def test_it_goes_on_after_every_kind_of_failure_and_waits_longer_each_time(tmp_path: Path) -> None:
     async def main() -> None:
-        failures = [NotNow("no connection"), Unclear("500"), Refused("no", 403, "M_FORBIDDEN"), {"rooms": {}}]
+        failures = [NotNow("no connection"), Unclear("500"), MatrixRefused("no", 403, "M_FORBIDDEN"), {"rooms": {}}]
         async with opened(tmp_path, sync=[*failures * 3, news("s1", "a")]) as stream:
             assert await stream.texts(1) == ["a"]
             assert 2 * LONGEST_WAIT_SECONDS < asyncio.get_running_loop().time() < 12 * LONGEST_WAIT_SECONDS
@@ -178,7 +178,7 @@ def test_it_waits_as_long_as_the_server_asks_for(tmp_path: Path) -> None:
 
 def test_a_token_that_the_server_does_not_know_is_given_up(tmp_path: Path) -> None:
     async def main() -> None:
-        answers = [Refused("unknown token", 400, "M_UNKNOWN"), news("n1", "old"), news("n2", "new")]
+        answers = [MatrixRefused("unknown token", 400, "M_UNKNOWN"), news("n1", "old"), news("n2", "new")]
         async with opened(tmp_path, sync=answers) as stream:
             assert await stream.texts(1) == ["new"]
 

@@ -118,14 +118,14 @@ async def test_a_token_that_was_revoked_is_not_the_messages_fault(
 async def test_a_bot_that_was_blocked_cannot_write_there(server: TelegramServer, bot: TelegramPlatform) -> None:
     server.world.blocked.add(7)
     error = await failure(bot)
-    assert type(error) is telegram_api.Refused
+    assert type(error) is telegram_api.TelegramRefused
     assert "blocked by the user" in str(error)
 
 
 async def test_a_group_that_moved_is_named_with_its_new_id(server: TelegramServer, bot: TelegramPlatform) -> None:
     server.world.migrated[-5] = -100777
     error = await failure(bot, "-5")
-    assert type(error) is telegram_api.Refused
+    assert type(error) is telegram_api.TelegramRefused
     assert "`-100777`" in str(error)
 
 
@@ -151,7 +151,7 @@ async def test_an_answer_without_end_is_not_read_to_it(
     ("status", "body", "kind"),
     [
         (200, b'{"ok":true}', None),
-        (400, b'{"ok":false,"parameters":7}', telegram_api.Refused),
+        (400, b'{"ok":false,"parameters":7}', telegram_api.TelegramRefused),
         (429, b'{"ok":false,"error_code":429,"parameters":{"retry_after":"x"}}', NotNow),
         (200, b"[]", Unclear),
         (302, b"", SendFailed),

@@ -21,7 +21,7 @@ from tests.wires.tryll import foreign_client
 from trunkline.agents.external.tryll import TryllAgent
 from trunkline.agents.external.tryll_talk import Talk
 from trunkline.agents.external.tryll_talk_events import Answered, Words
-from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.agents.graph import yaml_graph
 from trunkline.agents.graph.turn import MAX_REPEATED
 from trunkline.agents.graph.yaml_graph import GraphFile
@@ -34,10 +34,9 @@ from trunkline.core.session import Session
 from trunkline.wires.agentproc.codec_auto import AutoReader
 from trunkline.wires.agentproc.messages import Dialect
 from trunkline.wires.agentproc.reply import Reply
-from trunkline.wires.agentproc.serve import Server as AgentProcServer
-from trunkline.wires.agentproc.serve import Witness
+from trunkline.wires.agentproc.serve import AgentProcServer, Witness
 from trunkline.wires.agentproc.serve_dialects import dialect_writer
-from trunkline.wires.jsonstream.serve import Server as JsonStreamServer
+from trunkline.wires.jsonstream.serve import JsonStreamServer
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Tryll
 from trunkline.wires.tryll.drive.sync import SyncTryll
@@ -117,8 +116,8 @@ async def journal(place: Place) -> str:
 
 async def talk(place: Place) -> str:
     said = []
-    manner = Manner("mock", "mock", "mock", graph=place.graph)
-    async with await Talk.open(place.server.host, place.server.port, manner) as conversation, asyncio.timeout(10):
+    options = TalkOptions("mock", "mock", "mock", graph=place.graph)
+    async with await Talk.open(place.server.host, place.server.port, options) as conversation, asyncio.timeout(10):
         await conversation.say(MESSAGE)
         while not isinstance(event := await conversation.next_event(), Answered):
             if isinstance(event, Words):

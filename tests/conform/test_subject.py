@@ -11,7 +11,7 @@ import pytest
 
 from trunkline.conform.jsonstream import subject as subjects
 from trunkline.conform.jsonstream.stage import is_ready
-from trunkline.conform.jsonstream.subject import Event, Subject
+from trunkline.conform.jsonstream.subject import SeenEvent, Subject
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.conform.record import Record
 
@@ -84,5 +84,5 @@ async def test_what_the_program_does_not_read_does_not_block(tmp_path: Path) -> 
 
 
 def test_members_of_what_is_no_object_are_none() -> None:
-    event = Event(0.0, {"type": "tool_request", "tool": 5, "msg_id": 5, "call_id": None})
+    event = SeenEvent(0.0, {"type": "tool_request", "tool": 5, "msg_id": 5, "call_id": None})
     assert (event.member("tool", "name"), event.msg_id, event.call_id) == (None, None, None)

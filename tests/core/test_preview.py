@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.core.preview import WHOLE, Room, plain, preview
+from trunkline.core.preview import WHOLE, PreviewSize, plain, preview
 
-ROOM = Room(lines=9, chars=300, parts=6)
+ROOM = PreviewSize(lines=9, chars=300, parts=6)
 
 
-def shown(name: str, room: Room | None = WHOLE, before: str | None = None, /, **args: Any) -> str:
+def shown(name: str, room: PreviewSize | None = WHOLE, before: str | None = None, /, **args: Any) -> str:
     return plain(preview(name, args, room, before))
 
 
@@ -166,7 +166,7 @@ names = st.sampled_from(["command", "cmd", "content", "old_string", "new_string"
 @given(st.dictionaries(names, values, max_size=6), st.none() | st.text(max_size=30))
 def test_whatever_the_arguments_are_each_is_named_or_shown(args: dict[str, Any], before: str | None) -> None:
     """None is lost, whole or cut, and nothing that would be obeyed comes through."""
-    for room in (WHOLE, Room(3, 40, 2)):
+    for room in (WHOLE, PreviewSize(3, 40, 2)):
         found = preview("t", args, room, before)
         text = plain(found)
         assert all(char.isprintable() or char in "\n\t\u3000" for char in text)

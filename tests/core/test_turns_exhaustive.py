@@ -32,7 +32,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import AgentBusy, AgentFailed, Fault, RemoteProtocolError, UnknownCall
-from trunkline.core.turns import STOPPED, Call, State, Turns, _Turn
+from trunkline.core.turns import STOPPED, CallState, State, Turns, _Turn
 from trunkline.core.usage import Usage
 
 # Nothing here is executed that the other tests of the machine do not execute, and tracing would double the time.
@@ -265,7 +265,7 @@ class World:
         machine = self.turns
         turn = machine._turn
         inside = turn and (frozenset(turn.calls.items()), frozenset(turn.shown), frozenset(turn.reasons), turn.failed)
-        owed = tuple(call for number, call in self.owed if turn and turn.calls.get(call) is Call.DENYING)
+        owed = tuple(call for number, call in self.owed if turn and turn.calls.get(call) is CallState.DENYING)
         calls = frozenset((call, where) for (number, call), where in self.calls.items() if number == self.agent_turn)
         asked = frozenset(call for _, call in self.asked)
         queue = tuple((waiting.dropped, waiting.refusal is None) for waiting in machine._queue)

@@ -17,14 +17,14 @@ from tests.support.local_model import TIMEOUT_SECONDS, model_path
 from tests.support.speech import collected, pulled
 from tests.support.talk_page import page_served, speaking_browser, written
 from tests.support.tryll_served import served
-from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.models.voice import espeak, piper
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(90)]
 
 #: Words are counted by their loudness, and answered by an engine that repeats them; the voice is a real one.
-QUICK = Manner("mock", "mock", "espeak")
+QUICK = TalkOptions("mock", "mock", "espeak")
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +45,16 @@ async def espeak_file(path: Path, text: str, *, before: float, after: float) -> 
 
 @asynccontextmanager
 async def talking(
-    tmp_path: Path, file: Path | None, manner: Manner = QUICK, pool: ModelPool | None = None, *, allowed: bool = True
+    tmp_path: Path,
+    file: Path | None,
+    options: TalkOptions = QUICK,
+    pool: ModelPool | None = None,
+    *,
+    allowed: bool = True,
 ) -> AsyncIterator[tuple[Browser, str]]:
     async with (
         served(tmp_path, pool) as server,
-        page_served(server.host, server.port, manner) as site,
+        page_served(server.host, server.port, options) as site,
         speaking_browser(file, allowed=allowed) as browser,
     ):
         yield browser, site
@@ -120,7 +125,7 @@ async def test_push_to_talk_by_the_keyboard_and_typing_instead(tmp_path: Path) -
 async def test_without_a_microphone_or_the_right_to_use_it_one_can_type(tmp_path: Path) -> None:
     for file, allowed, said in ((None, True, "No microphone was found"), (tmp_path, False, "does not let this page")):
         async with (
-            talking(tmp_path, file, Manner("mock", "mock", "mock"), allowed=allowed) as (browser, site),
+            talking(tmp_path, file, TalkOptions("mock", "mock", "mock"), allowed=allowed) as (browser, site),
             visiting(browser, site) as page,
         ):
             await page.goto("/")
@@ -139,7 +144,7 @@ async def test_without_a_microphone_or_the_right_to_use_it_one_can_type(tmp_path
 async def test_the_first_words_can_be_typed_and_the_microphone_comes_when_it_is_asked_for(tmp_path: Path) -> None:
     file = await espeak_file(tmp_path / "said.wav", "One two three four five six seven.", before=1, after=3)
     async with (
-        talking(tmp_path, file, Manner("mock", "mock", "mock")) as (browser, site),
+        talking(tmp_path, file, TalkOptions("mock", "mock", "mock")) as (browser, site),
         visiting(browser, site, dark=True) as page,
     ):
         await page.add_init_script("""
@@ -190,8 +195,8 @@ async def ask_by_voice(tmp_path: Path, joe: str) -> None:
     rate = voice.sample_rate
     file = written(tmp_path / "question.wav", bytes(rate * 2) + pcm + bytes(rate * 2 * 8), rate)
     pool = ModelPool()
-    manner = Manner("smollm2-135m", "whisper-base", "piper-joe")
-    async with talking(tmp_path, file, manner, pool) as (browser, site), visiting(browser, site) as page:
+    options = TalkOptions("smollm2-135m", "whisper-base", "piper-joe")
+    async with talking(tmp_path, file, options, pool) as (browser, site), visiting(browser, site) as page:
         await page.goto("/")
         await page.get_by_role("button", name="Start talking").click()
         await page.wait_for_selector(state("speaking"), timeout=60_000)

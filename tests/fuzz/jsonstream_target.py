@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.jsonstream import codec
 from trunkline.wires.jsonstream.codec import CommandReader, EventReader, Noise
@@ -63,12 +63,12 @@ def _chunks(stream: bytes, seed: int) -> Iterator[bytes]:
         at += size
 
 
-def _check_lines(stream: bytes, chunks: list[bytes], limit: int) -> list[bytes | TooLong]:
+def _check_lines(stream: bytes, chunks: list[bytes], limit: int) -> list[bytes | OverlongLine]:
     *complete, rest = stream.split(b"\n")
     lines = [*complete, rest] if rest else complete
-    expected = [line if len(line) <= limit else TooLong(len(line)) for line in lines]
+    expected = [line if len(line) <= limit else OverlongLine(len(line)) for line in lines]
     splitter = LineSplitter(limit)
-    found: list[bytes | TooLong] = []
+    found: list[bytes | OverlongLine] = []
     for number, chunk in enumerate(chunks, 1):
         found += splitter.feed(chunk)
         if number % CHUNKS_PER_COUNT == 0 or number == len(chunks):
@@ -88,10 +88,12 @@ def _held(splitter: LineSplitter) -> int:
     )
 
 
-def _check_commands(stream: bytes, chunks: list[bytes], lines: list[bytes | TooLong], limit: int) -> frozenset[str]:
+def _check_commands(
+    stream: bytes, chunks: list[bytes], lines: list[bytes | OverlongLine], limit: int
+) -> frozenset[str]:
     found, again = _outcomes(CommandReader(limit), [stream]), _outcomes(CommandReader(limit), chunks)
     _expect(_comparable(found) == _comparable(again), "cutting changes {} to {}", found, again)
-    spoken = [line for line in lines if isinstance(line, TooLong) or line.strip()]
+    spoken = [line for line in lines if isinstance(line, OverlongLine) or line.strip()]
     _expect(len(found) == len(spoken), "{} lines have {} outcomes", len(spoken), len(found))
     return frozenset(_check_command(line, each) for line, each in zip(spoken, found, strict=True))
 
@@ -106,10 +108,10 @@ def _outcomes(reader: Any, chunks: list[bytes]) -> list[Any]:
     return found
 
 
-def _check_command(line: bytes | TooLong, found: Command | RemoteProtocolError) -> str:
+def _check_command(line: bytes | OverlongLine, found: Command | RemoteProtocolError) -> str:
     if isinstance(found, RemoteProtocolError):
         return _check_fault(found)
-    _expect(not isinstance(line, TooLong), "a line over the limit was read as {}", found)
+    _expect(not isinstance(line, OverlongLine), "a line over the limit was read as {}", found)
     kind = type(found)
     _expect(COMMANDS.get(kind.type) is kind, "{} is no command", found)
     _expect(_claimed_type(line) == kind.type, "{} was read as {}", line, found)
@@ -119,25 +121,25 @@ def _check_command(line: bytes | TooLong, found: Command | RemoteProtocolError) 
     return kind.type
 
 
-def _check_events(stream: bytes, chunks: list[bytes], lines: list[bytes | TooLong], limit: int) -> frozenset[str]:
+def _check_events(stream: bytes, chunks: list[bytes], lines: list[bytes | OverlongLine], limit: int) -> frozenset[str]:
     found, again = _outcomes(EventReader(limit), [stream]), _outcomes(EventReader(limit), chunks)
     _expect(_comparable(found) == _comparable(again), "cutting changes {} to {}", found, again)
     outcomes = iter(found)
-    spoken = [line for line in lines if isinstance(line, TooLong) or line.strip()]
+    spoken = [line for line in lines if isinstance(line, OverlongLine) or line.strip()]
     kinds = frozenset(_check_event(line, next(outcomes, None)) for line in spoken if not _is_unknown(line))
     _expect(next(outcomes, None) is None, "there are more outcomes than lines: {}", found)
     return kinds
 
 
-def _check_event(line: bytes | TooLong, found: Event | Noise | RemoteProtocolError | None) -> str:
+def _check_event(line: bytes | OverlongLine, found: Event | Noise | RemoteProtocolError | None) -> str:
     if isinstance(found, RemoteProtocolError):
-        _expect(isinstance(line, TooLong) or _claimed_type(line) in EVENTS, "{} is noise, not {}", line, found)
+        _expect(isinstance(line, OverlongLine) or _claimed_type(line) in EVENTS, "{} is noise, not {}", line, found)
         return _check_fault(found)
     if isinstance(found, Noise):
         _expect(found.line == line, "{} became the noise {}", line, found)
         return "noise"
     _expect(found is not None, "{} has no outcome", line)
-    _expect(not isinstance(line, TooLong), "a line over the limit was read as {}", found)
+    _expect(not isinstance(line, OverlongLine), "a line over the limit was read as {}", found)
     assert isinstance(found, Event)
     kind = type(found)
     _expect(EVENTS.get(kind.type) is kind, "{} is no event", found)
@@ -164,7 +166,7 @@ def _kind(text: str) -> str:
     return "".join(char for char in text[:KIND_CHARS] if not char.isdigit())
 
 
-def _claimed_type(line: bytes | TooLong) -> Any:
+def _claimed_type(line: bytes | OverlongLine) -> Any:
     """The `type` of a line, as the standard library reads it; None if it reads none."""
     try:
         data = json.loads(line.decode("utf-8").removeprefix("\ufeff")) if isinstance(line, bytes) else None
@@ -174,9 +176,9 @@ def _claimed_type(line: bytes | TooLong) -> Any:
     return name if isinstance(name, str) else None
 
 
-def _is_unknown(line: bytes | TooLong) -> bool:
+def _is_unknown(line: bytes | OverlongLine) -> bool:
     """Whether a line is an event that a host passes over, or one that the standard library would let it."""
-    if isinstance(line, TooLong):
+    if isinstance(line, OverlongLine):
         return False
     try:
         return codec.decode_event(line) is None and _claimed_type(line) not in (None, *EVENTS)

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import mock
 
 from trunkline.base import jsontext, shapes
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.wires.jsonstream import codec
 
 
@@ -27,10 +27,10 @@ def _lost_line() -> None:
     """The line after one that is over the limit is lost."""
     original = LineSplitter.feed
 
-    def feed(self: LineSplitter, data: bytes) -> list[bytes | TooLong]:
+    def feed(self: LineSplitter, data: bytes) -> list[bytes | OverlongLine]:
         lines = original(self, data)
         return [
-            line for before, line in zip([None, *lines], lines, strict=False) if not isinstance(before, TooLong)
+            line for before, line in zip([None, *lines], lines, strict=False) if not isinstance(before, OverlongLine)
         ]  # fmt: skip
 
     mock.patch.object(LineSplitter, "feed", feed).start()
@@ -53,7 +53,7 @@ def _split_character() -> None:
     """Each chunk is decoded by itself, and a character that was cut is replaced."""
     original = LineSplitter.feed
 
-    def feed(self: LineSplitter, data: bytes) -> list[bytes | TooLong]:
+    def feed(self: LineSplitter, data: bytes) -> list[bytes | OverlongLine]:
         return original(self, data.decode("utf-8", "replace").encode())
 
     mock.patch.object(LineSplitter, "feed", feed).start()

@@ -16,7 +16,7 @@ from trunkline.wires.tryll.codec import FrameError, decode
 from trunkline.wires.tryll.messages import Message
 from trunkline.wires.tryll.serve import TryllServer
 from trunkline.wires.tryll.serve import connection as serve_connection
-from trunkline.wires.tryll.serve.connection import Connection
+from trunkline.wires.tryll.serve.connection import ServerConnection
 
 #: Longer than a turn may take where this is planted.
 BLOCKED_SECONDS = 1.5
@@ -57,7 +57,7 @@ def _block(_: bytes) -> None:
         time.sleep(BLOCKED_SECONDS)
 
 
-def _forgetful(self: TryllServer, connection: Connection) -> None:
+def _forgetful(self: TryllServer, connection: ServerConnection) -> None:
     """Those who leave are not noticed."""
 
 

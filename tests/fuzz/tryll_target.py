@@ -18,7 +18,7 @@ from trunkline.wires.tryll.codec import (
     encode,
     frame,
 )
-from trunkline.wires.tryll.codec.reader import Reader
+from trunkline.wires.tryll.codec.reader import TableReader
 from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import Message
 
@@ -42,7 +42,7 @@ def check(data: bytes) -> frozenset[str]:
     cut, payload = data[:1], data[1:]
     if cut:
         _check_stream(payload, cut[0] + 1)
-    long = _outcome(lambda: Reader(payload).message())
+    long = _outcome(lambda: TableReader(payload).message())
     # Twice: the second time its arrangement may be known.
     for _ in range(2):
         short = _outcome(lambda: decode(payload))

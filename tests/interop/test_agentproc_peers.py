@@ -17,7 +17,7 @@ import pytest
 from environments import AGENTPROC_01, AGENTPROC_04, INSTALL_SECONDS
 from tests.support.mcp_environment import environment
 from trunkline.wires.agentproc.drive import Run, run
-from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Said, Turn
+from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Said, TurnRequest
 from trunkline.wires.agentproc.profile import Profile
 from trunkline.wires.agentproc.profile.file import load
 
@@ -56,11 +56,11 @@ async def handler(ctx):
 @both
 def test_our_bridge_drives_their_agent(programs: dict[str, Path], tmp_path: Path, dialect: Dialect) -> None:
     profile = theirs(programs[dialect], tmp_path, ANSWERING, protocol=dialect)
-    first = run(profile, Turn("hello"))
+    first = run(profile, TurnRequest("hello"))
     assert (first.partials, first.session_id, first.exit_code) == (("You ", "said "), "their-session", 0)
     # In 0.1 the reply comes in addition to what was streamed, in 0.4 it repeats it.
     assert first.reply == ("hello in nothing" if dialect == "0.1" else "")
-    whole = run(profile.replace(streaming=False), Turn("again", first.session_id))
+    whole = run(profile.replace(streaming=False), TurnRequest("again", first.session_id))
     assert whole.reply == "again in their-session"
 
 
@@ -68,14 +68,14 @@ def test_our_bridge_drives_their_agent(programs: dict[str, Path], tmp_path: Path
 def test_our_bridge_finds_out_what_their_agent_speaks(
     programs: dict[str, Path], tmp_path: Path, dialect: Dialect
 ) -> None:
-    outcome = run(theirs(programs[dialect], tmp_path, ANSWERING, protocol="auto"), Turn("hello"))
+    outcome = run(theirs(programs[dialect], tmp_path, ANSWERING, protocol="auto"), TurnRequest("hello"))
     assert (outcome.partials, outcome.session_id) == (("You ", "said "), "their-session")
 
 
 @both
 def test_our_bridge_hears_their_errors(programs: dict[str, Path], tmp_path: Path, dialect: Dialect) -> None:
     failing = "async def handler(ctx):\n    raise ProtocolError('no credit left')\n"
-    outcome = run(theirs(programs[dialect], tmp_path, failing, protocol=dialect), Turn("hello"))
+    outcome = run(theirs(programs[dialect], tmp_path, failing, protocol=dialect), TurnRequest("hello"))
     assert (outcome.reply, outcome.error, outcome.exit_code) == ("", "no credit left", 1)
 
 
@@ -84,7 +84,9 @@ def test_an_agent_of_the_other_dialect_is_never_silently_empty(
     programs: dict[str, Path], tmp_path: Path, spoken: Dialect, expected: Dialect
 ) -> None:
     heard: list[Said] = []
-    outcome = run(theirs(programs[spoken], tmp_path, ANSWERING, protocol=expected), Turn("hello"), hear=heard.append)
+    outcome = run(
+        theirs(programs[spoken], tmp_path, ANSWERING, protocol=expected), TurnRequest("hello"), hear=heard.append
+    )
     assert outcome.reply or outcome.error
 
 
@@ -95,7 +97,7 @@ def handler(ctx):
     return ctx.read_permission_response()["behavior"]
 """
     profile = theirs(programs["0.4"], tmp_path, asking, protocol="0.4", permission=True)
-    assert run(profile, Turn("hello")).reply == "deny"
+    assert run(profile, TurnRequest("hello")).reply == "deny"
     holder: list[Run] = []
 
     def allow(said: Said) -> None:
@@ -103,7 +105,7 @@ def handler(ctx):
             assert (said.tool_name, said.input) == ("Write", {"a": 1})
             holder[0].respond(PermissionResponse(said.request_id, "allow"))
 
-    holder.append(Run(profile, Turn("hello"), hear=allow))
+    holder.append(Run(profile, TurnRequest("hello"), hear=allow))
     assert holder[0].perform().reply == "allow"
 
 
@@ -117,8 +119,10 @@ def test_the_profiles_of_their_hub_run_as_they_are(
     profiles = {path.parent.name: load(str(path)) for path in hub.glob("*/profile.yaml")}
     assert len(profiles) > 10
     assert [profile.warnings for profile in profiles.values() if profile.warnings] == []
-    assert run(profiles.pop("echo-agent"), Turn("hello")).reply == "You said: hello"
-    found = {name: run(profile, Turn("hello")) for name, profile in profiles.items() if profile.command[0] != "node"}
+    assert run(profiles.pop("echo-agent"), TurnRequest("hello")).reply == "You said: hello"
+    found = {
+        name: run(profile, TurnRequest("hello")) for name, profile in profiles.items() if profile.command[0] != "node"
+    }
     assert {name: each.error for name, each in found.items() if "CLI not found" not in each.error} == {}
 
 

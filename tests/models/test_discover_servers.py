@@ -10,38 +10,38 @@ import pytest
 from tests.models.model_servers import EMBEDDER, GEMMA, NOBODY, QWEN, VECTORS, json_reply, llama_server, ollama
 from tests.support.provider import HANG, Reply, StubProvider
 from trunkline.models import discover_servers
-from trunkline.models.discover_servers import Server, find_servers, ollama_url
+from trunkline.models.discover_servers import LocalServer, find_servers, ollama_url
 
 
 async def test_an_ollama_is_found_with_its_newest_model() -> None:
     async with ollama(QWEN, GEMMA) as stub:
-        assert await find_servers(stub.url, NOBODY) == [Server("Ollama", stub.url, "qwen3:8b")]
+        assert await find_servers(stub.url, NOBODY) == [LocalServer("Ollama", stub.url, "qwen3:8b")]
 
 
 async def test_a_model_that_can_use_tools_is_preferred_to_a_newer_one_that_cannot() -> None:
     async with ollama(GEMMA, QWEN, gemma2=["completion"], qwen3=["completion", "tools"]) as stub:
-        assert await find_servers(stub.url, NOBODY) == [Server("Ollama", stub.url, "qwen3:8b")]
+        assert await find_servers(stub.url, NOBODY) == [LocalServer("Ollama", stub.url, "qwen3:8b")]
 
 
 async def test_models_that_only_make_vectors_are_not_chosen() -> None:
     async with ollama(EMBEDDER, VECTORS, GEMMA) as stub:
-        assert await find_servers(stub.url, NOBODY) == [Server("Ollama", stub.url, "gemma2:2b")]
+        assert await find_servers(stub.url, NOBODY) == [LocalServer("Ollama", stub.url, "gemma2:2b")]
 
 
 @pytest.mark.parametrize("models", [[], [EMBEDDER], [7], [{"name": None}]])
 async def test_an_ollama_without_a_model_to_talk_to_is_found_without_one(models: list[Any]) -> None:
     async with ollama(*models) as stub:
-        assert await find_servers(stub.url, NOBODY) == [Server("Ollama", stub.url, None)]
+        assert await find_servers(stub.url, NOBODY) == [LocalServer("Ollama", stub.url, None)]
 
 
 async def test_an_ollama_that_has_never_had_a_model_says_null() -> None:
     async with StubProvider(lambda _: json_reply({"models": None})) as stub:
-        assert await find_servers(stub.url, NOBODY) == [Server("Ollama", stub.url, None)]
+        assert await find_servers(stub.url, NOBODY) == [LocalServer("Ollama", stub.url, None)]
 
 
 async def test_a_llama_server_is_found_with_the_model_that_it_loaded() -> None:
     async with llama_server({"status": "ok"}, {"data": [{"id": "/models/some.gguf"}]}) as stub:
-        assert await find_servers(NOBODY, stub.url) == [Server("llama-server", stub.url, "/models/some.gguf")]
+        assert await find_servers(NOBODY, stub.url) == [LocalServer("llama-server", stub.url, "/models/some.gguf")]
 
 
 async def test_both_are_found_ollama_first() -> None:

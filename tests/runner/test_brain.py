@@ -16,7 +16,7 @@ from trunkline.core.events import Envelope, Failed, TextDelta, ToolRequested, Tu
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import AgentTimeout, ConfigError, ProviderError, of_kind
 from trunkline.runner import brain, brains
-from trunkline.runner.brain import Brain, TooLong
+from trunkline.runner.brain import AnswerTooLong, Brain
 from trunkline.runner.config import RunnerConfig, normalise
 from trunkline.runner.prompting import Prompt
 from trunkline.runner.state import AgentState
@@ -68,7 +68,7 @@ async def test_an_answer_that_is_too_long_is_stopped_and_not_waited_for(monkeypa
     asked = asyncio.create_task(Brain(lambda _: agent, seconds=SECONDS).answer(PROMPT))
     await until(lambda: agent.busy)
     agent.say(TextDelta("one two three four"))
-    with pytest.raises(TooLong) as raised:
+    with pytest.raises(AnswerTooLong) as raised:
         await asked
     assert raised.value.said == "one two th"
     assert agent.closed

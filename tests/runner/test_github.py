@@ -14,7 +14,7 @@ from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
 from trunkline.runner import config
 from trunkline.runner.config import normalise
 from trunkline.runner.cycle import CycleReport
-from trunkline.runner.github import Issues, Report, repository_of
+from trunkline.runner.github import Issues, PollReport, repository_of
 from trunkline.runner.opening import open_runner
 from trunkline.runner.state import AgentState
 from trunkline.wires.sns.drive import Sns
@@ -135,7 +135,7 @@ async def test_of_one_report_only_one_issue_is_made(github: Github, sns: SnsStub
     settings = config.Github(GITHUB_TOKEN, github.server.url)
     client, state = Sns(sns.url, AGENT, TOKEN, timeout=5), AgentState(str(tmp_path), AGENT)
     issues = Issues(settings, client, state, seconds=5)
-    report = Report(sns.community, sns.thread("REPORT_TO_HUMAN"), "It rounds", "By one wei.")
+    report = PollReport(sns.community, sns.thread("REPORT_TO_HUMAN"), "It rounds", "By one wei.")
     assert (await issues.share(report))["ok"] is True
     assert await issues.share(report) == {"ok": False, "error": "An issue was made of it already."}
     assert len(github.issues) == 1

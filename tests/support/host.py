@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trunkline.wires.jsonstream.serve import Server
+from trunkline.wires.jsonstream.serve import JsonStreamServer
 
 
 class Host:
-    """The other end of a `Server`: an output for it, and a way to send it commands."""
+    """The other end of a `JsonStreamServer`: an output for it, and a way to send it commands."""
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
@@ -17,7 +17,7 @@ class Host:
         self.open_calls: dict[str, str] = {}
         self.ends: dict[str, int] = {}
         self.congested = False
-        self.server: Server | None = None
+        self.server: JsonStreamServer | None = None
         self._held: list[bytes] = []
 
     # The output of the server.

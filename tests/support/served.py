@@ -12,13 +12,13 @@ from trunkline.base.vocabulary import DEFAULT_ALLOW, Mode
 from trunkline.core.approvals import Policy
 from trunkline.core.log import EventLog, MemoryLog
 from trunkline.core.session import Session
-from trunkline.wires.jsonstream.serve import Server
+from trunkline.wires.jsonstream.serve import JsonStreamServer
 
 
 class Served:
     """What a test of the server end holds in its hands."""
 
-    def __init__(self, session: Session, server: Server, host: Host, fake: FakeAgent) -> None:
+    def __init__(self, session: Session, server: JsonStreamServer, host: Host, fake: FakeAgent) -> None:
         self.session = session
         self.server = server
         self.host = host
@@ -43,7 +43,7 @@ async def served(
     fake, host = FakeAgent(), Host()
     policy = Policy(mode, allow=allow)
     session = await Session.open(fake, log or MemoryLog("s1"), policy, resume=resume)
-    server = Server(session, host, max_line=max_line)
+    server = JsonStreamServer(session, host, max_line=max_line)
     host.server = server
     server.greet()
     try:

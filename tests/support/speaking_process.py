@@ -38,7 +38,7 @@ class OddSpeaker:
             if word == "hang":
                 self._stopped.wait()
                 yield b"after"
-            elif word == "manner":
+            elif word == "options":
                 yield f"{speaker} {speed:g}".encode()
             elif word == "long":
                 yield b"x" * 100_000

@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.async_api import Browser
 
 from tests.support import browser as browsers
-from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.base import asgi
 from trunkline.exchange.console.app import application
 from trunkline.exchange.console.conversation import MAX_READ, Where
@@ -21,10 +21,10 @@ START_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def page_served(host: str, port: int, manner: Manner) -> AsyncIterator[str]:
+async def page_served(host: str, port: int, options: TalkOptions) -> AsyncIterator[str]:
     """The address of the page for conversations on that server."""
     stop, ready = asyncio.Event(), asyncio.get_running_loop().create_future()
-    app = application(lambda: Where(host, port, manner))
+    app = application(lambda: Where(host, port, options))
     serving = asyncio.create_task(
         asgi.serve(app, "127.0.0.1", 0, stop, lambda _, port: ready.set_result(port), websockets=MAX_READ)
     )

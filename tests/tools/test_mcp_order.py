@@ -42,7 +42,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
     Slow.made = {}
-    monkeypatch.setattr(servers, "Server", Slow)
+    monkeypatch.setattr(servers, "McpServer", Slow)
     monkeypatch.setattr(sdk, "load", loaded)
 
 

@@ -17,7 +17,7 @@ from tests.wires.test_ledger import CONVERSATIONS, SAMPLES
 from trunkline.agents import registry
 from trunkline.core import events as core
 from trunkline.wires.agentproc.codec import PREFIXES
-from trunkline.wires.agentproc.serve import Server
+from trunkline.wires.agentproc.serve import AgentProcServer
 from trunkline.wires.agentproc.serve_dialects import dialect_writer
 from trunkline.wires.ledger import CONCEPTS, WIRES
 
@@ -48,7 +48,7 @@ def agentproc_lines(event: core.Event, *, streaming: bool) -> set[str]:
     async def scene() -> set[str]:
         async with served() as world:
             bridge = Bridge()
-            server = Server(world.session, bridge, dialect_writer("0.1", "s1", streaming=streaming))
+            server = AgentProcServer(world.session, bridge, dialect_writer("0.1", "s1", streaming=streaming))
             sayings = [event] if isinstance(event, core.TurnEnded) else [event, core.TurnEnded("success")]
             if isinstance(event, core.Failed):
                 sayings[-1] = core.TurnEnded("error")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from trunkline.agents import tool_process
 from trunkline.agents.placeholders import fill
-from trunkline.agents.script import Call, Crash, Hang, Say, Step, Turn, UseTools, Vanish, Wait
+from trunkline.agents.script import Crash, Hang, Say, ScriptCall, ScriptTurn, Step, UseTools, Vanish, Wait
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
@@ -53,7 +53,7 @@ class Player:
 
     def __init__(
         self,
-        turn: Turn,
+        turn: ScriptTurn,
         words: Words,
         *,
         new_id: Callable[[str | None], str],
@@ -178,7 +178,7 @@ class Player:
             case _:
                 raise TypeError(f"no such step: {step!r}")
 
-    async def _use(self, calls: tuple[Call, ...], words: Words) -> None:
+    async def _use(self, calls: tuple[ScriptCall, ...], words: Words) -> None:
         """Request all calls, then see each through; what the script says to the outcomes comes last, in order."""
         requests = []
         for call in calls:
@@ -197,7 +197,7 @@ class Player:
             await self._steps(steps, {**words, **more_words})
 
     async def _see_through(
-        self, call: Call, call_id: str, answer: asyncio.Future[Decision], words: Words
+        self, call: ScriptCall, call_id: str, answer: asyncio.Future[Decision], words: Words
     ) -> tuple[tuple[Step, ...], Words]:
         """Wait for the decision and act on it; gives the steps that come after it."""
         decision = await answer
@@ -221,7 +221,7 @@ class Player:
             seconds += self._progress_seconds
             await self._say(Progress(f"`{name}` is still running after {seconds:g} s", call_id))
 
-    async def _result(self, call: Call, call_id: str, words: Words) -> ToolFinished:
+    async def _result(self, call: ScriptCall, call_id: str, words: Words) -> ToolFinished:
         await asyncio.sleep(call.takes)
         output, status = fill(call.output or "", words), call.status or "success"
         if call.run is not None:

@@ -69,7 +69,7 @@ class Wait(Step):
     seconds: float
 
 
-class Call(Value):
+class ScriptCall(Value):
     """One use of a tool."""
 
     name: str
@@ -90,7 +90,7 @@ class Call(Value):
 class UseTools(Step):
     """Request tools, all at once, and go on when each of them has ended or was denied."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ScriptCall, ...]
 
 
 class Crash(Step):
@@ -109,7 +109,7 @@ class Hang(Step):
     deaf: bool = False
 
 
-class Turn(Value):
+class ScriptTurn(Value):
     """The answer to one message."""
 
     steps: tuple[Step, ...]
@@ -122,7 +122,7 @@ class Script(Value):
     """A whole script."""
 
     name: str
-    turns: tuple[Turn, ...]
+    turns: tuple[ScriptTurn, ...]
     capabilities: Capabilities
 
 
@@ -178,7 +178,7 @@ def _locate(spec: str) -> str:
 _CAPABILITIES = tuple(name for name in Capabilities.__fields__ if name != "effort_levels")
 
 
-def _capabilities(part: Part | None, turns: Iterable[Turn]) -> Capabilities:
+def _capabilities(part: Part | None, turns: Iterable[ScriptTurn]) -> Capabilities:
     """What the script says it can do; by default it can ask, be resumed, and think if it does."""
     default = Capabilities(approval=True, resume=True, thinking=any(_thinks(turn.steps) for turn in turns))
     if part is None:
@@ -196,11 +196,11 @@ def _thinks(steps: Iterable[Step]) -> bool:
     return False
 
 
-def _turn(part: Part) -> Turn:
+def _turn(part: Part) -> ScriptTurn:
     found = part.members(("when", "steps", "usage", "outcome"), required=("steps",))
     when = _pattern(found["when"]) if "when" in found else None
     steps = _steps(found["steps"], (*WORDS, *(when.groupindex if when else ())))
-    return Turn(
+    return ScriptTurn(
         steps=steps,
         when=when,
         usage=_usage(found["usage"]) if "usage" in found else None,
@@ -281,15 +281,15 @@ def _hang(part: Part, names: tuple[str, ...]) -> tuple[Step, ...]:
     return (Hang(deaf=part.value == "deaf"),)
 
 
-def _call(part: Part, names: tuple[str, ...]) -> Call:
-    found = part.members(Call.__fields__, required=("name",))
+def _call(part: Part, names: tuple[str, ...]) -> ScriptCall:
+    found = part.members(ScriptCall.__fields__, required=("name",))
     after = {key: found.pop(key) for key in ("approved", "denied") if key in found}
     for member in found.values():
         _filled(member, names)
     name = found["name"].text()
     if name not in CATEGORIES and "category" not in found:
         raise part.wrong(f"needs a `category` for the tool `{name}`: one of {listed(get_args(Category))}.")
-    call = Call(
+    call = ScriptCall(
         name=name,
         category=_chosen(found["category"], Category) if "category" in found else CATEGORIES[name],
         args=found["args"].object() if "args" in found else {},

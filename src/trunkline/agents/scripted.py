@@ -16,7 +16,7 @@ from typing import Any
 
 from trunkline.agents import attachments
 from trunkline.agents.player import PROGRESS_SECONDS, Player
-from trunkline.agents.script import Say, Script, Turn
+from trunkline.agents.script import Say, Script, ScriptTurn
 from trunkline.core.agent import AddHistory, AddMcpServer, Capabilities, Change, Decision, Journal, OpenRequest
 from trunkline.core.events import Event, Failed, SessionIdentified, UserMessage
 from trunkline.core.faults import Unsupported
@@ -111,7 +111,7 @@ class ScriptedConversation:
         for player in tuple(self._playing):
             await player.stop()
 
-    def _choose(self, message: UserMessage) -> tuple[Turn, dict[str, str]]:
+    def _choose(self, message: UserMessage) -> tuple[ScriptTurn, dict[str, str]]:
         """The turn that answers a message, and the named groups of its `when`."""
         for turn in self._script.turns:
             if turn.when is not None and (found := re.search(turn.when, message.text)):
@@ -122,9 +122,9 @@ class ScriptedConversation:
         self._place.advance(plain=True)
         return turn, {}
 
-    def _nothing_to_say(self) -> Turn:
+    def _nothing_to_say(self) -> ScriptTurn:
         problem = f"The script `{self._script.name}` has no turn for this message. Add one without `when`."
-        return Turn(steps=(Say(Failed("config", problem)),), outcome="error")
+        return ScriptTurn(steps=(Say(Failed("config", problem)),), outcome="error")
 
     def _new_id(self, wanted: str | None) -> str:
         """An id for a tool call that this conversation has not used: the wanted one, if possible."""

@@ -75,7 +75,7 @@ def client(
         raise ValueError(f"A proxy variable such as `HTTPS_PROXY` holds no address that can be used: {error}") from None
 
 
-class TooLong(ValueError):
+class BodyTooLong(ValueError):
     """An answer has more bytes than anybody wants."""
 
 
@@ -89,7 +89,7 @@ async def whole(pieces: AsyncIterable[bytes], most: int, begun: bytes = b"") -> 
     async for piece in pieces:
         data += piece
         if len(data) > most:
-            raise TooLong(f"the answer has more than {most} bytes")
+            raise BodyTooLong(f"the answer has more than {most} bytes")
     return bytes(data)
 
 

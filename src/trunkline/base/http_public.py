@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from trunkline.base.http import TooLong, load, trusted, user_agent, whole
+from trunkline.base.http import BodyTooLong, load, trusted, user_agent, whole
 
 if TYPE_CHECKING:
     import httpcore
@@ -110,7 +110,7 @@ async def _within(seconds: float, most: int) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise NotFetched(f"it took longer than {seconds:g} s") from None
-    except TooLong:
+    except BodyTooLong:
         raise NotFetched(f"it has more than {most} bytes") from None
     except httpcore.RemoteProtocolError as error:
         # What follows the colon are the server's own bytes.
@@ -172,7 +172,7 @@ async def _get(url: str, most: int, private: bool) -> bytes | str:
             raise NotFetched("the server packs it, although it was asked not to")
         length = headers.get(b"content-length", "")
         if length.isdecimal() and int(length) > most:
-            raise TooLong
+            raise BodyTooLong
         return await whole(response.aiter_stream(), most)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from trunkline.base.values import Value
 
 
-class TooLong(Value):
+class OverlongLine(Value):
     """A line was over the limit and has been skipped. `size` counts what was seen of it so far."""
 
     size: int
@@ -32,10 +32,10 @@ class LineSplitter:
         self._pending = bytearray()
         self._size = 0
 
-    def feed(self, data: bytes) -> list[bytes | TooLong]:
+    def feed(self, data: bytes) -> list[bytes | OverlongLine]:
         """Take some bytes and give the lines that they complete, without their line feeds."""
         *complete, rest = data.split(b"\n")
-        lines: list[bytes | TooLong] = []
+        lines: list[bytes | OverlongLine] = []
         for piece in complete:
             # Only the first piece can have something in front of it: the rest are lines as they are.
             if not self._size and len(piece) <= self._limit:
@@ -46,7 +46,7 @@ class LineSplitter:
         self._keep(rest)
         return lines
 
-    def finish(self) -> list[bytes | TooLong]:
+    def finish(self) -> list[bytes | OverlongLine]:
         """The stream has ended: what is left is a line if anything is."""
         return [self._take()] if self._size else []
 
@@ -58,8 +58,8 @@ class LineSplitter:
             self._head = bytes(self._pending[: self._head_bytes] + piece[: self._head_bytes])[: self._head_bytes]
             self._pending.clear()
 
-    def _take(self) -> bytes | TooLong:
-        line = TooLong(self._size, self._head) if self._size > self._limit else bytes(self._pending)
+    def _take(self) -> bytes | OverlongLine:
+        line = OverlongLine(self._size, self._head) if self._size > self._limit else bytes(self._pending)
         self._pending.clear()
         self._size = 0
         self._head = b""

@@ -47,7 +47,7 @@ class ConnectionFailed(Exception):
         """The host; and the port, where it is not the usual one and tells which of several servers is meant."""
 
 
-class Answer(Protocol):
+class Response(Protocol):
     """The beginning of an answer is here; the rest comes in pieces."""
 
     @property
@@ -67,7 +67,7 @@ class Answer(Protocol):
 class Poster(Protocol):
     """Asks servers, and keeps its connections to them for the next question."""
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, connect: float) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, connect: float) -> Response:
         """Send a request; gives its answer as soon as that has begun. `connect`: seconds for making a connection.
 
         Raises:
@@ -98,7 +98,7 @@ class _ByLibrary:
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, connect: float) -> Answer:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, connect: float) -> Response:
         import httpx
 
         timeout = httpx.Timeout(self._client.timeout)
@@ -117,7 +117,7 @@ class _ByLibrary:
 
 
 class _LibraryAnswer:
-    """An `Answer`."""
+    """A `Response`."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response

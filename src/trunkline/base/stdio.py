@@ -34,7 +34,7 @@ LOW_WATER = 256 * 1024
 LAST_WRITE_SECONDS = 0.3
 
 
-class Reader:
+class StdinReader:
     """Gives whatever arrives on a descriptor to a callback, and the end of it to another.
 
     Nothing is read ahead of the callback by more than `READ_BYTES`, and nothing is given while it is paused. An error

@@ -15,13 +15,13 @@ from trunkline.chat.plain import block, inline, span
 from trunkline.chat.platform import Button
 from trunkline.core.events import ToolRequested
 from trunkline.core.guarded import beyond
-from trunkline.core.preview import WHOLE, Preview, Room, plain, preview, said_of
+from trunkline.core.preview import WHOLE, Preview, PreviewSize, plain, preview, said_of
 
 #: Answered questions that are remembered, so that a late answer can be told about them.
 MOST_REMEMBERED = 100
 #: As much of what a tool is to do as somebody reads before saying yes: of each part the beginning, and the end, where a
 #: command that means harm would hide it.
-ROOM = Room(lines=40, chars=1500, parts=12)
+ROOM = PreviewSize(lines=40, chars=1500, parts=12)
 #: Nobody reads a question and writes an answer in less: a bare `/approve` is not for one that came so shortly before.
 READING_SECONDS = 1.0
 #: Three digits: a number of an earlier run, still on somebody's screen, is then unlikely to be one of this run.

@@ -20,7 +20,7 @@ from trunkline.wires.agentproc.streams import DIALOGUES
 
 if TYPE_CHECKING:
     from trunkline.wires.agentproc.profile import Profile
-    from trunkline.wires.agentproc.profile.check import Report
+    from trunkline.wires.agentproc.profile.check import ProfileReport
 
 EXIT_PROBLEMS = 1
 
@@ -55,7 +55,7 @@ def command(profile: str, as_json: bool) -> None:
       trunkline agentproc check claude-code --json
     """
     from trunkline.base.redact import Redactor
-    from trunkline.wires.agentproc.profile.check import Report, examine
+    from trunkline.wires.agentproc.profile.check import ProfileReport, examine
     from trunkline.wires.agentproc.profile.file import find
 
     found: Profile | None = None
@@ -63,7 +63,7 @@ def command(profile: str, as_json: bool) -> None:
         found = find(profile)
         report = examine(found, os.environ)
     except ConfigError as error:
-        report = Report(problems=(str(error),))
+        report = ProfileReport(problems=(str(error),))
     redactor = Redactor.from_environ(os.environ)
     if as_json:
         text = jsontext.dumps(redactor.data(_record(profile, found, report))).decode()
@@ -85,7 +85,7 @@ def _show(text: str) -> None:
         os.close(null)
 
 
-def _record(name: str, profile: Profile | None, report: Report) -> dict[str, Any]:
+def _record(name: str, profile: Profile | None, report: ProfileReport) -> dict[str, Any]:
     findings = {"problems": list(report.problems), "warnings": list(report.warnings)}
     if profile is None:
         return {"profile": name, "ok": False, **findings}
@@ -129,7 +129,7 @@ def _inherits_all(profile: Profile) -> bool:
     return profile.env_allowlist is None and profile.protocol != "0.4"
 
 
-def _rows(name: str, profile: Profile | None, report: Report) -> Iterator[Row]:
+def _rows(name: str, profile: Profile | None, report: ProfileReport) -> Iterator[Row]:
     """What is to be known about the profile: a label and a text each."""
     if profile is None:
         return
@@ -189,7 +189,7 @@ def _failures(profile: Profile) -> str:
     return f"{told}, with the end of standard error" if profile.include_stderr_in_reply else told
 
 
-def _environment(profile: Profile, report: Report) -> Iterator[Row]:
+def _environment(profile: Profile, report: ProfileReport) -> Iterator[Row]:
     if _inherits_all(profile):
         yield "inherits", "the whole environment, without `AGENT_*`"
     else:
@@ -199,7 +199,7 @@ def _environment(profile: Profile, report: Report) -> Iterator[Row]:
         yield "env" if index == 0 else "", f"{each.name}={each.shown}"
 
 
-def _findings(report: Report) -> Iterator[Row]:
+def _findings(report: ProfileReport) -> Iterator[Row]:
     if report.argv:
         yield "", ""
     for text in report.warnings:

@@ -34,7 +34,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionRequest,
     PermissionResponse,
     Said,
-    Turn,
+    TurnRequest,
     Withdrawn,
 )
 from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile, cache
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> NoReturn:
     try:
         options = _parse(arguments)
         profile = _adjusted(cache.find(options.profile), options)
-        turn = Turn(
+        turn = TurnRequest(
             message=_message(options.message),
             session_id=options.session,
             session_name=options.session_name,
@@ -150,7 +150,7 @@ class _Command:
     signal: when the agent is being ended, a reader that does not read is given up.
     """
 
-    def __init__(self, profile: Profile, turn: Turn, options: _Options, wake_up: int) -> None:
+    def __init__(self, profile: Profile, turn: TurnRequest, options: _Options, wake_up: int) -> None:
         self._profile = profile
         self._turn = turn
         self._run = Run(profile, turn, hear=self._hear, log=self._log, tap=self._tap, wake_up=wake_up)

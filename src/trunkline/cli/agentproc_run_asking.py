@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Protocol
 
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc.codec_ndjson import decode_response, encode_request
 from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse
@@ -90,8 +90,8 @@ class InLines:
             for request_id in tuple(self._waiting):
                 self._deny(request_id)
 
-    def _take(self, line: bytes | TooLong) -> None:
-        if isinstance(line, TooLong):
+    def _take(self, line: bytes | OverlongLine) -> None:
+        if isinstance(line, OverlongLine):
             self._warn(f"a line of standard input was left out: it is longer than {MAX_ANSWER} bytes")
             return
         try:

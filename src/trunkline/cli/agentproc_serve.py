@@ -29,7 +29,7 @@ from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.core.session import Session
 from trunkline.store.waiting import until_free
 from trunkline.wires.agentproc import codec, codec_ndjson, serve_files, serve_input
-from trunkline.wires.agentproc.messages import DEFAULT_SESSION_NAME, DIALECTS, Dialect, Turn
+from trunkline.wires.agentproc.messages import DEFAULT_SESSION_NAME, DIALECTS, Dialect, TurnRequest
 from trunkline.wires.agentproc.serve import Witness, user_message
 from trunkline.wires.agentproc.serve_dialects import dialect_writer
 from trunkline.wires.agentproc.serve_stdio import StdioServer
@@ -51,7 +51,7 @@ class _Told(Value):
     """What the bridge said at the start."""
 
     dialect: Dialect
-    turn: Turn
+    turn: TurnRequest
     rest: bytes = b""
     """What came behind the turn on standard input."""
 
@@ -195,7 +195,7 @@ async def _serve(options: argparse.Namespace, told: _Told, pipes: tuple[int, int
         return await server.run(message)
 
 
-async def _session(options: argparse.Namespace, turn: Turn, agent: Agent, with_model: dict[str, Any]) -> Session:
+async def _session(options: argparse.Namespace, turn: TurnRequest, agent: Agent, with_model: dict[str, Any]) -> Session:
     """The conversation that the turn belongs to.
 
     Raises:
@@ -237,7 +237,7 @@ async def _agent(options: argparse.Namespace, workspace: str, with_model: dict[s
     return agent
 
 
-def _session_log(turn: Turn, workspace: str, agent: str, *, kept: bool) -> opening.Opened:
+def _session_log(turn: TurnRequest, workspace: str, agent: str, *, kept: bool) -> opening.Opened:
     """The log of a new conversation, or of the one that the bridge names.
 
     Raises:

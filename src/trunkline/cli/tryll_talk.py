@@ -19,7 +19,7 @@ import click
 from trunkline.agents.external.tryll import TryllAgent
 from trunkline.agents.external.tryll_talk import Talk
 from trunkline.agents.external.tryll_talk_events import Answered, Hushed, Spoken
-from trunkline.agents.external.tryll_talk_manner import INSTRUCTIONS, Manner
+from trunkline.agents.external.tryll_talk_options import INSTRUCTIONS, TalkOptions
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.base.values import Value
@@ -47,7 +47,7 @@ class _Wanted(Value):
     """What was asked for."""
 
     address: str
-    manner: Manner
+    options: TalkOptions
     source: str | None
     target: str | None
     fast: bool
@@ -114,10 +114,10 @@ def command(
     if fast and source is None:
         raise click.UsageError("`--fast` goes with `--in`.")
     try:
-        manner = Manner(
+        options = TalkOptions(
             model, stt, tts, system_prompt, pause_ms=pause, barge_in=not no_barge_in, graph=_character(file)
         )
-        wanted = _Wanted(address, manner, source, target, fast, push_to_talk, as_json, tls_ca)
+        wanted = _Wanted(address, options, source, target, fast, push_to_talk, as_json, tls_ca)
         sys.exit(_run(lambda: _talk(wanted)))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
@@ -168,10 +168,10 @@ async def _talk(wanted: _Wanted) -> int:
     screen: Screen = JsonLines() if wanted.as_json else Lines(live=sys.stdout.isatty())
     found = TryllAgent.parse(wanted.address)
     recording = None
-    manner = wanted.manner
+    options = wanted.options
     if wanted.source is not None:
         recording = await asyncio.to_thread(talk_files.read_wav, wanted.source)
-        manner = manner.replace(sample_rate=recording.sample_rate, channels=recording.channels)
+        options = options.replace(sample_rate=recording.sample_rate, channels=recording.channels)
         if wanted.target is not None and talk_files.is_same(wanted.source, wanted.target):
             raise ConfigError("`--in` and `--out` are the same file.")
     async with AsyncExitStack() as kept:
@@ -181,7 +181,7 @@ async def _talk(wanted: _Wanted) -> int:
         opening = Talk.open(
             found.host,
             found.port,
-            manner,
+            options,
             token=os.environ.get(TOKEN_VARIABLE, ""),
             ssl=tls_context(wanted.tls_ca),
             progress=_Progress(),
@@ -229,7 +229,7 @@ async def _feed(talk: Talk, recording: talk_files.Recording, wanted: _Wanted) ->
         if not wanted.fast:
             due += PIECE_MS / 1000
             await asyncio.sleep(due - loop.time())
-            while not talk.manner.barge_in and talk.answering:
+            while not talk.options.barge_in and talk.answering:
                 # Whoever may not interrupt waits for the end.
                 await talk.answered()
                 due = loop.time()
@@ -265,7 +265,7 @@ async def _converse(talk: Talk, microphone: Microphone, wanted: _Wanted, screen:
 async def _listen(talk: Talk, microphone: Microphone, voice: Speakers | None) -> None:
     while pcm := await microphone.read():
         # Who may not interrupt is not heard meanwhile: neither is the answer itself, from the speakers.
-        if talk.manner.barge_in or not (talk.answering or (voice is not None and voice.playing)):
+        if talk.options.barge_in or not (talk.answering or (voice is not None and voice.playing)):
             await talk.hear(pcm)
 
 

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.process import Input, StderrTail
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.watchdog import HAS_PROC, all_pids, read_stat
@@ -137,8 +137,8 @@ class Running:
             self.record.unfinished = line if isinstance(line, bytes) else b""
         self._news.set()
 
-    def _take(self, line: bytes | TooLong) -> None:
-        if isinstance(line, TooLong):
+    def _take(self, line: bytes | OverlongLine) -> None:
+        if isinstance(line, OverlongLine):
             self.record.add("agent", b"(a line of %d bytes)" % line.size)
         else:
             self.record.add("agent", line, self._hear(line))

@@ -48,7 +48,7 @@ _EXTRA = frozenset(("replace_all",))
 T = TypeVar("T")
 
 
-class Room(Value):
+class PreviewSize(Value):
     """How much of each part is shown: lines, characters in them, and how many parts."""
 
     lines: int
@@ -57,9 +57,9 @@ class Room(Value):
 
 
 #: All of it.
-WHOLE: Room | None = None
+WHOLE: PreviewSize | None = None
 #: At a terminal: as much as a person reads, and as a screen holds besides the question.
-SCREEN = Room(lines=16, chars=3000, parts=12)
+SCREEN = PreviewSize(lines=16, chars=3000, parts=12)
 #: What the agent says about a call is a sentence or two.
 DESCRIPTION_CHARS = 500
 
@@ -115,7 +115,7 @@ class Preview(Value):
 def preview(
     name: str,
     args: Mapping[str, Any],
-    room: Room | None = WHOLE,
+    room: PreviewSize | None = WHOLE,
     before: str | None = None,
     category: Category = "edit",
 ) -> Preview:
@@ -151,7 +151,7 @@ def said_of(description: str) -> str:
 class _Writing:
     """The parts of one call. Each takes its arguments away; what nobody took is listed."""
 
-    def __init__(self, args: dict[str, Any], room: Room | None, before: str | None, *, is_change: bool) -> None:
+    def __init__(self, args: dict[str, Any], room: PreviewSize | None, before: str | None, *, is_change: bool) -> None:
         self._args = args
         self._is_change = is_change
         self._room = room
@@ -240,7 +240,7 @@ class _Writing:
         return Part("", text, "diff", seen, missing, hidden)
 
 
-def _cut(text: str, room: Room | None) -> tuple[str, str, int]:
+def _cut(text: str, room: PreviewSize | None) -> tuple[str, str, int]:
     """The beginning and the end of a text, and how many characters are between them; all of it if there is room."""
     if room is None or (len(text) <= room.chars and text.count("\n") < room.lines):
         return text, "", 0
@@ -265,7 +265,7 @@ def _ends(text: str, lines: int) -> tuple[str, str]:
     return text[:end], text[start + 1 :]
 
 
-def _cut_rows(rows: Sequence[Row], room: Room) -> tuple[list[Row], int]:
+def _cut_rows(rows: Sequence[Row], room: PreviewSize) -> tuple[list[Row], int]:
     """Rows without their middle, each without its own, and how many characters are missing."""
     gone: Sequence[Row] = ()
     tail = room.lines // 3

@@ -100,7 +100,7 @@ TRANSITIONS: dict[tuple[State, Step], State] = {
 }
 
 
-class Call(Enum):
+class CallState(Enum):
     """Where a tool call is. `DENYING`: denied, and the agent has not been told yet."""
 
     PENDING = "pending"
@@ -111,7 +111,7 @@ class Call(Enum):
 
 
 #: Calls that somebody was shown and that are not over.
-_OPEN = (Call.PENDING, Call.ALLOWED, Call.RUNNING, Call.DENYING)
+_OPEN = (CallState.PENDING, CallState.ALLOWED, CallState.RUNNING, CallState.DENYING)
 
 
 class _Turn:
@@ -121,7 +121,7 @@ class _Turn:
         self.number = number
         self.message = message
         self.refusal = refusal
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, CallState] = {}
         self.pending: dict[str, None] = {}
         self.denying: dict[str, None] = {}
         """The calls in those two states, in order: asked for after every event, however many calls there were."""
@@ -131,10 +131,10 @@ class _Turn:
         self.failed = False
         self.dropped = False
 
-    def put(self, call_id: str, call: Call) -> None:
+    def put(self, call_id: str, call: CallState) -> None:
         """Move a call to where it is now."""
         self.calls[call_id] = call
-        for where, members in ((Call.PENDING, self.pending), (Call.DENYING, self.denying)):
+        for where, members in ((CallState.PENDING, self.pending), (CallState.DENYING, self.denying)):
             if call is where:
                 members[call_id] = None
             else:
@@ -202,7 +202,7 @@ class Turns:
             UnknownCall: no such call waits for one.
         """
         turn = self._turn
-        if turn is None or turn.calls.get(call_id) is not Call.PENDING:
+        if turn is None or turn.calls.get(call_id) is not CallState.PENDING:
             raise UnknownCall(f"No tool call `{call_id[:SHOWN_CHARS]}` is waiting for an answer.")
         # What is granted is ours to remember, and to take back: the agent goes on asking.
         actions = self._decide(turn, call_id, Approve() if isinstance(decision, Approve) else decision)
@@ -270,9 +270,9 @@ class Turns:
                 return acknowledged + self._finished(turn, event)
             case ToolCancelled(call_id=call_id):
                 call = turn.calls.get(call_id)
-                if call is Call.CLOSED or (call is Call.ALLOWED and call_id not in turn.shown):
+                if call is CallState.CLOSED or (call is CallState.ALLOWED and call_id not in turn.shown):
                     # Over, or allowed by the policy and never begun: nobody has seen it, and nobody misses its end.
-                    turn.put(call_id, Call.CLOSED)
+                    turn.put(call_id, CallState.CLOSED)
                     return acknowledged
                 cancelled = self._cancelled(turn, call_id, event.reason)
                 self._settle()
@@ -303,7 +303,7 @@ class Turns:
     def resolved(self, turn_number: int, call_id: str) -> list[Action]:
         """The agent has been told a decision."""
         turn = self._turn
-        if turn is None or turn.number != turn_number or turn.calls.get(call_id) is not Call.DENYING:
+        if turn is None or turn.number != turn_number or turn.calls.get(call_id) is not CallState.DENYING:
             return []
         return [self._cancelled(turn, call_id, turn.reasons[call_id])]
 
@@ -352,7 +352,7 @@ class Turns:
 
     def _requested(self, turn: _Turn, request: ToolRequested) -> list[Action]:
         call = turn.calls.get(request.call_id)
-        if call is Call.PENDING and request == turn.requests[request.call_id]:
+        if call is CallState.PENDING and request == turn.requests[request.call_id]:
             # The same once more; its answer will come.
             return []
         if call in _OPEN:
@@ -364,11 +364,11 @@ class Turns:
         turn.shown.discard(request.call_id)
         turn.reasons.pop(request.call_id, None)
         if self.state is State.ENDING:
-            turn.put(request.call_id, Call.CLOSED)
+            turn.put(request.call_id, CallState.CLOSED)
             return [Answer(turn.number, request.call_id, Deny(STOPPED))]
         verdict = self._verdict(request)
         if verdict == "ask":
-            turn.put(request.call_id, Call.PENDING)
+            turn.put(request.call_id, CallState.PENDING)
             turn.shown.add(request.call_id)
             self._move(Step.ASK)
             return [Emit(turn.number, request)]
@@ -381,11 +381,11 @@ class Turns:
 
     def _decide(self, turn: _Turn, call_id: str, decision: Decision) -> list[Action]:
         if isinstance(decision, Approve):
-            turn.put(call_id, Call.ALLOWED)
+            turn.put(call_id, CallState.ALLOWED)
         else:
             # Anything but a clear yes is a no.
             reason = (decision.reason if isinstance(decision, Deny) else "") or DENIED
-            turn.put(call_id, Call.DENYING)
+            turn.put(call_id, CallState.DENYING)
             turn.reasons[call_id] = reason
             decision = Deny(reason)
         return [Answer(turn.number, call_id, decision)]
@@ -408,27 +408,27 @@ class Turns:
 
     def _started(self, turn: _Turn, call_id: str, name: str) -> list[Action]:
         call = turn.calls.get(call_id)
-        if call is Call.RUNNING:
+        if call is CallState.RUNNING:
             return []
-        if call is Call.CLOSED and call_id in turn.reasons:
+        if call is CallState.CLOSED and call_id in turn.reasons:
             return [Emit(turn.number, Notice(f"The agent says that it runs `{name}`, which was denied."))]
-        turn.put(call_id, Call.RUNNING)
+        turn.put(call_id, CallState.RUNNING)
         turn.shown.add(call_id)
         self._settle()
         return [Emit(turn.number, ToolStarted(call_id, name))]
 
     def _finished(self, turn: _Turn, event: ToolFinished) -> list[Action]:
         call = turn.calls.get(event.call_id)
-        if call is Call.CLOSED:
+        if call is CallState.CLOSED:
             return []
         # A result without a start would be the first that anybody hears of the call.
-        started = [] if call is Call.RUNNING else self._started(turn, event.call_id, event.name)
-        turn.put(event.call_id, Call.CLOSED)
+        started = [] if call is CallState.RUNNING else self._started(turn, event.call_id, event.name)
+        turn.put(event.call_id, CallState.CLOSED)
         self._settle()
         return [*started, Emit(turn.number, event)]
 
     def _cancelled(self, turn: _Turn, call_id: str, reason: str) -> Action:
-        turn.put(call_id, Call.CLOSED)
+        turn.put(call_id, CallState.CLOSED)
         return Emit(turn.number, ToolCancelled(call_id, reason))
 
     def _end(self, outcome: Outcome, usage: Usage | None) -> list[Action]:
@@ -440,7 +440,7 @@ class Turns:
             self._cancelled(turn, call_id, turn.reasons.get(call_id, why))
             for call_id, call in turn.calls.items()
             # One that the policy allowed and that never began was never shown: nobody misses its end.
-            if call in _OPEN and (call_id in turn.shown or call is not Call.ALLOWED)
+            if call in _OPEN and (call_id in turn.shown or call is not CallState.ALLOWED)
         ]
         if outcome == "error" and not turn.failed:
             actions.append(Emit(turn.number, Failed("agent", "The agent could not answer and did not say why.")))

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from tempfile import TemporaryDirectory
 
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.own_python import module_command
 from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
@@ -193,7 +193,7 @@ class Host:
             if not data:
                 code = await self._child.wait()
                 raise AgentFailed(f"The agent ended too early, with exit code {code}.{self._last_words()}")
-            self._unread += [line for line in self._lines.feed(data) if not isinstance(line, TooLong)]
+            self._unread += [line for line in self._lines.feed(data) if not isinstance(line, OverlongLine)]
         line = self._unread.pop(0)
         try:
             event = codec.decode_event(line)

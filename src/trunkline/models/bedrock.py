@@ -15,7 +15,7 @@ from trunkline.models.anthropic_decoder import AnthropicDecoder
 from trunkline.models.bedrock_auth import AwsIdentity
 from trunkline.models.eventstream import EventStreamDecoder, StreamEvent
 from trunkline.models.hosted import HostedClaude, checked_region
-from trunkline.models.http import Call
+from trunkline.models.http import HttpCall
 from trunkline.models.model import Chunk
 from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
 
@@ -76,9 +76,9 @@ class BedrockModel(HostedClaude):
         """
         await self._identity.find()
 
-    async def call(self, body: bytes) -> Call:
+    async def call(self, body: bytes) -> HttpCall:
         url = await self._url()
-        return Call(url, await self._identity.headers(url, body, _HEADERS), body)
+        return HttpCall(url, await self._identity.headers(url, body, _HEADERS), body)
 
     def answers(self, decoder: AnthropicDecoder) -> BedrockReader:
         return BedrockReader(decoder)

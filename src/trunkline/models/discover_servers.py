@@ -29,7 +29,7 @@ OLLAMA_PORT = 11434
 LLAMA_SERVER_URL = "http://127.0.0.1:8080"
 
 
-class Server(Value):
+class LocalServer(Value):
     """One that answers. `model` is the one to use; None: it has none."""
 
     name: str
@@ -37,7 +37,7 @@ class Server(Value):
     model: str | None
 
 
-async def find_servers(ollama_url: str, llama_server_url: str) -> list[Server]:
+async def find_servers(ollama_url: str, llama_server_url: str) -> list[LocalServer]:
     """Those that answer, Ollama first. All are asked at once; one without an address is not."""
     asked = ((_ollama, ollama_url), (_llama_server, llama_server_url))
     probes = [_within_time(ask, url) for ask, url in asked if url]
@@ -89,17 +89,17 @@ class _Probe:
         return value if isinstance(value, dict) else None
 
 
-async def _within_time(ask: Any, url: str) -> Server | None:
+async def _within_time(ask: Any, url: str) -> LocalServer | None:
     try:
         async with asyncio.timeout(PROBE_SECONDS), http.client(secure=url.startswith("https:")) as client:
-            server: Server | None = await ask(_Probe(client, url))
+            server: LocalServer | None = await ask(_Probe(client, url))
             return server
     except (TimeoutError, ValueError):
         # The second: a proxy's address that cannot work. Whoever asks for a model will be told.
         return None
 
 
-async def _ollama(probe: _Probe) -> Server | None:
+async def _ollama(probe: _Probe) -> LocalServer | None:
     tags = await probe.get("/api/tags")
     if tags is None or not isinstance(tags.get("models"), list | None) or "models" not in tags:
         return None
@@ -111,7 +111,7 @@ async def _ollama(probe: _Probe) -> Server | None:
         if "tools" in _strings((abilities or {}).get("capabilities")):
             model = name
             break
-    return Server("Ollama", probe.url, model)
+    return LocalServer("Ollama", probe.url, model)
 
 
 def _chat_model(model: Any) -> str | None:
@@ -125,12 +125,12 @@ def _chat_model(model: Any) -> str | None:
     return str(model["name"])
 
 
-async def _llama_server(probe: _Probe) -> Server | None:
+async def _llama_server(probe: _Probe) -> LocalServer | None:
     health, models = await asyncio.gather(probe.get("/health"), probe.get("/v1/models"))
     if health is None or health.get("status") != "ok" or models is None or not isinstance(models.get("data"), list):
         return None
     names = [model["id"] for model in models["data"] if isinstance(model, dict) and isinstance(model.get("id"), str)]
-    return Server("llama-server", probe.url, names[0]) if names else None
+    return LocalServer("llama-server", probe.url, names[0]) if names else None
 
 
 def _strings(value: Any) -> Sequence[str]:

@@ -119,7 +119,7 @@ async def _page(client: httpx.AsyncClient, url: str, headers: Mapping[str, str])
     async with _response(client, url, headers) as response:
         try:
             body = await http.whole(response.aiter_bytes(), MAX_PAGE_BYTES)
-        except http.TooLong:
+        except http.BodyTooLong:
             raise Broken(f"the page is longer than {MAX_PAGE_BYTES} bytes") from None
         return body, response.headers.get("content-type", ""), _found_at(response, url)
 

@@ -10,7 +10,7 @@ from trunkline.models import limits
 from trunkline.models.anthropic import AnthropicFormat
 from trunkline.models.anthropic_decoder import AnthropicDecoder
 from trunkline.models.encoding import Compat
-from trunkline.models.http import HttpService, Reader
+from trunkline.models.http import HttpService, ReplyReader
 from trunkline.models.http_model import HttpModel
 from trunkline.models.model import Request
 from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
@@ -54,7 +54,7 @@ class HostedClaude(HttpModel):
         self._asks_to_stream = asks_to_stream
         self._format = AnthropicFormat(caching=caching, compat=exceptions)
 
-    def answers(self, decoder: AnthropicDecoder) -> Reader:
+    def answers(self, decoder: AnthropicDecoder) -> ReplyReader:
         """Reads one answer, whose events go to the decoder."""
         raise NotImplementedError
 
@@ -72,7 +72,7 @@ class HostedClaude(HttpModel):
             name=self._kind,
         )
 
-    def reader(self) -> Reader:
+    def reader(self) -> ReplyReader:
         return self.answers(self._format.decoder())
 
 

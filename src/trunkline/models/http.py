@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Protocol
 
 from trunkline.base import http
-from trunkline.base.posting import Answer, ConnectionFailed, Poster, poster
+from trunkline.base.posting import ConnectionFailed, Poster, Response, poster
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, ProviderError
@@ -45,7 +45,7 @@ LAST_WORDS_SECONDS = 1.0
 SHORTEST_CONNECT_SECONDS = 1.0
 
 
-class Call(Value):
+class HttpCall(Value):
     """One POST request, ready to send."""
 
     url: str
@@ -53,7 +53,7 @@ class Call(Value):
     body: bytes
 
 
-class Reader(Protocol):
+class ReplyReader(Protocol):
     """Reads one answer: its bytes go in, chunks come out. Raises `ProviderError` where they say that it failed."""
 
     @property
@@ -118,8 +118,8 @@ class HttpService:
 
     async def stream(
         self,
-        call: Callable[[], Awaitable[Call]],
-        reader: Callable[[], Reader],
+        call: Callable[[], Awaitable[HttpCall]],
+        reader: Callable[[], ReplyReader],
         on_spent: Callable[[Usage], None] | None = None,
     ) -> AsyncGenerator[Chunk, None]:
         """Ask, as often as it takes. `call` and `reader` are made anew for each try, `on_spent` is of the request's.
@@ -132,8 +132,8 @@ class HttpService:
         connect = http.CONNECT_SECONDS
         while True:
             shown = answered = False
-            response: Answer | None = None
-            reading: Reader | None = None
+            response: Response | None = None
+            reading: ReplyReader | None = None
             try:
                 response = await self._open(await call(), connect)
                 reading, arriving = reader(), _Arriving(response)
@@ -181,7 +181,7 @@ class HttpService:
                 raise ConfigError(str(error)) from None
         return self._poster
 
-    async def _open(self, call: Call, connect: float) -> Answer:
+    async def _open(self, call: HttpCall, connect: float) -> Response:
         """The answer to a request, its status good and its body still to come."""
         try:
             response = await self._ready().post(call.url, call.headers, call.body, connect=connect)
@@ -201,7 +201,7 @@ class HttpService:
         return fault
 
 
-def _account(unfinished: Reader | None, on_spent: Callable[[Usage], None] | None) -> None:
+def _account(unfinished: ReplyReader | None, on_spent: Callable[[Usage], None] | None) -> None:
     """Tell what a try has cost that gave no answer."""
     spent = unfinished.spent if unfinished is not None else None
     if spent is not None and on_spent is not None:
@@ -211,7 +211,7 @@ def _account(unfinished: Reader | None, on_spent: Callable[[Usage], None] | None
 class _Arriving:
     """The bytes of an answer as they come in, for as long as they are worth waiting for."""
 
-    def __init__(self, response: Answer) -> None:
+    def __init__(self, response: Response) -> None:
         self._bytes = response.pieces()
         self._lost: ConnectionFailed | None = None
 
@@ -226,7 +226,7 @@ class _Arriving:
             self._lost = error
             return None
 
-    def finished(self, reading: Reader) -> Sequence[Chunk]:
+    def finished(self, reading: ReplyReader) -> Sequence[Chunk]:
         """What is left of the answer. If that is too early, and the connection was lost, that is why."""
         try:
             return reading.finish()
@@ -245,7 +245,7 @@ class _Arriving:
             pass  # The answer is complete; only the connection is not used again.
 
 
-async def _beginning(response: Answer) -> bytes:
+async def _beginning(response: Response) -> bytes:
     """As much of an error's body as is needed and comes soon."""
     body = b""
     try:

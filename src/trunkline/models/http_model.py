@@ -8,7 +8,7 @@ from trunkline.core.faults import TooLong
 from trunkline.models.answers import AnswerReader, Decoder
 from trunkline.models.encoding import Compat
 from trunkline.models.endpoint import host_of
-from trunkline.models.http import Call, HttpService, Reader
+from trunkline.models.http import HttpCall, HttpService, ReplyReader
 from trunkline.models.http_errors import BASE_URL
 from trunkline.models.model import Chunk, Request
 from trunkline.models.patience import GIVE_UP_SECONDS
@@ -67,11 +67,11 @@ class HttpModel:
         """What is sent for a request."""
         raise NotImplementedError
 
-    async def call(self, body: bytes) -> Call:
+    async def call(self, body: bytes) -> HttpCall:
         """A request with that body, ready to send: the address, and the headers that prove who sends it."""
         raise NotImplementedError
 
-    def reader(self) -> Reader:
+    def reader(self) -> ReplyReader:
         """Reads one answer."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class HttpModel:
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         body: bytes | None = None
 
-        async def call() -> Call:
+        async def call() -> HttpCall:
             nonlocal body
             if body is None:
                 body = self._checked(self.body(request))
@@ -151,8 +151,8 @@ class KeyedModel(HttpModel):
         """Makes chunks of one answer's events."""
         raise NotImplementedError
 
-    async def call(self, body: bytes) -> Call:
-        return Call(self._url, self._headers, body)
+    async def call(self, body: bytes) -> HttpCall:
+        return HttpCall(self._url, self._headers, body)
 
-    def reader(self) -> Reader:
+    def reader(self) -> ReplyReader:
         return AnswerReader(self.decoder())

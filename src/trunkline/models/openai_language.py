@@ -22,7 +22,7 @@ from trunkline.models.answers import AnswerReader, Body, BodyReader
 from trunkline.models.encoding import to_bytes
 from trunkline.models.endpoint import endpoint
 from trunkline.models.engines import Piece, Prompt, Slot, cost
-from trunkline.models.http import Call, HttpService, Reader
+from trunkline.models.http import HttpCall, HttpService, ReplyReader
 from trunkline.models.http_model import keyed_service
 from trunkline.models.model import Answer, Chunk, TextChunk
 from trunkline.models.openai import headers
@@ -65,7 +65,7 @@ class Remote:
             await service.close()
 
     async def stream(
-        self, path: str, body: Mapping[str, Any], reader: Callable[[], Reader]
+        self, path: str, body: Mapping[str, Any], reader: Callable[[], ReplyReader]
     ) -> AsyncGenerator[Chunk, None]:
         """Ask; `reader` makes what reads the answer.
 
@@ -73,9 +73,9 @@ class Remote:
             ProviderError: it did not work; the text names the model.
         """
         sent = to_bytes({**body, "model": self.model})
-        call = Call(endpoint(self.url, path, api_path=path), headers(self._key), sent)
+        call = HttpCall(endpoint(self.url, path, api_path=path), headers(self._key), sent)
 
-        async def ready() -> Call:
+        async def ready() -> HttpCall:
             return call
 
         if self._service is None:
@@ -186,7 +186,7 @@ class OpenAILanguage:
         await self._remote.close()
 
 
-def _answer_reader() -> Reader:
+def _answer_reader() -> ReplyReader:
     return AnswerReader(OpenAIDecoder(), MAX_WHOLE)
 
 

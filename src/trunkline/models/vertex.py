@@ -10,7 +10,7 @@ from trunkline.core.faults import ConfigError
 from trunkline.models.answers import AnswerReader
 from trunkline.models.anthropic_decoder import AnthropicDecoder
 from trunkline.models.hosted import HostedClaude, checked_region
-from trunkline.models.http import Call
+from trunkline.models.http import HttpCall
 from trunkline.models.providers import ModelSettings
 from trunkline.models.vertex_auth import GoogleIdentity
 
@@ -58,9 +58,9 @@ class VertexModel(HostedClaude):
         await self._identity.project()
         await self._url()
 
-    async def call(self, body: bytes) -> Call:
+    async def call(self, body: bytes) -> HttpCall:
         url = await self._url()
-        return Call(url, {**_HEADERS, "authorization": f"Bearer {await self._identity.token()}"}, body)
+        return HttpCall(url, {**_HEADERS, "authorization": f"Bearer {await self._identity.token()}"}, body)
 
     def answers(self, decoder: AnthropicDecoder) -> AnswerReader:
         return AnswerReader(decoder)

@@ -115,7 +115,7 @@ class Explorer:
                 client.stream("GET", self._url, params=parameters) as response,
             ):
                 data = await http.whole(response.aiter_bytes(), MAX_ANSWER)
-        except http.TooLong:
+        except http.BodyTooLong:
             raise _Failed("its answer is too long") from None
         except TimeoutError:
             raise _Failed("it did not answer in time") from None

@@ -15,9 +15,9 @@ from trunkline.core.faults import Fault
 from trunkline.runner.chain.settings import MISSING
 from trunkline.runner.contract import READ_ACTIONS, Action
 from trunkline.runner.finishing import finished
-from trunkline.runner.github import Issues, Report
+from trunkline.runner.github import Issues, PollReport
 from trunkline.runner.inbox import Inbox
-from trunkline.runner.reading import Reader
+from trunkline.runner.reading import NetworkReader
 from trunkline.runner.reconciling import Writes
 from trunkline.runner.secrets import Secrets
 from trunkline.wires.sns.drive import Sns, SnsError, Unclear
@@ -63,7 +63,7 @@ class Hands:
         writes: Writes,
         inbox: Inbox,
         issues: Issues,
-        reader: Reader,
+        reader: NetworkReader,
         secrets: Secrets,
         performer: TxPerformer | None,
     ) -> None:
@@ -138,7 +138,7 @@ class Hands:
         )
         if not outcome.ok or type != REPORT:
             return outcome
-        return await self._shared(outcome, Report(community, str(outcome.told["threadId"]), title, body))
+        return await self._shared(outcome, PollReport(community, str(outcome.told["threadId"]), title, body))
 
     async def _comment(self, action: Action, community: Mapping[str, Any]) -> Outcome:
         thread_id, body = action.text("threadId"), action.text("body")
@@ -151,7 +151,9 @@ class Hands:
         if not outcome.ok or thread is None or thread.get("type") != REPORT:
             return outcome
         title = str(thread.get("title") or "")
-        return await self._shared(outcome, Report(community, thread_id, title, body, str(outcome.told["commentId"])))
+        return await self._shared(
+            outcome, PollReport(community, thread_id, title, body, str(outcome.told["commentId"]))
+        )
 
     async def _sent(
         self,
@@ -184,7 +186,7 @@ class Hands:
         await self._writes.end(key, None if action.name == "set_request_status" else written.get("id"))
         return outcome
 
-    async def _shared(self, outcome: Outcome, report: Report) -> Outcome:
+    async def _shared(self, outcome: Outcome, report: PollReport) -> Outcome:
         shared = await self._issues.share(report)
         self._standing = outcome = outcome.with_told(autoShare=shared)
         if not shared["ok"]:

@@ -41,7 +41,7 @@ class Reply(Value):
     usage: Usage | None = None
 
 
-class TooLong(AgentFailed):
+class AnswerTooLong(AgentFailed):
     """An answer without an end. `said`: its beginning."""
 
     def __init__(self, said: str) -> None:
@@ -92,7 +92,7 @@ class Brain:
         """Ask once.
 
         Raises:
-            TooLong: it does not end.
+            AnswerTooLong: it does not end.
             Fault: no answer came, or not all of it in time.
         """
         agent = self._agent_for(prompt)
@@ -216,11 +216,11 @@ class Heard:
         """The answer.
 
         Raises:
-            TooLong, Fault: see `Brain.answer`.
+            AnswerTooLong, Fault: see `Brain.answer`.
         """
         said = "".join(self._pieces)
         if self._length > MAX_REPLY:
-            raise TooLong(said)
+            raise AnswerTooLong(said)
         if self._end is None or self._end.outcome != "success":
             failure = self._failure or Failed("agent", "The agent gave no answer.")
             raise of_kind(failure.kind, failure.message, retryable=failure.retryable)

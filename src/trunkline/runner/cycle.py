@@ -22,7 +22,7 @@ from trunkline.core.faults import Fault
 from trunkline.core.usage import Usage
 from trunkline.runner import brains, contract, decision, prompting
 from trunkline.runner.actions import NOT_CARRIED_OUT, Hands, Outcome, issue_feedback, tx_feedback
-from trunkline.runner.brain import Brain, Reply, TooLong
+from trunkline.runner.brain import AnswerTooLong, Brain, Reply
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.contract import Action, Invalid
@@ -212,7 +212,7 @@ class Runner:
         )
         try:
             reply = await brain.answer(prompt)
-        except TooLong as error:
+        except AnswerTooLong as error:
             # It was cut before it was cleaned: half of a secret may stand at its end.
             said = parts.secrets.text(parts.secrets.beginning(error.said))
             self._note(output=said[:MAX_OUTPUT])

@@ -40,7 +40,7 @@ _UNKNOWN = "Whether the issue was made is not known. It is looked for, and not m
 _BROKEN = 500
 
 
-class Report(Value):
+class PollReport(Value):
     """A report on the network, or a comment on one."""
 
     community: Mapping[str, Any]
@@ -79,7 +79,7 @@ class Issues:
         if client is not None:
             await client.aclose()
 
-    async def share(self, report: Report) -> dict[str, Any]:
+    async def share(self, report: PollReport) -> dict[str, Any]:
         """Make an issue of a report, once, and mark the report; gives what became of it."""
         if self._settings.token is None:
             return dict(DISABLED)
@@ -217,7 +217,7 @@ async def _read(response: httpx.Response) -> Any:
         return None
 
 
-def _issue(report: Report) -> dict[str, Any]:
+def _issue(report: PollReport) -> dict[str, Any]:
     kind = "Report" if report.comment_id is None else "Report Comment"
     source = [
         f"- Community: {report.community.get('name') or report.community.get('slug')}",

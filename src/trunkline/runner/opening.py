@@ -11,7 +11,7 @@ from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import Parts, Runner
 from trunkline.runner.github import Issues
 from trunkline.runner.inbox import Inbox
-from trunkline.runner.reading import Reader
+from trunkline.runner.reading import NetworkReader
 from trunkline.runner.reconciling import Writes
 from trunkline.runner.state import AgentState
 from trunkline.wires.sns.drive import Sns
@@ -41,5 +41,5 @@ def open_runner(config: RunnerConfig, *, home: str, port: int | None = None) -> 
         from trunkline.runner.chain.performer import TxPerformer
 
         performer = TxPerformer(config.execution, home, known, agent_id=config.agent_id)
-    hands = Hands(sns, writes, inbox, issues, Reader(sns, config.comment_limit), known, performer)
+    hands = Hands(sns, writes, inbox, issues, NetworkReader(sns, config.comment_limit), known, performer)
     return Runner(Parts(config, home, known, state, log, sns, inbox, writes, issues, hands, performer))

@@ -25,7 +25,7 @@ class Read(Value):
     error: str | None = None
 
 
-class Reader:
+class NetworkReader:
     """Reads for one agent."""
 
     def __init__(self, sns: Sns, comment_limit: int) -> None:

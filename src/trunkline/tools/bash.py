@@ -20,7 +20,7 @@ from trunkline.base.programs import find_program, trusted_path
 from trunkline.base.redact import Redactor
 from trunkline.core.events import Category
 from trunkline.core.turns import STOPPED
-from trunkline.tools.bash_process import GRACE_SECONDS, Command
+from trunkline.tools.bash_process import GRACE_SECONDS, ShellCommand
 from trunkline.tools.tool import Interrupted, Report, ToolOutput
 
 #: How long a command may run when the model does not say, and how long at most.
@@ -70,8 +70,8 @@ class BashTool:
         self._cwd = cwd
         self._redactor = redactor
         self._shell = shell or find_shell(self._env)
-        self._running: set[Command] = set()
-        self._background: list[Command] = []
+        self._running: set[ShellCommand] = set()
+        self._background: list[ShellCommand] = []
 
     @property
     def description(self) -> str:
@@ -113,7 +113,7 @@ class BashTool:
             return ToolOutput("Missing required parameter: command", "error")
         await self._forget_ended()
         try:
-            command = Command([self._shell, "-c", text], self._cwd, self._env)
+            command = ShellCommand([self._shell, "-c", text], self._cwd, self._env)
         except SpawnError as error:
             return ToolOutput(f"The command could not be started: {error}", "error")
         self._running.add(command)
@@ -127,7 +127,7 @@ class BashTool:
             if command in self._running and not command.is_ending:
                 await self._let_go(command)
 
-    async def _let_go(self, command: Command) -> None:
+    async def _let_go(self, command: ShellCommand) -> None:
         if command not in self._background:
             await command.end()
         # Not when that was cancelled: then `close` has to wait for it.
@@ -139,7 +139,7 @@ class BashTool:
         self._background.clear()
         await asyncio.gather(*(command.end() for command in commands))
 
-    async def _finish(self, command: Command, timeout_ms: int, report: Report) -> ToolOutput:
+    async def _finish(self, command: ShellCommand, timeout_ms: int, report: Report) -> ToolOutput:
         code = await _wait(command, timeout_ms / 1000, report)
         if code is None:
             await command.stop(GRACE_SECONDS)
@@ -154,7 +154,7 @@ class BashTool:
             notes.append(f"[exit code {code} means that {_signal_name(code - SIGNAL_EXIT)} ended the command]")
         return ToolOutput(self._text(f"Exit code: {code}", command, notes), "error" if code else "success")
 
-    async def _keep(self, command: Command) -> None:
+    async def _keep(self, command: ShellCommand) -> None:
         self._background.append(command)
         if len(self._background) > MAX_BACKGROUND:
             await self._background.pop(0).end()
@@ -167,7 +167,7 @@ class BashTool:
                 self._background.remove(command)
                 await command.end()
 
-    def _text(self, headline: str, command: Command, notes: list[str]) -> str:
+    def _text(self, headline: str, command: ShellCommand, notes: list[str]) -> str:
         # At the end, where it is still seen when the middle of a long result is cut out.
         for name, kept in (("standard output", command.stdout), ("standard error", command.stderr)):
             if kept.dropped:
@@ -185,7 +185,7 @@ def find_shell(environ: Mapping[str, str]) -> str:
     return find_program("bash", environ) or "/bin/sh"
 
 
-async def _wait(command: Command, seconds: float, report: Report) -> int | None:
+async def _wait(command: ShellCommand, seconds: float, report: Report) -> int | None:
     """The exit code, or `None` when the time is over. Reports from time to time."""
     loop = asyncio.get_running_loop()
     begun = loop.time()

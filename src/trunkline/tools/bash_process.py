@@ -27,7 +27,7 @@ _UNHURRIED_SECONDS = 0.05
 CALL_VARIABLE = "TRUNKLINE_BASH_CALL"
 
 
-class Command:
+class ShellCommand:
     """A command that was started. Call `end` when it is not needed any more."""
 
     def __init__(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:

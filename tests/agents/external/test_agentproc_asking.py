@@ -33,7 +33,7 @@ from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import hub
 from trunkline.wires.agentproc.drive import run
-from trunkline.wires.agentproc.messages import Ignored, Said, Turn
+from trunkline.wires.agentproc.messages import Ignored, Said, TurnRequest
 
 pytestmark = pytest.mark.process
 
@@ -246,7 +246,7 @@ async def test_a_question_of_claude_is_sent_back_to_be_asked_in_words(environ: d
 def test_where_nobody_can_be_asked_the_answer_is_no(name: str, permission: bool, environ: dict[str, str]) -> None:
     heard: list[Said] = []
     profile = hub.load(name).replace(permission=permission)
-    outcome = run(profile, Turn("ask"), hear=heard.append, environ=environ)
+    outcome = run(profile, TurnRequest("ask"), hear=heard.append, environ=environ)
     assert outcome.exit_code == 0
     assert "denied" in "".join(outcome.partials)
     notes = [each.why for each in heard if isinstance(each, Ignored)]
@@ -254,7 +254,7 @@ def test_where_nobody_can_be_asked_the_answer_is_no(name: str, permission: bool,
 
 
 def test_codex_is_logged_in_with_a_key_of_the_environment(environ: dict[str, str]) -> None:
-    outcome = run(hub.load("codex"), Turn("hi"), environ={**environ, "CODEX_API_KEY": "sk-own"})
+    outcome = run(hub.load("codex"), TurnRequest("hi"), environ={**environ, "CODEX_API_KEY": "sk-own"})
     assert (outcome.exit_code, "".join(outcome.partials)) == (0, answer_to("hi"))
 
 
@@ -263,5 +263,5 @@ def test_the_message_is_neither_an_argument_nor_a_variable(name: str, environ: d
     program = tmp_path / hub.PROGRAMS[name].command
     program.write_text('#!/bin/sh\nenv > "$HOME/seen"; echo "$@" >> "$HOME/seen"\n')
     long = "secret words " * 20_000
-    run(hub.load(name), Turn(long), environ=environ)
+    run(hub.load(name), TurnRequest(long), environ=environ)
     assert "secret words" not in (tmp_path / "seen").read_text()

@@ -24,12 +24,12 @@ from trunkline.agents.external.tryll_talk_events import (
     TalkEvent,
     Words,
 )
-from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.drive import Sound
 from trunkline.wires.tryll.errors import TryllError
 
-MOCK = Manner("mock", "mock", "mock")
+MOCK = TalkOptions("mock", "mock", "mock")
 SOUND = Spoken(Sound(b"\0\0", 8000))
 
 
@@ -39,8 +39,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Served]:
         yield found
 
 
-async def opened(server: Served, manner: Manner = MOCK) -> Talk:
-    return await Talk.open(server.host, server.port, manner)
+async def opened(server: Served, options: TalkOptions = MOCK) -> Talk:
+    return await Talk.open(server.host, server.port, options)
 
 
 async def told(talk: Talk) -> list[TalkEvent]:
@@ -158,12 +158,12 @@ async def test_a_model_that_cannot_be_had_is_replaced_by_the_next_and_told_of() 
         stub.answers[m.DownloadModelRequest] = download
         stub.answers[m.CreateVoiceInputRequest] = lambda _, asked: [m.CreateVoiceInputResponse(asked.request_id, 7)]
         notices: list[str] = []
-        talk = await Talk.open("127.0.0.1", stub.port, Manner("mock"), notice=notices.append)
-        assert (talk.manner.stt, talk.manner.tts) == ("ears", "good")
+        talk = await Talk.open("127.0.0.1", stub.port, TalkOptions("mock"), notice=notices.append)
+        assert (talk.options.stt, talk.options.tts) == ("ears", "good")
         assert notices == ["`best` cannot be had: nobody has it"]
         await talk.close()
         with pytest.raises(TryllError):
-            await Talk.open("127.0.0.1", stub.port, Manner("mock", tts="best"))
+            await Talk.open("127.0.0.1", stub.port, TalkOptions("mock", tts="best"))
 
 
 async def test_silence_takes_sound_that_waits_and_words_stay() -> None:

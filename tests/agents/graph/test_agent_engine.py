@@ -14,7 +14,7 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.loop import until
 from tests.support.tryll_served import Peer, echo
 from trunkline.agents.graph import agent_engine
-from trunkline.agents.graph.agent_engine import HIGH_WATER, Guest, _Heard
+from trunkline.agents.graph.agent_engine import HIGH_WATER, GraphClient, _Heard
 from trunkline.agents.graph.agent_models import AgentModels
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.base.redact import Redactor
@@ -145,7 +145,7 @@ async def test_what_begins_when_nobody_needs_it_any_more_is_ended_at_once(
     fakes.slow = asyncio.Event()
     fakes.stubborn = True
     models = AgentModels(ModelPool(), {"fakes": fakes})
-    guest = Guest()
+    guest = GraphClient()
     engine = await models.language("agent:fakes", m.InferenceEngine.MOCK, guest)
     answer = engine.generate(Prompt((ChatMessage("user", "hi"),)), DEFAULT_SAMPLING, stream=True)
     turn = asyncio.ensure_future(anext(answer))

@@ -11,7 +11,7 @@ from tests.agents.graph.fake_agents import FakeAgents, problem, stage
 from tests.support.loop import until
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.graph import agent_models
-from trunkline.agents.graph.agent_engine import Guest, Party
+from trunkline.agents.graph.agent_engine import GraphClient, SessionAgents
 from trunkline.agents.graph.agent_models import AgentModels, offered
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.core.faults import ConfigError, ProviderError
@@ -33,7 +33,7 @@ async def peer(tmp_path: Path, fakes: FakeAgents) -> AsyncIterator[Peer]:
 
 async def test_a_conversation_ends_when_the_last_of_its_nodes_lets_go(tmp_path: Path) -> None:
     models = AgentModels(ModelPool(), offered([]))
-    guest = Guest()
+    guest = GraphClient()
     one, other = [await models.language("agent:echo", m.InferenceEngine.MOCK, guest) for _ in range(2)]
     slot = Slot("say")
     open_then = []
@@ -91,7 +91,7 @@ async def test_who_waits_for_room_waits_for_any_conversation_of_the_session(
 ) -> None:
     monkeypatch.setattr(agent_models, "MAX_SESSION_CONVERSATIONS", 1)
     models = AgentModels(ModelPool(), {"fakes": fakes, **offered([])})
-    party = Party()
+    party = SessionAgents()
     models._end(await models._opened("fakes", party, None))
     assert party.conversations == 1
     await models._opened("echo", party, None)
@@ -109,13 +109,13 @@ async def test_an_agent_is_in_so_many_conversations_and_no_more(
         prompt = Prompt((ChatMessage("user", "hi"),))
         return "".join([piece async for piece in engine.generate(prompt, DEFAULT_SAMPLING, stream=True)])
 
-    first = await models._opened("fakes", Party(), None)
+    first = await models._opened("fakes", SessionAgents(), None)
     with pytest.raises(ProviderError, match="takes no more"):
         await answers("fakes")
     assert [await answers("echo") for _ in range(2)] == ["hi", "hi"]
     # Who comes while one ends waits for it.
     models._end(first)
-    models._end(await models._opened("fakes", Party(), None))
+    models._end(await models._opened("fakes", SessionAgents(), None))
     fakes.fails = ConfigError("There is no key.")
     for _ in range(2):
         with pytest.raises(ProviderError, match="no key"):
@@ -162,7 +162,7 @@ async def test_agents_are_listed_and_there_is_nothing_to_fetch_or_to_delete(peer
 
 async def test_the_end_of_the_models_is_the_end_of_every_conversation(fakes: FakeAgents, tmp_path: Path) -> None:
     models = AgentModels(ModelPool(), {"fakes": fakes})
-    session = await models._opened("fakes", Party(), None)
+    session = await models._opened("fakes", SessionAgents(), None)
     await models.close()
     assert fakes.opened[0].closed
     assert session.status.value == "closed"

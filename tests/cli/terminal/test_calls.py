@@ -10,7 +10,7 @@ import pytest
 from trunkline.cli.terminal import diffs, words
 from trunkline.cli.terminal.approval import Question, told
 from trunkline.cli.terminal.calls import Caption, caption, clean, glance, one_line
-from trunkline.cli.terminal.keys import Key, Line
+from trunkline.cli.terminal.keys import EditedLine, Key
 from trunkline.cli.terminal.paint import Painter
 from trunkline.cli.terminal.preview import preview
 from trunkline.cli.terminal.screen import Screen
@@ -19,7 +19,7 @@ from trunkline.core.agent import Approve, Deny
 from trunkline.core.change import change
 from trunkline.core.events import ToolFinished, ToolRequested
 from trunkline.core.grants import Grant
-from trunkline.core.preview import SCREEN, WHOLE, Preview, Room
+from trunkline.core.preview import SCREEN, WHOLE, Preview, PreviewSize
 from trunkline.core.usage import Usage
 
 SHOWN = Preview("Edit")
@@ -98,7 +98,7 @@ def test_a_long_line_of_a_diff_goes_on_below_its_beginning() -> None:
     assert shown == ["1 + some words and", "    then", "2 +", "3 + 0123456789012345", "    678901234"]
 
 
-def asked(request: ToolRequested, workspace: Path, room: Room | None = SCREEN) -> list[str]:
+def asked(request: ToolRequested, workspace: Path, room: PreviewSize | None = SCREEN) -> list[str]:
     """What stands on the screen when a call is asked about."""
     found = preview(request, str(workspace), room)
     screen = Screen(lambda text: None, lambda: (80, 24))
@@ -247,7 +247,7 @@ def test_there_is_a_key_to_see_what_was_left_out() -> None:
 
 
 def test_a_line_is_edited_from_its_end() -> None:
-    line = Line("some words here")
+    line = EditedLine("some words here")
     line.press(Key("rub word"))
     assert line.text == "some words"
     line.press(Key("backspace"))

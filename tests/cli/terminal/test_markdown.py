@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.cli.terminal.answer import Answer, Piece
+from trunkline.cli.terminal.answer import AnswerView, Piece
 from trunkline.cli.terminal.markdown import Markdown, Stream, block_starts
 from trunkline.cli.terminal.paint import Painter
 
@@ -89,7 +89,7 @@ def text_of(pieces: list[Piece]) -> list[str]:
 
 @given(st.integers(1, 30), st.sampled_from(["```text\n", "- ", ""]), st.integers(3, 8))
 def test_a_block_that_outgrows_its_room_is_committed_from_the_top_and_once(count: int, begin: str, room: int) -> None:
-    answer = Answer(plain())
+    answer = AnswerView(plain())
     whole = begin
     committed: list[str] = []
     answer.feed(begin)
@@ -104,7 +104,7 @@ def test_a_block_that_outgrows_its_room_is_committed_from_the_top_and_once(count
 
 
 def test_a_long_table_is_committed_when_it_is_complete() -> None:
-    answer = Answer(plain())
+    answer = AnswerView(plain())
     answer.feed("| a | b |\n|---|---|\n" + "| x | y |\n" * 20)
     assert answer.settle(5) == []
     answer.feed("| a much wider cell | y |\n\nText\n")

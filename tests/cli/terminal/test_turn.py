@@ -16,7 +16,7 @@ from trunkline.cli.chat_session import ChatOptions, Inbox, Talk, opening
 from trunkline.cli.terminal import turn as turns
 from trunkline.cli.terminal.paint import PROMPT, Painter
 from trunkline.cli.terminal.screen import Screen
-from trunkline.cli.terminal.turn import Turn
+from trunkline.cli.terminal.turn import TerminalTurn
 from trunkline.cli.terminal.view import View
 from trunkline.core.events import Envelope, UserMessage
 
@@ -76,7 +76,7 @@ async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to
     monkeypatch.setattr(turns, "TYPING_SECONDS", ENDLESS_SECONDS)
     inbox = Inbox()
     talk = await opened(tmp_path, inbox)
-    turn = Turn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
+    turn = TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
     show = inbox.show
     held: list[Envelope] = []
     asking = asyncio.Event()
@@ -108,7 +108,7 @@ async def test_what_is_typed_across_the_appearance_of_a_question_is_no_answer_to
 async def test_one_key_is_the_answer_of_somebody_who_was_not_typing(desk: Desk, tmp_path: Path) -> None:
     inbox = Inbox()
     talk = await opened(tmp_path, inbox)
-    turn = Turn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
+    turn = TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(tmp_path), keyboard=desk.keyboard)
     running = asyncio.create_task(turn.run(UserMessage("go")))
     await desk.sees(lambda seen: "Allow?" in seen)
     desk.type("y")
@@ -125,7 +125,7 @@ async def test_every_key_of_whoever_types_on_puts_the_question_off(
     inbox = Inbox()
     talk = await opened(tmp_path, inbox)
     # As after an answer during which somebody typed.
-    turn = Turn(
+    turn = TerminalTurn(
         talk.session,
         inbox,
         desk.screen,
@@ -148,8 +148,8 @@ async def test_every_key_of_whoever_types_on_puts_the_question_off(
     await talk.close()
 
 
-def turn_of(talk: Talk, inbox: Inbox, desk: Desk, workspace: Path) -> Turn:
-    return Turn(talk.session, inbox, desk.screen, desk.view, workspace=str(workspace), keyboard=desk.keyboard)
+def turn_of(talk: Talk, inbox: Inbox, desk: Desk, workspace: Path) -> TerminalTurn:
+    return TerminalTurn(talk.session, inbox, desk.screen, desk.view, workspace=str(workspace), keyboard=desk.keyboard)
 
 
 HANGING = """

@@ -19,11 +19,11 @@ from websockets.typing import Origin
 from tests.support.talk_page import page_served
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
-from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.exchange.console.app import MAX_CONVERSATIONS, TOO_LARGE, TOO_MANY, UNKNOWN
 from trunkline.exchange.console.conversation import MAX_MESSAGE
 
-MOCK = Manner("mock", "mock", "mock")
+MOCK = TalkOptions("mock", "mock", "mock")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from eth_abi.abi import encode
 from trunkline.base import jsontext
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi, jsonrpc, reverts
-from trunkline.runner.chain.jsonrpc import Refused, Unanswered
+from trunkline.runner.chain.jsonrpc import RpcRefused, Unanswered
 
 ABI = artefact().abi
 WORDS = bytes.fromhex("08c379a0") + encode(["string"], ["n=0"])
@@ -17,7 +17,7 @@ TOO_LITTLE = next(abi.errors(ABI)).selector + encode(["uint256", "uint256"], [1,
 
 
 def node_says(error: Any) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RpcRefused) as caught:
         jsonrpc.result(jsontext.dumps({"jsonrpc": "2.0", "id": 1, "error": error}), 1, str)
     return reverts.why(caught.value, ABI)
 

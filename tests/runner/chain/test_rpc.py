@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.chain import Node
 from trunkline.base.redact import Redactor
-from trunkline.runner.chain.jsonrpc import SHOWN_CHARS, Refused
+from trunkline.runner.chain.jsonrpc import SHOWN_CHARS, RpcRefused
 from trunkline.runner.chain.rpc import Rpc
 
 SECRET = "S3cretKeyOfTheNode99"
@@ -26,7 +26,7 @@ async def test_a_key_is_taken_out_of_a_nodes_words_before_they_are_cut(status: i
         node.behaviours["eth_chainId"] = node.say(error=error)
         rpc = Rpc(node.url, 10.0, Redactor([SECRET]))
         try:
-            with pytest.raises(Refused) as caught:
+            with pytest.raises(RpcRefused) as caught:
                 await rpc.call("eth_chainId")
         finally:
             await rpc.close()

@@ -12,7 +12,7 @@ import pytest
 from tests.support.chain import KEY, settings
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
-from trunkline.runner.chain.jsonrpc import Refused, Unanswered
+from trunkline.runner.chain.jsonrpc import RpcRefused, Unanswered
 from trunkline.runner.chain.ledger import Ledger, Row
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import Plan
@@ -32,8 +32,8 @@ LOOKUP = "eth_getTransactionByHash"
 BLOCK = "eth_getBlockByNumber"
 RECEIPT = "eth_getTransactionReceipt"
 
-TOO_LOW = Refused(-32000, "nonce too low", None)
-BUSY = Refused(-32005, "rate limited", None)
+TOO_LOW = RpcRefused(-32000, "nonce too low", None)
+BUSY = RpcRefused(-32005, "rate limited", None)
 
 
 class Says(Rpc):
@@ -114,7 +114,7 @@ async def test_a_nonce_that_is_said_to_be_used_is_no_reason_to_sign_again(
 
 
 async def test_a_refusal_by_a_node_that_cannot_be_asked_any_more_leaves_it_open(ledger: Ledger) -> None:
-    rpc = Says({SEND: [Refused(-32000, "insufficient funds", None)], LOOKUP: [BUSY]})
+    rpc = Says({SEND: [RpcRefused(-32000, "insufficient funds", None)], LOOKUP: [BUSY]})
     assert (await sender(rpc, ledger).send("a1", PLAN, QUOTE)).state == "unknown"
 
 

@@ -25,7 +25,7 @@ from trunkline.wires.agentproc.codec import (
     turn_environment,
     turn_of,
 )
-from trunkline.wires.agentproc.messages import Attachment, Body, Error, Ignored, Partial, Said, Session, Turn
+from trunkline.wires.agentproc.messages import Attachment, Body, Error, Ignored, Partial, Said, Session, TurnRequest
 
 
 def read(data: bytes, prefix: str = "AGENT_SESSION:") -> list[Said]:
@@ -205,7 +205,7 @@ def test_an_id_that_we_did_not_make_stays_as_it_is(foreign: str) -> None:
 
 
 def test_a_turn_is_told_in_variables() -> None:
-    assert turn_environment(Turn("hi", "s1", "work", "ann", streaming=False)) == {
+    assert turn_environment(TurnRequest("hi", "s1", "work", "ann", streaming=False)) == {
         "AGENT_MESSAGE": "hi",
         "AGENT_SESSION_ID": "s1",
         "AGENT_SESSION_NAME": "work",
@@ -217,26 +217,26 @@ def test_a_turn_is_told_in_variables() -> None:
 
 def test_the_variables_of_single_attachments_are_set_when_there_is_exactly_one_of_the_type() -> None:
     image, other, file = Attachment("image", "u1", "a"), Attachment("image", "u2"), Attachment("file", "u3")
-    one = turn_environment(Turn("hi", attachments=(image, file)))
+    one = turn_environment(TurnRequest("hi", attachments=(image, file)))
     assert (one["AGENT_IMAGE_URL"], one["AGENT_FILE_URL"]) == ("u1", "u3")
-    two = turn_environment(Turn("hi", attachments=(image, other, file)))
+    two = turn_environment(TurnRequest("hi", attachments=(image, other, file)))
     assert "AGENT_IMAGE_URL" not in two
     assert two["AGENT_FILE_URL"] == "u3"
     assert two["AGENT_ATTACHMENTS"] == (
         '[{"type":"image","url":"u1","name":"a"},{"type":"image","url":"u2","name":""},'
         '{"type":"file","url":"u3","name":""}]'
     )
-    assert "AGENT_ATTACHMENTS" not in turn_environment(Turn("hi"))
+    assert "AGENT_ATTACHMENTS" not in turn_environment(TurnRequest("hi"))
 
 
 def test_a_turn_survives_its_variables() -> None:
     attachments = (Attachment("image", "u1", "n"), Attachment("video", "u2"))
-    turn = Turn("hi", "s1", "work", "ann", streaming=False, attachments=attachments)
+    turn = TurnRequest("hi", "s1", "work", "ann", streaming=False, attachments=attachments)
     assert turn_of(turn_environment(turn)) == turn
 
 
 def test_missing_variables_have_their_defaults() -> None:
-    assert turn_of({}) == Turn("")
+    assert turn_of({}) == TurnRequest("")
 
 
 @pytest.mark.parametrize("listed", ["", "nonsense", "{}", "7", '"x"'])

@@ -35,7 +35,7 @@ from trunkline.wires.agentproc.messages import (
     Result,
     Said,
     Session,
-    Turn,
+    TurnRequest,
 )
 
 
@@ -150,12 +150,12 @@ def test_what_an_agent_writes_is_read_back(text: str, tool: str) -> None:
 
 def test_a_turn_is_read_back() -> None:
     attachments = (Attachment("image", "u", "n"), Attachment("file", "v"))
-    turn = Turn("hi", "s1", "work", "ann", attachments=attachments, permission=True)
+    turn = TurnRequest("hi", "s1", "work", "ann", attachments=attachments, permission=True)
     assert decode_turn(encode_turn(turn)) == turn
 
 
 def test_what_is_not_in_play_is_left_out_of_a_turn() -> None:
-    assert json.loads(encode_turn(Turn("hi"))) == {
+    assert json.loads(encode_turn(TurnRequest("hi"))) == {
         "type": "turn", "message": "hi", "session_id": "", "session_name": "default", "protocol_version": "0.4",
     }  # fmt: skip
 
@@ -212,7 +212,7 @@ def test_bad_accounting_is_no_reason_to_miss_an_answer(number: str) -> None:
 
 
 def test_half_a_character_in_a_message_is_replaced() -> None:
-    assert json.loads(encode_turn(Turn("a\udcff\ud800")))["message"] == "a\ufffd\ufffd"
+    assert json.loads(encode_turn(TurnRequest("a\udcff\ud800")))["message"] == "a\ufffd\ufffd"
 
 
 def test_many_plain_lines_are_0_1_before_the_end() -> None:

@@ -19,7 +19,7 @@ from trunkline.wires.agentproc.messages import (
     Partial,
     Said,
     Session,
-    Turn,
+    TurnRequest,
 )
 from trunkline.wires.agentproc.profile import Profile, Protocol
 
@@ -29,15 +29,15 @@ pytestmark = pytest.mark.process
 SOON = 5.0
 
 
-def timed(profile: Profile, turn: Turn | None = None) -> tuple[Outcome, float]:
+def timed(profile: Profile, turn: TurnRequest | None = None) -> tuple[Outcome, float]:
     begun = time.monotonic()
-    return run(profile, turn or Turn("hi")), time.monotonic() - begun
+    return run(profile, turn or TurnRequest("hi")), time.monotonic() - begun
 
 
 def test_the_reply_the_partials_and_the_session_come_back(sh: Script) -> None:
     heard: list[Said] = []
     profile = sh("""printf 'AGENT_PARTIAL:"a "\\nline 1\\nAGENT_SESSION:s1\\nAGENT_PARTIAL:"b"\\nline 2'""")
-    outcome = run(profile, Turn("hi"), hear=heard.append)
+    outcome = run(profile, TurnRequest("hi"), hear=heard.append)
     assert outcome == Outcome("line 1\nline 2", ("a ", "b"), "s1", "", 0, timed_out=False, truncated=False)
     assert heard == [Partial("a "), Session("s1"), Partial("b")]
 
@@ -51,12 +51,12 @@ def test_partials_are_heard_while_the_agent_runs(sh: Script) -> None:
         if said == Partial("first"):
             gate.write_text("go\n")
 
-    assert run(profile.replace(env={"GATE": str(gate)}), Turn("hi"), hear=hear).reply == "done"
+    assert run(profile.replace(env={"GATE": str(gate)}), TurnRequest("hi"), hear=hear).reply == "done"
 
 
 def test_the_agent_gets_the_turn(sh: Script) -> None:
     profile = sh('echo "$AGENT_MESSAGE|$AGENT_SESSION_ID|$AGENT_SESSION_NAME|$AGENT_FROM_USER|$AGENT_STREAMING"')
-    turn = Turn("hello  world", "s0", "work", "ann")
+    turn = TurnRequest("hello  world", "s0", "work", "ann")
     outcome = run(profile, turn)
     assert outcome.reply == "hello  world|s0|work|ann|1"
     assert outcome.session_id == "s0"
@@ -74,68 +74,70 @@ def test_an_id_in_any_script_comes_back_to_the_agent_as_it_gave_it(
             echo '{{"type":"result","text":"was '$was'","session_id":"{session}"}}'""",
     }
     profile = sh(lines.get(protocol, lines["0.4"]), protocol=protocol)
-    first = run(profile, Turn("hi"))
+    first = run(profile, TurnRequest("hi"))
     assert (first.reply.strip(), first.session_id) == ("was", session)
-    assert run(profile, Turn("hi", first.session_id)).reply == f"was {session}"
+    assert run(profile, TurnRequest("hi", first.session_id)).reply == f"was {session}"
 
 
 def test_without_stdin_the_agent_sees_its_end_at_once(sh: Script) -> None:
-    assert run(sh("cat; echo end"), Turn("hi")).reply == "end"
+    assert run(sh("cat; echo end"), TurnRequest("hi")).reply == "end"
 
 
 def test_the_message_on_stdin_has_nothing_added(py: Script) -> None:
     profile = py("import sys; print(repr(sys.stdin.read()))", stdin="message")
-    assert run(profile, Turn("a\nb")).reply == "'a\\nb'"
+    assert run(profile, TurnRequest("a\nb")).reply == "'a\\nb'"
 
 
 def test_an_error_line_fails_the_turn_although_the_exit_code_is_0(sh: Script) -> None:
-    outcome = run(sh("""echo body; echo 'AGENT_ERROR:"bad"'; echo AGENT_SESSION:s1"""), Turn("hi", "s0"))
+    outcome = run(sh("""echo body; echo 'AGENT_ERROR:"bad"'; echo AGENT_SESSION:s1"""), TurnRequest("hi", "s0"))
     assert (outcome.reply, outcome.error, outcome.exit_code, outcome.session_id) == ("", "bad", 1, "s1")
 
 
 def test_the_exit_code_of_an_agent_that_said_what_was_wrong_is_kept(sh: Script) -> None:
-    outcome = run(sh("""echo 'AGENT_ERROR:"bad"'; exit 3"""), Turn("hi"))
+    outcome = run(sh("""echo 'AGENT_ERROR:"bad"'; exit 3"""), TurnRequest("hi"))
     assert (outcome.error, outcome.exit_code) == ("bad", 3)
 
 
 def test_a_silent_failure_gets_a_text_and_its_body_is_no_reply(sh: Script) -> None:
-    outcome = run(sh("echo body; echo AGENT_SESSION:s1; exit 3"), Turn("hi"))
+    outcome = run(sh("echo body; echo AGENT_SESSION:s1; exit 3"), TurnRequest("hi"))
     assert (outcome.reply, outcome.exit_code, outcome.session_id) == ("", 3, "s1")
     assert outcome.error == "The agent failed (exit code 3)."
 
 
 def test_a_profile_may_keep_a_silent_failure_from_the_user(sh: Script) -> None:
-    outcome = run(sh("exit 3", send_error_reply=False), Turn("hi"))
+    outcome = run(sh("exit 3", send_error_reply=False), TurnRequest("hi"))
     assert (outcome.error, outcome.failure) == ("", "The agent failed (exit code 3).")
-    said = run(sh("""echo 'AGENT_ERROR:"bad"'""", send_error_reply=False), Turn("hi"))
+    said = run(sh("""echo 'AGENT_ERROR:"bad"'""", send_error_reply=False), TurnRequest("hi"))
     assert said.error == "bad"
 
 
 def test_the_end_of_standard_error_joins_the_error_if_the_profile_says_so_without_secrets(sh: Script) -> None:
     script = 'yes early | head -n 1000 >&2; echo "key: $MY_API_KEY" >&2; exit 1'
     environ = dict(os.environ, MY_API_KEY="sk-very-secret-value")
-    outcome = run(sh(script, include_stderr_in_reply=True), Turn("hi"), environ=environ)
+    outcome = run(sh(script, include_stderr_in_reply=True), TurnRequest("hi"), environ=environ)
     assert outcome.error.startswith("The agent failed (exit code 1).\n\n...")
     assert "key: " in outcome.error
     assert "sk-very-secret-value" not in outcome.error
     assert len(outcome.error) < 1200
-    assert run(sh(script), Turn("hi"), environ=environ).error == "The agent failed (exit code 1)."
+    assert run(sh(script), TurnRequest("hi"), environ=environ).error == "The agent failed (exit code 1)."
 
 
 def test_what_a_terminal_alone_understands_is_left_out_of_it(sh: Script) -> None:
-    outcome = run(sh("printf '\\033[31mred\\033[0m' >&2; exit 1", include_stderr_in_reply=True), Turn("hi"))
+    outcome = run(sh("printf '\\033[31mred\\033[0m' >&2; exit 1", include_stderr_in_reply=True), TurnRequest("hi"))
     assert outcome.error == "The agent failed (exit code 1).\n\nred"
 
 
 def test_a_program_with_a_stream_of_its_own_that_says_nothing_has_failed(sh: Script) -> None:
-    outcome = run(sh("echo noise >&2", stream="claude", include_stderr_in_reply=True), Turn("hi"))
+    outcome = run(sh("echo noise >&2", stream="claude", include_stderr_in_reply=True), TurnRequest("hi"))
     assert (outcome.exit_code, outcome.reply) == (1, "")
     assert outcome.error == "The program ended without an answer.\n\nnoise"
 
 
 def test_what_such_a_program_said_went_wrong_is_told_without_its_log(sh: Script) -> None:
     line = '{"type":"result","subtype":"success","is_error":true,"result":"no credit","session_id":"s"}'
-    outcome = run(sh(f"echo log >&2; echo '{line}'; exit 1", stream="claude", include_stderr_in_reply=True), Turn("hi"))
+    outcome = run(
+        sh(f"echo log >&2; echo '{line}'; exit 1", stream="claude", include_stderr_in_reply=True), TurnRequest("hi")
+    )
     assert outcome.error == "no credit"
 
 
@@ -147,12 +149,12 @@ def test_what_such_a_program_said_went_wrong_is_told_without_its_log(sh: Script)
     ],
 )
 def test_a_file_that_is_missing_is_named(sh: Script, script: str, hint: str) -> None:
-    assert hint in run(sh(script), Turn("hi")).error
+    assert hint in run(sh(script), TurnRequest("hi")).error
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
 def test_death_by_a_signal_is_128_and_its_number(sh: Script, number: signal.Signals) -> None:
-    outcome = run(sh(f"kill -{int(number)} $$"), Turn("hi"))
+    outcome = run(sh(f"kill -{int(number)} $$"), TurnRequest("hi"))
     assert outcome.exit_code == 128 + number
     assert number.name in outcome.error
     assert not outcome.cancelled
@@ -204,7 +206,7 @@ def test_an_agent_that_ignores_the_end_is_killed_with_its_tree_after_the_grace(s
 
 def test_an_agent_that_does_not_read_cannot_defeat_the_time_limit(sh: Script) -> None:
     profile = sh("sleep 60", stdin="message", timeout_secs=0.5, kill_grace_secs=0.2)
-    outcome, seconds = timed(profile, Turn("x" * 1_000_000))
+    outcome, seconds = timed(profile, TurnRequest("x" * 1_000_000))
     assert outcome.timed_out
     assert seconds < SOON
 
@@ -218,7 +220,7 @@ def test_a_listener_that_does_not_come_back_cannot_defeat_the_time_limit(sh: Scr
         until(lambda: not is_alive(pid))
         ended.append(True)
 
-    assert run(profile, Turn("hi"), hear=hear).timed_out
+    assert run(profile, TurnRequest("hi"), hear=hear).timed_out
     assert ended
 
 
@@ -234,7 +236,7 @@ def test_an_agent_that_has_ended_was_in_time_however_long_we_listen(sh: Script) 
     def hear(_: Said) -> None:
         assert expired.wait(SOON)
 
-    outcome = Watched(profile, Turn("hi"), hear=hear).perform()
+    outcome = Watched(profile, TurnRequest("hi"), hear=hear).perform()
     assert (outcome.reply, outcome.exit_code, outcome.timed_out) == ("body", 0, False)
 
 
@@ -244,7 +246,7 @@ def test_an_error_said_before_the_limit_is_the_users_text(sh: Script) -> None:
 
 
 def test_without_a_limit_a_slow_agent_is_waited_for(sh: Script) -> None:
-    assert run(sh("sleep 0.3; echo done", timeout_secs=None), Turn("hi")).reply == "done"
+    assert run(sh("sleep 0.3; echo done", timeout_secs=None), TurnRequest("hi")).reply == "done"
 
 
 def test_the_end_of_the_output_is_not_the_end_of_the_turn(sh: Script) -> None:
@@ -265,21 +267,21 @@ def test_a_grandchild_that_holds_the_pipes_delays_nothing_and_is_ended(sh: Scrip
 
 def test_a_flood_of_standard_error_blocks_nothing(py: Script) -> None:
     profile = py("import sys; sys.stderr.write('e' * 3_000_000); print('out')")
-    outcome = run(profile, Turn("hi"))
+    outcome = run(profile, TurnRequest("hi"))
     assert outcome.reply == "out"
     assert len(outcome.stderr) < 10_000
 
 
 def test_bytes_that_are_no_text_cost_only_themselves(py: Script) -> None:
     profile = py(r"import os; os.write(1, b'a\xff\n\xe4\xbd'); os.write(1, b'\xa0\nAGENT_SESSION:s\n')")
-    outcome = run(profile, Turn("hi"))
+    outcome = run(profile, TurnRequest("hi"))
     assert (outcome.reply, outcome.session_id) == ("a\ufffd\n\u4f60", "s")
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(py: Script) -> None:
     profile = py("import os\nfor _ in range(40): os.write(1, b'x' * 1_000_000)\nos.write(1, b'\\nafter\\n')")
     heard: list[Said] = []
-    outcome = run(profile, Turn("hi"), hear=heard.append)
+    outcome = run(profile, TurnRequest("hi"), hear=heard.append)
     assert outcome.reply == "after"
     assert isinstance(heard[0], Ignored)
 
@@ -294,7 +296,7 @@ def test_a_program_that_cannot_be_started_is_a_clear_error(tmp_path: Path, kind:
     path.chmod(0o644 if kind == "not executable" else 0o755)
     command = {"missing": str(tmp_path / "nothing"), "directory": str(tmp_path)}.get(kind, str(path))
     cwd = str(tmp_path / "nowhere") if kind == "cwd" else None
-    outcome = run(Profile((command,), cwd=cwd), Turn("hi", "s0"))
+    outcome = run(Profile((command,), cwd=cwd), TurnRequest("hi", "s0"))
     assert outcome.reply == ""
     assert outcome.exit_code in (126, 127)
     assert outcome.error.startswith("The agent could not be started: ")
@@ -304,7 +306,7 @@ def test_a_program_that_cannot_be_started_is_a_clear_error(tmp_path: Path, kind:
 
 @pytest.mark.parametrize("message", ["nul \0 inside", "x" * 200_000, ""])
 def test_a_message_that_cannot_be_passed_is_a_clear_error(sh: Script, message: str) -> None:
-    outcome = run(sh("echo hi"), Turn(message))
+    outcome = run(sh("echo hi"), TurnRequest(message))
     assert outcome.exit_code == 1
     assert outcome.error
     assert "Traceback" not in outcome.error
@@ -312,7 +314,7 @@ def test_a_message_that_cannot_be_passed_is_a_clear_error(sh: Script, message: s
 
 def test_a_long_message_goes_through_stdin(py: Script) -> None:
     profile = py("import sys; print(len(sys.stdin.read()))", stdin="message")
-    assert run(profile, Turn("x" * 1_000_000)).reply == "1000000"
+    assert run(profile, TurnRequest("x" * 1_000_000)).reply == "1000000"
 
 
 # From other threads
@@ -325,14 +327,14 @@ def test_a_cancelled_turn_still_says_what_it_says_in_its_grace(py: Script) -> No
         if said == Partial("early"):
             threading.Thread(target=holder[0].cancel).start()
 
-    holder.append(Run(py(GRACEFUL), Turn("hi"), hear=hear))
+    holder.append(Run(py(GRACEFUL), TurnRequest("hi"), hear=hear))
     outcome = holder[0].perform()
     assert (outcome.exit_code, outcome.cancelled, outcome.timed_out) == (130, True, False)
     assert outcome.partials == ("early", "late")
 
 
 def test_a_turn_that_was_cancelled_before_it_began_ends_at_once(sh: Script) -> None:
-    turn = Run(sh("sleep 60"), Turn("hi"))
+    turn = Run(sh("sleep 60"), TurnRequest("hi"))
     turn.cancel(143)
     begun = time.monotonic()
     assert turn.perform().exit_code == 143
@@ -340,7 +342,7 @@ def test_a_turn_that_was_cancelled_before_it_began_ends_at_once(sh: Script) -> N
 
 
 def test_hurry_is_remembered_until_there_is_something_to_end(sh: Script) -> None:
-    turn = Run(sh("trap '' TERM; while :; do sleep 60; done", kill_grace_secs=60.0), Turn("hi"))
+    turn = Run(sh("trap '' TERM; while :; do sleep 60; done", kill_grace_secs=60.0), TurnRequest("hi"))
     turn.cancel()
     turn.cancel(grace=0.0)
     begun = time.monotonic()
@@ -356,7 +358,7 @@ def test_a_second_cancel_hurries(sh: Script) -> None:
         holder[0].cancel()
         holder[0].cancel(grace=0.0)
 
-    holder.append(Run(profile, Turn("hi"), hear=hear))
+    holder.append(Run(profile, TurnRequest("hi"), hear=hear))
     begun = time.monotonic()
     assert holder[0].perform().exit_code == 130
     assert time.monotonic() - begun < SOON
@@ -368,16 +370,16 @@ def test_what_the_listener_raises_is_raised_and_nothing_is_left_running(sh: Scri
 
     profile = sh(f"""echo $$ > {tmp_path}/pid; echo 'AGENT_PARTIAL:"x"'; sleep 60""")
     with pytest.raises(LookupError):
-        run(profile, Turn("hi"), hear=hear)
+        run(profile, TurnRequest("hi"), hear=hear)
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 def test_turns_leave_no_descriptor_and_no_thread_behind(sh: Script) -> None:
     profile = sh("echo $AGENT_MESSAGE", stdin="message")
-    run(profile, Turn("warm"))
+    run(profile, TurnRequest("warm"))
     before = len(os.listdir("/proc/self/fd")), threading.active_count()
     for _ in range(50):
-        assert run(profile, Turn("hi")).reply == "hi"
+        assert run(profile, TurnRequest("hi")).reply == "hi"
     assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
 
 
@@ -405,14 +407,14 @@ import json, sys
 print(json.dumps({"type": "result", "text": "all"}), flush=True)
 sys.exit(3)
 """
-    assert run(py(script, protocol="0.4"), Turn("hi")).exit_code == 3
+    assert run(py(script, protocol="0.4"), TurnRequest("hi")).exit_code == 3
 
 
 def test_an_agent_of_the_other_dialect_is_not_silently_empty(sh: Script) -> None:
-    outcome = run(sh("echo plain", protocol="0.4"), Turn("hi"))
+    outcome = run(sh("echo plain", protocol="0.4"), TurnRequest("hi"))
     assert outcome.exit_code == 1
     assert "0.1" in outcome.error
-    assert run(sh("echo plain", protocol="auto"), Turn("hi")).reply == "plain"
+    assert run(sh("echo plain", protocol="auto"), TurnRequest("hi")).reply == "plain"
     event = """echo '{"type":"result","text":"x","session_id":"s","usage":{"input_tokens":1}}'"""
-    found = run(sh(event, protocol="auto"), Turn("hi"))
+    found = run(sh(event, protocol="auto"), TurnRequest("hi"))
     assert (found.reply, found.session_id, found.usage) == ("x", "s", {"input_tokens": 1})

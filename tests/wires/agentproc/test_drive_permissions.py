@@ -21,7 +21,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionResponse,
     Said,
     Session,
-    Turn,
+    TurnRequest,
     Withdrawn,
 )
 from trunkline.wires.agentproc.profile import Profile
@@ -53,7 +53,7 @@ def test_a_permission_request_is_answered_from_any_thread_and_input_ends_with_th
         response = PermissionResponse("r1", "allow", updated_input={"a": 2})
         threading.Thread(target=holder[0].respond, args=(response,)).start()
 
-    holder.append(Run(asking(py), Turn("hi", permission=True), hear=hear))
+    holder.append(Run(asking(py), TurnRequest("hi", permission=True), hear=hear))
     outcome = holder[0].perform()
     assert outcome.reply == (
         '[true, {"type": "permission_response", "request_id": "r1", "behavior": "allow", "updated_input": {"a": 2}}]'
@@ -62,12 +62,12 @@ def test_a_permission_request_is_answered_from_any_thread_and_input_ends_with_th
 
 
 def test_a_request_that_nobody_can_answer_is_denied_at_once(py: Script) -> None:
-    assert '"behavior": "deny"' in run(asking(py), Turn("hi", permission=True)).reply
+    assert '"behavior": "deny"' in run(asking(py), TurnRequest("hi", permission=True)).reply
 
 
 def test_a_malformed_request_is_denied_without_asking_anybody(py: Script) -> None:
     heard: list[Said] = []
-    outcome = Run(asking(py, ""), Turn("hi", permission=True), hear=heard.append).perform()
+    outcome = Run(asking(py, ""), TurnRequest("hi", permission=True), hear=heard.append).perform()
     assert "malformed permission request" in outcome.reply
     assert heard == [Session("s4")]
 
@@ -83,7 +83,7 @@ def test_a_request_that_waits_when_the_turn_is_ended_is_denied(py: Script) -> No
         if isinstance(said, PermissionRequest):
             threading.Thread(target=holder[0].cancel).start()
 
-    holder = [Run(profile, Turn("hi", permission=True), hear=hear)]
+    holder = [Run(profile, TurnRequest("hi", permission=True), hear=hear)]
     outcome = holder[0].perform()
     assert outcome.exit_code == 130
     assert '"deny"' in outcome.partials[0]
@@ -98,7 +98,9 @@ print(json.dumps({{"type": "result", "text": "all"}}), flush={flush})
 print(json.dumps(request), flush=True)
 """
     heard: list[Said] = []
-    outcome = Run(py(script, protocol="0.4", permission=True), Turn("hi", permission=True), hear=heard.append).perform()
+    outcome = Run(
+        py(script, protocol="0.4", permission=True), TurnRequest("hi", permission=True), hear=heard.append
+    ).perform()
     assert (outcome.exit_code, outcome.reply) == (0, "all")
     assert heard == [Ignored("a permission request after the end of the answer was left out")]
 
@@ -133,7 +135,7 @@ def test_the_clock_stands_still_while_a_person_thinks(py: Script, monkeypatch: p
             holder[0].respond(PermissionResponse("r1", "allow"))
             stood.append(clock.runs)
 
-    holder = [Run(asking(py, timeout_secs=500), Turn("hi", permission=True), hear=hear)]
+    holder = [Run(asking(py, timeout_secs=500), TurnRequest("hi", permission=True), hear=hear)]
     outcome = holder[0].perform()
     assert (outcome.exit_code, outcome.timed_out) == (0, False)
     assert stood == [True, True]
@@ -168,7 +170,7 @@ say(type="result", subtype="success", is_error=False, result="went on", session_
             ran.append((type(said), clock.runs))
 
     profile = py(script, stream="claude-control", permission=True, timeout_secs=500)
-    outcome = Run(profile, Turn("hi", permission=True), hear=hear).perform()
+    outcome = Run(profile, TurnRequest("hi", permission=True), hear=hear).perform()
     assert ("".join(outcome.partials), outcome.exit_code) == ("went on", 0)
     # It goes on with the last of them.
     assert ran == [(PermissionRequest, False), (PermissionRequest, False), (Withdrawn, False), (Withdrawn, True)]
@@ -195,7 +197,7 @@ def test_a_limit_that_comes_just_as_a_request_does_waits_for_the_answer(
             assert not holder[0].ending
             holder[0].respond(PermissionResponse("r1", "allow"))
 
-    holder = [Run(asking(py, timeout_secs=500), Turn("hi", permission=True), hear=hear)]
+    holder = [Run(asking(py, timeout_secs=500), TurnRequest("hi", permission=True), hear=hear)]
     assert holder[0].perform().exit_code == 0
 
 
@@ -206,7 +208,7 @@ print(json.dumps({"type": "permission_request", "request_id": "r1", "tool_name":
 print(json.dumps({"type": "result", "text": "went on"}), flush=True)
 """
     heard: list[Said] = []
-    outcome = Run(py(script, protocol="0.4"), Turn("hi"), hear=heard.append).perform()
+    outcome = Run(py(script, protocol="0.4"), TurnRequest("hi"), hear=heard.append).perform()
     assert outcome.reply == "went on"
     (told,) = heard
     assert isinstance(told, Ignored)
@@ -227,7 +229,7 @@ time.sleep(60)
 """
     heard: list[Said] = []
     profile = py(script, protocol="0.4", permission=True, timeout_secs=0.7)
-    outcome = Run(profile, Turn("hi", permission=True), hear=heard.append).perform()
+    outcome = Run(profile, TurnRequest("hi", permission=True), hear=heard.append).perform()
     assert outcome.partials == ("ready ", "deny")
     assert not any(isinstance(said, PermissionRequest) for said in heard)
 
@@ -241,7 +243,7 @@ print(json.dumps({"type": "result", "text": repr(sys.stdin.readline())}))
 """
     heard: list[Said] = []
     profile = py(script, protocol="0.4", permission=True, timeout_secs=10.0)
-    outcome = Run(profile, Turn("hi", permission=True), hear=heard.append).perform()
+    outcome = Run(profile, TurnRequest("hi", permission=True), hear=heard.append).perform()
     assert outcome.reply == "''"
     assert isinstance(heard[0], Ignored)
 
@@ -279,7 +281,11 @@ print(json.dumps({{"type": "result", "text": text}}))
             holder[0].respond(PermissionResponse("a", "allow"))
 
     holder = [
-        Run(py(script, protocol="0.4", permission=True, timeout_secs=30.0), Turn("hi", permission=True), hear=hear)
+        Run(
+            py(script, protocol="0.4", permission=True, timeout_secs=30.0),
+            TurnRequest("hi", permission=True),
+            hear=hear,
+        )
     ]
     outcome = holder[0].perform()
     assert json.loads(outcome.reply)["a"] == "allow"
@@ -310,6 +316,6 @@ print(json.dumps({"type": "result", "text": json.dumps([a and json.loads(a)["beh
             holder[0].respond(PermissionResponse(said.request_id, "allow"))
 
     profile = py(script, protocol="0.4", permission=True, timeout_secs=10.0)
-    holder.append(Run(profile, Turn("hi", permission=True), hear=hear))
+    holder.append(Run(profile, TurnRequest("hi", permission=True), hear=hear))
     assert json.loads(holder[0].perform().reply) == ["allow"] * 5 + ["deny"] * 3 + [""]
     assert [type(said) for said in heard] == [*[PermissionRequest] * 5, Ignored]

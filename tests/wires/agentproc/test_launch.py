@@ -12,7 +12,7 @@ import pytest
 
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.launch import MAX_STRING, Launch, launch, make_directory
-from trunkline.wires.agentproc.messages import Attachment, Turn
+from trunkline.wires.agentproc.messages import Attachment, TurnRequest
 from trunkline.wires.agentproc.profile import Profile
 
 BRIDGE = {
@@ -28,13 +28,13 @@ BRIDGE = {
 LONGEST = MAX_STRING - len("AGENT_MESSAGE=") - 1
 
 
-def make(turn: Turn | str = "hi", environ: dict[str, str] | None = None, **profile: Any) -> Launch:
-    turn = Turn(turn) if isinstance(turn, str) else turn
+def make(turn: TurnRequest | str = "hi", environ: dict[str, str] | None = None, **profile: Any) -> Launch:
+    turn = TurnRequest(turn) if isinstance(turn, str) else turn
     made = Profile(**{"command": ("agent",), "directory": "/profiles", **profile})
     return launch(made, turn, BRIDGE if environ is None else environ)
 
 
-def refusal(turn: Turn | str, **profile: Any) -> str:
+def refusal(turn: TurnRequest | str, **profile: Any) -> str:
     with pytest.raises(ConfigError) as caught:
         make(turn, **profile)
     return str(caught.value)
@@ -50,8 +50,8 @@ def test_a_message_with_spaces_stays_one_argument() -> None:
 
 def test_arguments_to_resume_come_before_the_others_and_only_with_a_session() -> None:
     resume: dict[str, Any] = {"args": ("-p", "{{MESSAGE}}"), "resume_args": ("--resume", "{{SESSION_ID}}")}
-    assert make(Turn("hi"), **resume).argv == ("agent", "-p", "hi")
-    assert make(Turn("hi", session_id="S1"), **resume).argv == ("agent", "--resume", "S1", "-p", "hi")
+    assert make(TurnRequest("hi"), **resume).argv == ("agent", "-p", "hi")
+    assert make(TurnRequest("hi", session_id="S1"), **resume).argv == ("agent", "--resume", "S1", "-p", "hi")
 
 
 def test_without_a_directory_a_profile_is_at_home_where_the_bridge_runs(
@@ -81,19 +81,19 @@ def test_without_a_directory_a_profile_is_at_home_where_the_bridge_runs(
     ],
 )
 def test_the_working_directory_is_relative_to_the_profile(cwd: str | None, expected: str | None) -> None:
-    made = make(Turn("hi", session_name="room"), cwd=cwd)
+    made = make(TurnRequest("hi", session_name="room"), cwd=cwd)
     assert made.cwd == expected
     assert made.env.get("PWD") == expected
 
 
 def test_a_name_from_the_chat_does_not_become_the_home_directory() -> None:
-    assert make(Turn("hi", session_name="~"), cwd="{{SESSION_NAME}}").cwd == "/profiles/~"
+    assert make(TurnRequest("hi", session_name="~"), cwd="{{SESSION_NAME}}").cwd == "/profiles/~"
 
 
 @pytest.mark.parametrize("name", ["..", "../../etc", "a/../../etc", "/../etc", "/etc", "//etc", "", ".", "a/.."])
 @pytest.mark.parametrize("cwd", ["/srv/{{SESSION_NAME}}", "{{SESSION_NAME}}", "~/{{SESSION_NAME}}"])
 def test_a_name_from_the_chat_does_not_lead_out_of_the_working_directory(name: str, cwd: str) -> None:
-    complaint = refusal(Turn("hi", session_name=name), cwd=cwd)
+    complaint = refusal(TurnRequest("hi", session_name=name), cwd=cwd)
     assert complaint == (
         "`{{SESSION_NAME}}` would lead out of the profile's `cwd` here, or to what all chats share. "
         "Use a name without `..` that does not begin with `/` and is neither empty nor `.`."
@@ -101,16 +101,18 @@ def test_a_name_from_the_chat_does_not_lead_out_of_the_working_directory(name: s
 
 
 def test_dots_of_a_name_and_of_the_profile_do_not_lead_out_together() -> None:
-    assert "would lead out" in refusal(Turn("hi", session_name="."), cwd="/srv/.{{SESSION_NAME}}")
-    assert "would lead out" in refusal(Turn(".", session_name="."), cwd="/srv/{{SESSION_NAME}}{{MESSAGE}}/x")
-    assert "would lead out" in refusal(Turn("hi", session_name="a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}")
-    assert make(Turn("hi", "s1", "a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}").cwd == "/srv/a/b/s1"
-    assert make(Turn("hi", session_name="a/b"), cwd="../{{SESSION_NAME}}").cwd == "/a/b"
-    assert make(Turn("hi", session_name="a/../b"), cwd="/srv/{{SESSION_NAME}}").cwd == "/srv/b"
+    assert "would lead out" in refusal(TurnRequest("hi", session_name="."), cwd="/srv/.{{SESSION_NAME}}")
+    assert "would lead out" in refusal(TurnRequest(".", session_name="."), cwd="/srv/{{SESSION_NAME}}{{MESSAGE}}/x")
+    assert "would lead out" in refusal(
+        TurnRequest("hi", session_name="a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}"
+    )
+    assert make(TurnRequest("hi", "s1", "a/b"), cwd="/srv/{{SESSION_NAME}}/{{SESSION_ID}}").cwd == "/srv/a/b/s1"
+    assert make(TurnRequest("hi", session_name="a/b"), cwd="../{{SESSION_NAME}}").cwd == "/a/b"
+    assert make(TurnRequest("hi", session_name="a/../b"), cwd="/srv/{{SESSION_NAME}}").cwd == "/srv/b"
 
 
 def test_a_program_at_home_is_found_there_and_other_arguments_stay_as_they_are() -> None:
-    made = make(Turn("~/c"), command=("~/bin/agent", "~/a"), args=("~/b", "{{MESSAGE}}"))
+    made = make(TurnRequest("~/c"), command=("~/bin/agent", "~/a"), args=("~/b", "{{MESSAGE}}"))
     assert made.argv == ("/home/me/bin/agent", "~/a", "~/b", "~/c")
 
 
@@ -125,7 +127,7 @@ def test_all_is_inherited_but_what_is_left_from_another_turn() -> None:
 
 
 def test_the_turn_is_in_the_environment() -> None:
-    env = make(Turn("hi", "S1", "room", "ann")).env
+    env = make(TurnRequest("hi", "S1", "room", "ann")).env
     assert {name: value for name, value in env.items() if name.startswith("AGENT_")} == {
         "AGENT_MESSAGE": "hi",
         "AGENT_SESSION_ID": "S1",
@@ -176,7 +178,7 @@ def test_an_agent_of_the_newer_protocol_gets_the_basics_and_no_turn_in_its_envir
 
 def test_a_profile_that_does_not_stream_says_so_to_the_agent() -> None:
     assert make(streaming=False).env["AGENT_STREAMING"] == "0"
-    assert make(Turn("hi", streaming=False)).env["AGENT_STREAMING"] == "0"
+    assert make(TurnRequest("hi", streaming=False)).env["AGENT_STREAMING"] == "0"
 
 
 # Input
@@ -189,7 +191,7 @@ def test_without_input_there_is_none_and_a_message_gets_no_line_feed() -> None:
 
 @pytest.mark.parametrize("protocol", ["0.4", "auto"])
 def test_the_newer_protocol_gets_the_turn_as_a_line(protocol: str) -> None:
-    made = make(Turn("hi", "S1"), protocol=protocol, permission=True)
+    made = make(TurnRequest("hi", "S1"), protocol=protocol, permission=True)
     assert made.stdin is not None
     assert made.stdin.endswith(b"\n")
     line = json.loads(made.stdin)
@@ -199,7 +201,7 @@ def test_the_newer_protocol_gets_the_turn_as_a_line(protocol: str) -> None:
 
 
 def test_permission_is_in_play_only_where_it_can_be_answered() -> None:
-    quiet = make(Turn("hi", permission=True), protocol="0.4")
+    quiet = make(TurnRequest("hi", permission=True), protocol="0.4")
     assert not quiet.interactive
     assert quiet.stdin is not None
     assert b"permission" not in quiet.stdin
@@ -215,10 +217,12 @@ def test_in_doubt_the_profiles_own_word_on_input_counts() -> None:
 
 def test_a_program_that_knows_nothing_of_attachments_finds_them_in_the_message() -> None:
     files = (Attachment("image", "http://h/a.png", "a.png"), Attachment("file", "http://h/b"))
-    made = make(Turn("look", attachments=files), stream="x", args=("{{MESSAGE}}",))
+    made = make(TurnRequest("look", attachments=files), stream="x", args=("{{MESSAGE}}",))
     assert made.argv[1] == "look\n\nAttached image (a.png): http://h/a.png\nAttached file: http://h/b"
-    assert make(Turn("", attachments=files[1:]), stream="x", stdin="message").stdin == b"Attached file: http://h/b"
-    assert make(Turn("look", attachments=files)).env["AGENT_MESSAGE"] == "look"
+    assert (
+        make(TurnRequest("", attachments=files[1:]), stream="x", stdin="message").stdin == b"Attached file: http://h/b"
+    )
+    assert make(TurnRequest("look", attachments=files)).env["AGENT_MESSAGE"] == "look"
 
 
 # What cannot be given to a program
@@ -226,7 +230,7 @@ def test_a_program_that_knows_nothing_of_attachments_finds_them_in_the_message()
 
 def test_a_turn_without_anything_in_it_is_refused() -> None:
     assert refusal("") == "There is nothing to say: the message is empty. Give it a text or an attachment."
-    assert make(Turn("", attachments=(Attachment("image", "u"),))).env["AGENT_IMAGE_URL"] == "u"
+    assert make(TurnRequest("", attachments=(Attachment("image", "u"),))).env["AGENT_IMAGE_URL"] == "u"
 
 
 @pytest.mark.parametrize("profile", [{}, {"protocol": "auto"}, {"protocol": "0.4", "args": ("{{MESSAGE}}",)}])
@@ -236,12 +240,12 @@ def test_a_nul_is_refused(profile: dict[str, Any]) -> None:
 
 
 def test_a_nul_in_a_session_id_or_a_name_is_refused_by_its_own_name() -> None:
-    assert refusal(Turn("hi", session_id="a\0b")).startswith("`AGENT_SESSION_ID` holds a NUL")
-    assert refusal(Turn("hi", from_user="a\0b")).startswith("`AGENT_FROM_USER` holds a NUL")
+    assert refusal(TurnRequest("hi", session_id="a\0b")).startswith("`AGENT_SESSION_ID` holds a NUL")
+    assert refusal(TurnRequest("hi", from_user="a\0b")).startswith("`AGENT_FROM_USER` holds a NUL")
 
 
 def test_half_a_character_is_replaced_and_odd_bytes_are_kept() -> None:
-    made = make(Turn("a\ud83db", from_user="\udfff"), stdin="message")
+    made = make(TurnRequest("a\ud83db", from_user="\udfff"), stdin="message")
     assert made.env["AGENT_MESSAGE"] == "a\ufffdb"
     assert made.stdin == "a\ufffdb".encode()
     assert made.env["AGENT_FROM_USER"] == "\ufffd"
@@ -277,7 +281,7 @@ def test_what_is_too_long_elsewhere_is_refused_with_what_to_do() -> None:
     long = "x" * MAX_STRING
     assert "An argument is longer than" in refusal(long, stdin="message", args=("{{MESSAGE}}",))
     assert "`Q` is longer than" in refusal(long, stdin="message", env={"Q": "{{MESSAGE}}"})
-    assert "`AGENT_IMAGE_URL` is longer than" in refusal(Turn("hi", attachments=(Attachment("image", long),)))
+    assert "`AGENT_IMAGE_URL` is longer than" in refusal(TurnRequest("hi", attachments=(Attachment("image", long),)))
 
 
 @pytest.mark.process

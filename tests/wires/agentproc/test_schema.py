@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from tests.support.session_ids import NO_SESSION_IDS, SESSION_IDS
 from trunkline.wires.agentproc import codec_ndjson as codec
 from trunkline.wires.agentproc import schema
-from trunkline.wires.agentproc.messages import Attachment, PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.agentproc.messages import Attachment, PermissionRequest, PermissionResponse, TurnRequest
 from trunkline.wires.line_schema import Direction
 
 events = Draft202012Validator(schema.document("events"))
@@ -27,9 +27,11 @@ EVENTS = [
     codec.encode_request(ASKED, "s1"),
 ]
 COMMANDS = [
-    codec.encode_turn(Turn("hi")),
+    codec.encode_turn(TurnRequest("hi")),
     codec.encode_turn(
-        Turn("", "会话-7", "team", "ann", attachments=(Attachment("image", "file:///a.png", "a.png"),), permission=True)
+        TurnRequest(
+            "", "会话-7", "team", "ann", attachments=(Attachment("image", "file:///a.png", "a.png"),), permission=True
+        )
     ),
     codec.encode_response(PermissionResponse("permission-1", "allow")),
     codec.encode_response(PermissionResponse("permission-1", "deny", "no", {"command": "pwd"})),

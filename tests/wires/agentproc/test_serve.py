@@ -33,8 +33,8 @@ from trunkline.core.log import MemoryLog
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
 from trunkline.wires.agentproc import serve_dialects as serve_voices
-from trunkline.wires.agentproc.messages import Attachment, Dialect, Turn
-from trunkline.wires.agentproc.serve import NOBODY_LEFT, NOT_ASKED, Server, Witness, user_message
+from trunkline.wires.agentproc.messages import Attachment, Dialect, TurnRequest
+from trunkline.wires.agentproc.serve import NOBODY_LEFT, NOT_ASKED, AgentProcServer, Witness, user_message
 from trunkline.wires.agentproc.serve_dialects import LONGEST_PIECE, LineWriter, dialect_writer
 
 pytestmark = pytest.mark.virtual_time
@@ -71,7 +71,7 @@ class Bridge:
 class Served:
     """A session with a fake, served to a bridge."""
 
-    def __init__(self, session: Session, server: Server, bridge: Bridge, fake: FakeAgent) -> None:
+    def __init__(self, session: Session, server: AgentProcServer, bridge: Bridge, fake: FakeAgent) -> None:
         self.session = session
         self.server = server
         self.bridge = bridge
@@ -95,7 +95,7 @@ async def served(
     fake, bridge = FakeAgent(), Bridge()
     policy = Policy(interactive=permission)
     session = await Session.open(fake, MemoryLog("s1"), policy, redact=Witness(Redactor(secrets)))
-    server = Server(session, bridge, dialect_writer(dialect, named, streaming=streaming))
+    server = AgentProcServer(session, bridge, dialect_writer(dialect, named, streaming=streaming))
     server.begin(UserMessage("hello"))
     try:
         await until(lambda: fake.busy)
@@ -355,7 +355,7 @@ async def test_a_bridge_that_closes_its_end_has_denied_what_waits_and_whatever_i
 
 
 def test_files_of_this_machine_are_files_and_of_others_the_agent_learns_the_address() -> None:
-    turn = Turn(
+    turn = TurnRequest(
         "look",
         attachments=(
             Attachment("image", "file:///tmp/a%20b.png"),
@@ -376,6 +376,6 @@ def test_files_of_this_machine_are_files_and_of_others_the_agent_learns_the_addr
 
 
 def test_a_message_may_be_nothing_but_an_attachment_but_not_nothing_at_all() -> None:
-    assert user_message(Turn("", attachments=(Attachment("file", "/a"),))) == UserMessage("", ("/a",))
+    assert user_message(TurnRequest("", attachments=(Attachment("file", "/a"),))) == UserMessage("", ("/a",))
     with pytest.raises(RemoteProtocolError, match="empty"):
-        user_message(Turn(" \n"))
+        user_message(TurnRequest(" \n"))

@@ -16,7 +16,7 @@ from trunkline.base.http_public import NotFetched
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.models.messages import Image
 from trunkline.wires.agentproc import serve_files
-from trunkline.wires.agentproc.messages import Attachment, Turn
+from trunkline.wires.agentproc.messages import Attachment, TurnRequest
 from trunkline.wires.agentproc.serve_files import MOST_BYTES, MOST_FILES, SECONDS, brought
 
 #: One dot.
@@ -47,7 +47,7 @@ def contents(path: str) -> bytes:
 async def test_images_and_files_are_fetched_named_and_gone_when_the_turn_is_over(
     asked: list[tuple[str, dict[str, Any]]], tmp_path: Path
 ) -> None:
-    turn = Turn(
+    turn = TurnRequest(
         "look",
         attachments=(
             Attachment("image", "https://example.org/cat.jpg?size=1"),
@@ -76,7 +76,7 @@ async def test_the_coding_agent_sees_the_picture(
         return PICTURE
 
     monkeypatch.setattr(http_public, "fetch", fetch)
-    turn = Turn("what is this?", attachments=(Attachment("image", "https://example.org/download?id=7"),))
+    turn = TurnRequest("what is this?", attachments=(Attachment("image", "https://example.org/download?id=7"),))
     async with brought(turn, images=True) as message:
         blocks, notices = await attach(message, str(tmp_path), images=True)
     assert [block.data for block in blocks if isinstance(block, Image)] == [b64encode(PICTURE).decode()]
@@ -86,7 +86,7 @@ async def test_the_coding_agent_sees_the_picture(
 async def test_what_cannot_be_had_is_told_to_the_agent_and_the_rest_arrives(
     asked: list[tuple[str, dict[str, Any]]],
 ) -> None:
-    turn = Turn("", attachments=(Attachment("file", "https://x/gone"), Attachment("file", "https://x/there")))
+    turn = TurnRequest("", attachments=(Attachment("file", "https://x/gone"), Attachment("file", "https://x/there")))
     async with brought(turn, images=True, private=True) as message:
         assert [os.path.basename(path) for path in message.files] == ["2-there"]
         assert "[Attached file: https://x/gone (not here: the server answers 404)]" in message.text
@@ -94,7 +94,7 @@ async def test_what_cannot_be_had_is_told_to_the_agent_and_the_rest_arrives(
 
 
 async def test_nothing_is_fetched_that_nobody_can_see(asked: list[tuple[str, dict[str, Any]]]) -> None:
-    turn = Turn(
+    turn = TurnRequest(
         "look",
         attachments=(
             Attachment("image", "https://x/a.png"),
@@ -113,7 +113,7 @@ async def test_nothing_is_fetched_that_nobody_can_see(asked: list[tuple[str, dic
 
 async def test_no_more_files_are_fetched_than_anybody_attaches(asked: list[tuple[str, dict[str, Any]]]) -> None:
     attached = tuple(Attachment("file", f"https://x/{number}") for number in range(MOST_FILES + 2))
-    async with brought(Turn("look", attachments=attached), images=True) as message:
+    async with brought(TurnRequest("look", attachments=attached), images=True) as message:
         assert len(message.files) == MOST_FILES
         assert message.text.count(f"(not here: only the first {MOST_FILES} are fetched)") == 2
     assert len(asked) == MOST_FILES
@@ -122,7 +122,7 @@ async def test_no_more_files_are_fetched_than_anybody_attaches(asked: list[tuple
 async def test_a_name_is_as_long_as_file_systems_allow_whatever_its_letters(
     asked: list[tuple[str, dict[str, Any]]],
 ) -> None:
-    turn = Turn("look", attachments=(Attachment("file", "https://example.org/x", "𠜎" * 200 + ".txt"),))
+    turn = TurnRequest("look", attachments=(Attachment("file", "https://example.org/x", "𠜎" * 200 + ".txt"),))
     async with brought(turn, images=True) as message:
         (path,) = message.files
         assert contents(path) == b"https://example.org/x"
@@ -132,5 +132,5 @@ async def test_a_name_is_as_long_as_file_systems_allow_whatever_its_letters(
 
 async def test_a_message_that_says_and_brings_nothing_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="empty"):
-        async with serve_files.brought(Turn(" "), images=True):
+        async with serve_files.brought(TurnRequest(" "), images=True):
             raise AssertionError

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import codec, serve_input
 from trunkline.wires.agentproc.codec_ndjson import encode_turn
-from trunkline.wires.agentproc.messages import Attachment, Turn
+from trunkline.wires.agentproc.messages import Attachment, TurnRequest
 from trunkline.wires.agentproc.serve_input import (
     dialect_of,
     environment_turn,
@@ -86,7 +86,7 @@ def test_standard_input_is_not_touched_where_a_variable_tells_the_message() -> N
     assert environment_turn({"AGENT_MESSAGE": ""}, read).message == ""
 
 
-@pytest.mark.parametrize("data", [b"long \xff\nstory", encode_turn(Turn("long \ufffd\nstory"))])
+@pytest.mark.parametrize("data", [b"long \xff\nstory", encode_turn(TurnRequest("long \ufffd\nstory"))])
 def test_a_message_too_long_for_a_variable_is_read_from_standard_input(data: bytes) -> None:
     with pipe(data) as fd:
         told = environment_turn({"AGENT_PROTOCOL_VERSION": "0.1"}, lambda: whole_input(fd))

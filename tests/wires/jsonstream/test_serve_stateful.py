@@ -41,7 +41,7 @@ from trunkline.core.performer import CANCEL_SECONDS, UNWIND_SECONDS
 from trunkline.core.session import Session
 from trunkline.core.turns import State
 from trunkline.core.usage import Usage
-from trunkline.wires.jsonstream.serve import Server
+from trunkline.wires.jsonstream.serve import JsonStreamServer
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ class Conversation(RuleBasedStateMachine):
     async def _open(self) -> None:
         self.fake, self.host, self.log = FakeAgent(), Host(), FlakyLog("s1")
         self.session = await Session.open(self.fake, self.log, Policy())
-        self.server = Server(self.session, self.host, max_line=500)
+        self.server = JsonStreamServer(self.session, self.host, max_line=500)
         self.host.server = self.server
         self.server.greet()
         await self._settle()

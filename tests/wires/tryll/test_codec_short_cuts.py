@@ -9,7 +9,7 @@ import pytest
 
 from trunkline.wires.tryll.codec import Malformed, answer_frame, complete_frame, decode, encode, frame
 from trunkline.wires.tryll.codec.fast import PREFIXES, forget
-from trunkline.wires.tryll.codec.reader import Reader
+from trunkline.wires.tryll.codec.reader import TableReader
 from trunkline.wires.tryll.codec.templates import SHORT
 from trunkline.wires.tryll.messages import AnswerText, Message, SendMessageRequest, TurnComplete, TurnStatus
 
@@ -29,7 +29,7 @@ def nothing_is_known() -> Iterator[None]:
 
 def moved(payload: bytes, by: int) -> bytes:
     """The same message, its text so many bytes further behind."""
-    _, body = Reader(payload).locate()
+    _, body = TableReader(payload).locate()
     # The offset of the text is the first field in our frames.
     (offset,) = unpack_from("<I", payload, body + 4)
     start = body + 4 + offset
@@ -60,14 +60,14 @@ def test_a_known_front_does_not_make_a_bad_text_good(message: Message, by: int) 
         with pytest.raises(Malformed, match=reason) as short:
             decode(bad)
         with pytest.raises(Malformed) as long:
-            Reader(bad).message()
+            TableReader(bad).message()
         assert str(short.value) == str(long.value)
 
 
 def test_a_known_frame_is_not_read_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     for message in MESSAGES:
         decode(encode(message))
-    monkeypatch.setattr(Reader, "message", lambda self: None)
+    monkeypatch.setattr(TableReader, "message", lambda self: None)
     # Whichever came before it: the fronts have several lengths.
     for message in (*MESSAGES, *reversed(MESSAGES), *MESSAGES):
         assert decode(encode(message)) == message
@@ -76,7 +76,7 @@ def test_a_known_frame_is_not_read_the_long_way(monkeypatch: pytest.MonkeyPatch)
 def test_what_was_forgotten_goes_the_long_way_again(monkeypatch: pytest.MonkeyPatch) -> None:
     decode(encode(MESSAGES[0]))
     forget()
-    monkeypatch.setattr(Reader, "message", lambda self: None)
+    monkeypatch.setattr(TableReader, "message", lambda self: None)
     assert decode(encode(MESSAGES[0])) is None
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz import tryll_codec
 from trunkline.wires.tryll.codec import fast as codec_fast
 from trunkline.wires.tryll.codec import reader as codec_reader
-from trunkline.wires.tryll.codec.reader import Reader
+from trunkline.wires.tryll.codec.reader import TableReader
 
 
 def fuzz(folder: Path, runs: int) -> int:
@@ -24,7 +24,7 @@ def test_some_thousand_mutated_frames_find_nothing(tmp_path: Path, capsys: pytes
     assert not list(tmp_path.iterdir())
 
 
-def _follow_anywhere(self: Reader, at: int, offset: int) -> int:
+def _follow_anywhere(self: TableReader, at: int, offset: int) -> int:
     return at + offset
 
 
@@ -38,7 +38,7 @@ def _text_without_end(data: bytes, at: int, offset: int | None) -> str:
 @pytest.mark.parametrize(
     ("owner", "name", "defect"),
     [
-        (Reader, "_follow", _follow_anywhere),
+        (TableReader, "_follow", _follow_anywhere),
         (codec_fast, "_text", _text_without_end),
         (codec_reader, "shortest", lambda value: value / 3),
     ],

@@ -14,7 +14,7 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode
 from trunkline.wires.tryll.drive.connection import MAX_PARTS
 from trunkline.wires.tryll.fitting import joined
-from trunkline.wires.tryll.serve.connection import HIGH_WATER, Connection
+from trunkline.wires.tryll.serve.connection import HIGH_WATER, ServerConnection
 from trunkline.wires.tryll.serve.history import PART_CHARACTERS, PART_ENTRIES, exchanges_of, responses
 
 WIDE = "\N{GRINNING FACE}"
@@ -79,14 +79,14 @@ async def test_whoever_saves_long_conversations_leaves_time_for_others(
 ) -> None:
     peer, agent = talker
     said: list[type[m.Message]] = []
-    say = Connection.say
+    say = ServerConnection.say
 
-    def saying(connection: Connection, message: m.Message) -> None:
+    def saying(connection: ServerConnection, message: m.Message) -> None:
         said.append(type(message))
         say(connection, message)
 
     async with server.peer() as other:
-        monkeypatch.setattr(Connection, "say", saying)
+        monkeypatch.setattr(ServerConnection, "say", saying)
         peer.say(m.SaveHistoryRequest(1, agent), m.SaveHistoryRequest(2, agent), m.HealthRequest(3))
         first = await peer.get(m.SaveHistoryResponse)
         other.say(m.HealthRequest(4))

@@ -15,7 +15,7 @@ from tests.support.tryll_served import Peer, Served, echo, served
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME, encode, frame
 from trunkline.wires.tryll.serve import TryllServer
-from trunkline.wires.tryll.serve.connection import HIGH_WATER, Connection
+from trunkline.wires.tryll.serve.connection import HIGH_WATER, ServerConnection
 from trunkline.wires.tryll.serve.scheduler import MAX_REQUESTS, RequestScheduler
 from trunkline.wires.tryll.serve.session import AGENT_BITS
 
@@ -40,7 +40,7 @@ async def works(server: Served) -> None:
         assert "".join(answer.text for answer in answers) == "You said: fine"
 
 
-def only(server: TryllServer) -> Connection:
+def only(server: TryllServer) -> ServerConnection:
     (found,) = server.connections
     return found
 

@@ -21,7 +21,7 @@ from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.fitting import NO_DIAGNOSTICS
 from trunkline.wires.tryll.serve import Settings
 from trunkline.wires.tryll.serve import connection as serve_connection
-from trunkline.wires.tryll.serve.connection import HIGH_WATER, Connection
+from trunkline.wires.tryll.serve.connection import HIGH_WATER, ServerConnection
 from trunkline.wires.tryll.serve.session import AGENT_BITS
 
 pytestmark = pytest.mark.slow
@@ -32,14 +32,14 @@ STALL = 0.4
 async def test_frames_that_take_long_leave_time_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_connection, "_SHARE_SECONDS", 0.0)
     rounds: list[int] = []
-    taken = Connection._take
+    taken = ServerConnection._take
 
-    def take(connection: Connection, found: list[bytes]) -> None:
+    def take(connection: ServerConnection, found: list[bytes]) -> None:
         taken(connection, found)
         rounds.append(len(found) - len(connection._backlog or ()))
 
     async with served(tmp_path) as server, server.peer() as peer:
-        monkeypatch.setattr(Connection, "_take", take)
+        monkeypatch.setattr(ServerConnection, "_take", take)
         # Large ones one by one, and small ones a few at a time.
         for text, most in (("x" * 5000, 1), ("x", 7)):
             rounds.clear()
@@ -54,17 +54,17 @@ async def test_whoever_has_written_meanwhile_comes_before_the_rest_of_ones_frame
 ) -> None:
     monkeypatch.setattr(serve_connection, "_SHARE_SECONDS", 0.0)
     order: list[int] = []
-    taken = Connection._take
+    taken = ServerConnection._take
 
     async with served(tmp_path) as server, server.peer() as peer, server.peer() as other:
 
-        def take(connection: Connection, found: list[bytes]) -> None:
+        def take(connection: ServerConnection, found: list[bytes]) -> None:
             taken(connection, found)
             if not order:
                 other.say(m.HealthRequest(9))
             order.append(connection.id)
 
-        monkeypatch.setattr(Connection, "_take", take)
+        monkeypatch.setattr(ServerConnection, "_take", take)
         large = (m.HistoryEntry("user", "x" * 5000),)
         peer.say(*(m.RestoreHistoryRequest(number, 1, large) for number in range(1, 4)))
         for _ in range(3):
@@ -124,7 +124,7 @@ def slow_then_long(text: str) -> m.GraphDescription:
     return m.GraphDescription((m.NodeDescription("think", think), m.NodeDescription("say", say)), "think")
 
 
-async def many_turns(server: Served, peer: Peer, count: int, **options: bool) -> Connection:
+async def many_turns(server: Served, peer: Peer, count: int, **options: bool) -> ServerConnection:
     """Begin turns that all answer at the same moment, and read nothing."""
     agents = []
     for _ in range(count):
@@ -168,7 +168,7 @@ async def test_turns_that_are_cancelled_while_nobody_reads_end_without_diagnosti
 
 async def test_of_those_who_wait_for_a_client_a_few_go_on_at_a_time_and_none_once_it_is_behind_again() -> None:
     server: Any = SimpleNamespace(loop=asyncio.get_running_loop(), reading_again=lambda connection: None)
-    connection = Connection(server)
+    connection = ServerConnection(server)
     transport: Any = SimpleNamespace(resume_reading=lambda: None)
     connection.transport = transport
     connection.behind = True
@@ -216,7 +216,7 @@ def test_a_client_is_cut_off_when_it_has_taken_nothing_for_a_while_and_not_befor
     async def read_slowly() -> None:
         transport: Any = Behind()
         server: Any = SimpleNamespace(loop=asyncio.get_running_loop(), settings=Settings(), flush_soon=lambda _: None)
-        connection = Connection(server)
+        connection = ServerConnection(server)
         connection.transport = transport
         connection.pause_writing()
         # A system tells of a whole step at once, of what was read at 2 KiB per second: hardly ever, and that is enough.

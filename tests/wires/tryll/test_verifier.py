@@ -15,7 +15,7 @@ from tests.wires.tryll.samples import FULL, named
 from trunkline.wires.tryll.codec import MAX_FRAME, FrameError, Malformed, decode, encode
 from trunkline.wires.tryll.codec import fast as codec_fast
 from trunkline.wires.tryll.codec import templates as codec_templates
-from trunkline.wires.tryll.codec.reader import MAX_PLANS, Reader
+from trunkline.wires.tryll.codec.reader import MAX_PLANS, TableReader
 from trunkline.wires.tryll.codec.shapes import shape_of
 from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import (
@@ -101,7 +101,7 @@ ACK = write(Ack(7))
 
 
 def ack_body() -> int:
-    return int(Reader(ACK).locate()[1])
+    return int(TableReader(ACK).locate()[1])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_field_lies_inside_its_table_and_where_its_width_allows(offset: int, w
 
 def test_fields_do_not_overlap() -> None:
     payload = write(ErrorResponse(1, 2, "three", 4, 5))
-    body = Reader(payload).locate()[1]
+    body = TableReader(payload).locate()[1]
     vtable = body - unpack_from("<i", payload, body)[0]
     second = unpack_from("<H", payload, vtable + 4)[0]
     with pytest.raises(Malformed, match="across another field"):
@@ -168,7 +168,7 @@ def test_samples_fit_into_the_frame() -> None:
 
 def test_a_union_needs_its_value() -> None:
     payload = write(ChangeAgentParamRequest(params=GenerateParams()))
-    body = Reader(payload).locate()[1]
+    body = TableReader(payload).locate()[1]
     vtable = body - unpack_from("<i", payload, body)[0]
     with pytest.raises(Malformed, match="a tag and no value"):
         decode(changed(payload, vtable + 4 + 2 * 4, "<H", 0))
@@ -275,12 +275,12 @@ def test_the_pairs_of_a_known_front_are_verified_as_any_other_table() -> None:
     pair = payload.index(pack("<HHHHi", 8, 12, 4, 8, 8)) + 8
     for vtable in range(-4, len(payload) + 4):
         moved = changed(payload, pair, "<i", pair - vtable)
-        assert outcome(partial(decode, moved)) == outcome(Reader(moved).message)
+        assert outcome(partial(decode, moved)) == outcome(TableReader(moved).message)
     with pytest.raises(Malformed):
         decode(changed(payload, pair, "<i", pair))
     swapped = changed(changed(payload, pair - 4, "<H", 8), pair - 2, "<H", 4)
     expected = NodeEvent(1, "n", "t", (NodeEventKeyValue("v", "k"), NodeEventKeyValue("w", "l")))
-    assert decode(swapped) == Reader(swapped).message() == expected
+    assert decode(swapped) == TableReader(swapped).message() == expected
 
 
 def outcome(read: Callable[[], Message]) -> str:

@@ -50,7 +50,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionResponse,
     Said,
     Session,
-    Turn,
+    TurnRequest,
     Used,
     Withdrawn,
 )
@@ -237,9 +237,9 @@ class AgentProcConversation:
         environ = os.environ if self._environ is None else self._environ
         return Redactor.from_environ({**environ, **self._profile.env})
 
-    def _turn(self, message: UserMessage) -> Turn:
+    def _turn(self, message: UserMessage) -> TurnRequest:
         context = [] if self._session_id else self._context
-        return Turn(
+        return TurnRequest(
             message="\n\n".join([*context, message.text]),
             session_id=self._session_id or "",
             session_name=self._request.name or self._request.session_id,

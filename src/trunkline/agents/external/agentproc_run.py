@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Self
 
 from trunkline.wires.agentproc.drive import Outcome, Run
-from trunkline.wires.agentproc.messages import PermissionResponse, Said, Turn
+from trunkline.wires.agentproc.messages import PermissionResponse, Said, TurnRequest
 from trunkline.wires.agentproc.profile import Profile
 
 #: Pieces that a run may be ahead of their reader: a few hundred lines, far below what memory notices.
@@ -26,7 +26,7 @@ class Running:
     def __init__(
         self,
         profile: Profile,
-        turn: Turn,
+        turn: TurnRequest,
         environ: Mapping[str, str] | None,
         on_end: Callable[[Outcome], None],
     ) -> None:

@@ -1,6 +1,6 @@
 """Talking with an agent on a Tryll server: sound goes in, and out come the words in it, the answer, and its sound.
 
-    async with await Talk.open("127.0.0.1", 9100, Manner()) as talk:
+    async with await Talk.open("127.0.0.1", 9100, TalkOptions()) as talk:
         await talk.listen()
         ...                                     # elsewhere: await talk.hear(pcm)
         while (event := await talk.next_event()) is not None:
@@ -31,7 +31,7 @@ from trunkline.agents.external.tryll_talk_events import (
     Trouble,
     Words,
 )
-from trunkline.agents.external.tryll_talk_manner import Manner, made
+from trunkline.agents.external.tryll_talk_options import TalkOptions, made
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll
 from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
@@ -55,8 +55,8 @@ _SAMPLE_BYTES = 2
 class Talk:
     """One conversation. Its events are for one reader."""
 
-    def __init__(self, tryll: Tryll, agent: RemoteAgent, voice: RemoteVoice, manner: Manner) -> None:
-        self.manner = manner
+    def __init__(self, tryll: Tryll, agent: RemoteAgent, voice: RemoteVoice, options: TalkOptions) -> None:
+        self.options = options
         self._tryll = tryll
         self._agent = agent
         self._voice = voice
@@ -82,7 +82,7 @@ class Talk:
         cls,
         host: str,
         port: int,
-        manner: Manner,
+        options: TalkOptions,
         *,
         token: str = "",
         ssl: SSLContext | None = None,
@@ -100,12 +100,12 @@ class Talk:
         Raises:
             TryllError: there is no server, or no model, or it cannot be used.
         """
-        tryll = Tryll(host, port, config=manner.config.replace(token=token), timeout=CONNECT_SECONDS, ssl=ssl)
+        tryll = Tryll(host, port, config=options.config.replace(token=token), timeout=CONNECT_SECONDS, ssl=ssl)
         try:
             await tryll.connect()
-            agent, voice, manner = await made(tryll, manner, progress, notice)
+            agent, voice, options = await made(tryll, options, progress, notice)
             agent.on_node_event(on_node_event)
-            return cls(tryll, agent, voice, manner)
+            return cls(tryll, agent, voice, options)
         except BaseException:
             await tryll.close()
             raise
@@ -265,7 +265,7 @@ class Talk:
             self._sent.clear()
             self._forgotten = 0
             await self._voice.begin(
-                agent=self._agent, hands_free=hands_free, max_ms=LONGEST_MS, barge_in=self.manner.barge_in
+                agent=self._agent, hands_free=hands_free, max_ms=LONGEST_MS, barge_in=self.options.barge_in
             )
             self._open = True
             if rest:
@@ -286,7 +286,7 @@ class Talk:
 
     def _remember(self, pcm: bytes) -> None:
         self._sent += pcm
-        second = self.manner.sample_rate * self._frame
+        second = self.options.sample_rate * self._frame
         too_many = len(self._sent) - REMEMBERED_SECONDS * second
         if too_many > second:
             # Not for each piece: that would copy all of it again and again.
@@ -295,17 +295,17 @@ class Talk:
 
     def _behind(self, consumed_ms: int) -> bytes:
         """The sound that was sent, and came too late to be heard."""
-        rate = self.manner.sample_rate
+        rate = self.options.sample_rate
         rest = bytes(self._sent[max(0, consumed_ms * rate // 1000 * self._frame - self._forgotten) :])
         return rest if len(rest) >= LEAST_REST_MS * rate // 1000 * self._frame else b""
 
     @property
     def _frame(self) -> int:
-        return self.manner.channels * _SAMPLE_BYTES
+        return self.options.channels * _SAMPLE_BYTES
 
     def _understood(self, update: WireTranscriptUpdate) -> None:
         if update.kind == Kind.SPEECH_START:
-            if self.manner.barge_in:
+            if self.options.barge_in:
                 # The server stops the turn. What it has sent already may still be waiting, or playing.
                 self._out.push(Hushed())
             if not self._segments:

@@ -20,10 +20,10 @@ from typing import Any
 from trunkline.agents.graph.diagnostics import Diary, by_kind
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
+from trunkline.agents.graph.loop_budget import of_loop
 from trunkline.agents.graph.nodes import Node
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
-from trunkline.agents.graph.shares import of_loop
 from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
 from trunkline.core.faults import AgentBusy, BadParameter, Fault, NodeFailed, TooManySteps, UnknownNode
 from trunkline.core.graph.description import GraphDescription, NodeParams
@@ -160,8 +160,8 @@ class GraphAgent:
                 problem = f"The turn ran {steps} nodes and was not at its end; the next one was `{name}`."
                 raise TooManySteps(problem)
             node = self._nodes[name]
-            if (steps or node.heavy) and (shares := of_loop()).used_up():
-                await shares.wait()
+            if (steps or node.heavy) and (budget := of_loop()).used_up():
+                await budget.wait()
             steps += 1
             if diary is not None:
                 turn.data = diary.node(name, node.type)

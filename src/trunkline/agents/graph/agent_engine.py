@@ -50,18 +50,18 @@ _APART = "\n\n"
 Open = Callable[[str | None], Awaitable[Session]]
 
 
-class Party:
+class SessionAgents:
     """All graph agents of one session of a server: how many conversations they are in, and those that begin or end."""
 
     def __init__(self) -> None:
         self.conversations = 0
 
 
-class Guest:
+class GraphClient:
     """One graph agent, as whoever has the agents sees it: of what party it is, and its conversations by agent."""
 
-    def __init__(self, party: Party | None = None) -> None:
-        self.party = party if party is not None else Party()
+    def __init__(self, party: SessionAgents | None = None) -> None:
+        self.party = party if party is not None else SessionAgents()
         self.conversations: dict[str, AgentLanguage] = {}
 
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trunkline.agents import registry
-from trunkline.agents.graph.agent_engine import AgentLanguage, Guest, Party
+from trunkline.agents.graph.agent_engine import AgentLanguage, GraphClient, SessionAgents
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
@@ -128,13 +128,13 @@ class AgentModels:
         self._policy = policy
         self._workspace = workspace
         self._secrets = secrets if secrets is not None else Redactor()
-        self._open: dict[Session, tuple[str, Party]] = {}
+        self._open: dict[Session, tuple[str, SessionAgents]] = {}
         # Conversations by agent, those that begin or end included.
         self._count: Counter[str] = Counter()
         # Those that end.
-        self._closing: dict[asyncio.Task[None], tuple[str, Party]] = {}
+        self._closing: dict[asyncio.Task[None], tuple[str, SessionAgents]] = {}
 
-    async def language(self, name: str, engine: int, guest: Guest | None = None) -> LanguageEngine:
+    async def language(self, name: str, engine: int, guest: GraphClient | None = None) -> LanguageEngine:
         """A language model, or the guest's conversation with an agent, for one node. Its `release` ends the use.
 
         Raises:
@@ -144,13 +144,13 @@ class AgentModels:
             return await self._models.language(name, engine, guest)
         if not self._knows(name):
             raise NoLanguageModel(f"This server offers no model `{name}`.")
-        guest = guest if guest is not None else Guest()
+        guest = guest if guest is not None else GraphClient()
         short = name.removeprefix(PREFIX)
         if short not in guest.conversations:
             guest.conversations[short] = AgentLanguage(short, partial(self._opened, short, guest.party), self._end)
         return guest.conversations[short].lend()
 
-    async def _opened(self, name: str, party: Party, instructions: str | None) -> Session:
+    async def _opened(self, name: str, party: SessionAgents, instructions: str | None) -> Session:
         await self._room(name, party)
         if self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS:
             raise AgentBusy(f"It is in {MAX_CONVERSATIONS} conversations, and takes no more.")
@@ -175,7 +175,7 @@ class AgentModels:
         self._open[session] = name, party
         return session
 
-    async def _room(self, name: str, party: Party) -> None:
+    async def _room(self, name: str, party: SessionAgents) -> None:
         """If there is no room for one conversation more, wait for those that are ending. That takes only so long."""
         ending = {closing for closing, (agent, of) in self._closing.items() if agent == name or of is party}
         while ending and (
@@ -184,7 +184,7 @@ class AgentModels:
         ):
             _, ending = await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
 
-    def _counted(self, name: str, party: Party, more: int) -> None:
+    def _counted(self, name: str, party: SessionAgents, more: int) -> None:
         self._count[name] += more
         party.conversations += more
 
@@ -194,7 +194,7 @@ class AgentModels:
             self._closing[closing] = found
             closing.add_done_callback(self._closing.pop)
 
-    async def _closed(self, session: Session, name: str, party: Party) -> None:
+    async def _closed(self, session: Session, name: str, party: SessionAgents) -> None:
         try:
             await session.close()
         finally:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from trunkline.agents.graph import confined
 from trunkline.agents.graph.agent import GraphAgent
-from trunkline.agents.graph.agent_engine import Guest, Party
+from trunkline.agents.graph.agent_engine import GraphClient, SessionAgents
 from trunkline.agents.graph.agent_models import check_nodes
 from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.embedded import EmbeddedStorage
@@ -46,7 +46,7 @@ from trunkline.models.voice.engines import Voice
 class Models(Protocol):
     """The models of a server; `pool.ModelPool` is one. `engine` is an `InferenceEngine`."""
 
-    async def language(self, name: str, engine: int, guest: Guest | None = None) -> LanguageEngine: ...
+    async def language(self, name: str, engine: int, guest: GraphClient | None = None) -> LanguageEngine: ...
 
     async def embedding(self, name: str, engine: int) -> EmbeddingEngine: ...
 
@@ -99,7 +99,7 @@ class SessionHost:
     ) -> None:
         self._models = models
         self._describe = describe
-        self._party = Party()
+        self._party = SessionAgents()
         self._patterns = PatternBook(aside)
         self._voices = voices if voices is not None else VoicePool(models)
         self._storage_root = storage_root
@@ -172,7 +172,7 @@ class SessionHost:
         self._shelf = Shelf(None)
 
     def _host(self, progress: Progress) -> _AgentHost:
-        guest = Guest(self._party)
+        guest = GraphClient(self._party)
         return _AgentHost(self._models, self._shelf, self._settings, progress, self._voices, guest, self._patterns)
 
 
@@ -186,7 +186,7 @@ class _AgentHost:
         settings: HostSettings,
         progress: Progress,
         voices: Voices,
-        guest: Guest,
+        guest: GraphClient,
         patterns: PatternBook,
     ) -> None:
         self._guest = guest

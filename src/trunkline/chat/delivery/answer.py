@@ -15,7 +15,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trunkline.chat.delivery.message import Message
+from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.patience import DISK_SECONDS
 from trunkline.chat.delivery.rows import Words
@@ -48,8 +48,8 @@ class Answer:
         """The text of the last message, as far as it was looked at."""
         self._new: list[str] = []
         self._new_chars = 0
-        self._current: Message | None = None
-        self._messages: list[Message] = []
+        self._current: SentMessage | None = None
+        self._messages: list[SentMessage] = []
         self._timer: asyncio.TimerHandle | None = None
         self._room = MOST_CHARS
         """How many characters more are shown."""
@@ -168,5 +168,5 @@ class Answer:
             self._wait(DISK_SECONDS)
             raise
 
-    def _restore(self, rest: str, current: Message | None, messages: list[Message]) -> None:
+    def _restore(self, rest: str, current: SentMessage | None, messages: list[SentMessage]) -> None:
         self._rest, self._current, self._messages, self._complete = rest, current, messages, False

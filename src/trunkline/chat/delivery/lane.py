@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable
 
 from trunkline.chat.delivery.losses import Losses
-from trunkline.chat.delivery.message import Message
+from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.patience import DISK_SECONDS, Patience
 from trunkline.chat.delivery.rows import Body, Words
 from trunkline.chat.delivery.splitting import closed
@@ -41,13 +41,13 @@ class Lane:
         self._losses = losses
         self.chat = chat
         self._trouble = trouble
-        self._messages: dict[Message, None] = {}
+        self._messages: dict[SentMessage, None] = {}
         self._news = asyncio.Event()
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[SentMessage]:
         """Those that are not done."""
         return list(self._messages)
 
@@ -56,7 +56,7 @@ class Lane:
         """Whether nothing is left to do."""
         return self._task is None and not self._messages
 
-    def add(self, message: Message) -> None:
+    def add(self, message: SentMessage) -> None:
         """Deliver this one, after those that are here; or look at it again."""
         self._messages.setdefault(message)
         self._news.set()
@@ -92,7 +92,7 @@ class Lane:
         finally:
             self._task = None
 
-    def _next(self) -> tuple[Message | None, float | None]:
+    def _next(self) -> tuple[SentMessage | None, float | None]:
         """What is to be done now; else, how long until something is."""
         now = _now()
         soonest: float | None = None
@@ -114,7 +114,7 @@ class Lane:
         except TimeoutError:
             pass
 
-    async def _attempt(self, message: Message) -> None:
+    async def _attempt(self, message: SentMessage) -> None:
         if not message.is_open:
             body = message.row.body
             verdict = await judged(lambda: self._edit(message, body), TEXT_SECONDS)
@@ -133,7 +133,7 @@ class Lane:
         verdict = await judged(lambda: self._send(message, body), seconds)
         await self._record(lambda: self._sent(message, verdict))
 
-    async def _told(self, lost: list[int], message: Message) -> bool:
+    async def _told(self, lost: list[int], message: SentMessage) -> bool:
         """Tell the chat of what was lost, before the next message; False: that one is not to be sent now."""
         verdict = await self._losses.say(self.chat, TEXT_SECONDS)
         await self._record(lambda: self._losses.put_back(lost, verdict))
@@ -142,7 +142,7 @@ class Lane:
         # Meanwhile it may have become superfluous, or it is time to stop.
         return wait is None and message.is_open and not self._closing
 
-    async def _send(self, message: Message, body: Body) -> str:
+    async def _send(self, message: SentMessage, body: Body) -> str:
         row = message.row
         if isinstance(body, Words):
             text = closed(body.text)
@@ -151,14 +151,14 @@ class Lane:
             raise SendFailed(f"The file `{body.path}` is gone.")
         return await self._platform.send_file(row.chat, body.path, type=body.type, name=body.name, key=row.token)
 
-    async def _edit(self, message: Message, body: Body) -> str:
+    async def _edit(self, message: SentMessage, body: Body) -> str:
         id = message.row.message
         if id is None or not isinstance(body, Words):
             raise SendFailed("Only a text that was sent can be changed.")
         await self._platform.edit(self.chat, id, closed(body.text), buttons=body.buttons)
         return id
 
-    def _sent(self, message: Message, verdict: Verdict) -> None:
+    def _sent(self, message: SentMessage, verdict: Verdict) -> None:
         """A message was sent, with this result."""
         now = _now()
         if isinstance(verdict, Taken):
@@ -182,7 +182,7 @@ class Lane:
         if wait is None:
             self._trouble.set()
 
-    def _edited(self, message: Message, body: Body, verdict: Verdict) -> None:
+    def _edited(self, message: SentMessage, body: Body, verdict: Verdict) -> None:
         """A message was changed, with this result. That it was changed twice would harm nobody: doubt is no danger."""
         now = _now()
         if isinstance(verdict, Taken):

@@ -18,7 +18,7 @@ from trunkline.chat.delivery.states import OPEN, Cause, State, after
 _logger = logging.getLogger(__name__)
 
 
-class Message:
+class SentMessage:
     """A message that a lane delivers."""
 
     def __init__(self, rows: Rows, row: Row, *, growing: bool = False) -> None:

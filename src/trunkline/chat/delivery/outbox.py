@@ -20,7 +20,7 @@ from contextlib import suppress
 
 from trunkline.chat.delivery.lane import Lane
 from trunkline.chat.delivery.losses import Losses
-from trunkline.chat.delivery.message import Message
+from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.patience import Patience
 from trunkline.chat.delivery.rows import Body, Enclosure, Row, Rows, Words
 from trunkline.chat.delivery.splitting import split
@@ -42,7 +42,7 @@ CRASHED = "The bridge ended while this was being sent."
 class Posting:
     """Something that was posted: one message, or several if it was long, or none if it was blank."""
 
-    def __init__(self, outbox: Outbox, chat: str, messages: list[Message]) -> None:
+    def __init__(self, outbox: Outbox, chat: str, messages: list[SentMessage]) -> None:
         self._outbox = outbox
         self._chat = chat
         self._messages = messages
@@ -151,16 +151,18 @@ class Outbox:
 
     # For `Answer` and `Posting`.
 
-    def begin(self, chat: str, text: str, reply_to: str | None, *, growing: bool) -> Message:
+    def begin(self, chat: str, text: str, reply_to: str | None, *, growing: bool) -> SentMessage:
         """Post one message, to which more text may be added if it is `growing`."""
         return self._add(chat, [Words(text)], reply_to, growing=growing)[0]
 
-    def touch(self, message: Message) -> None:
+    def touch(self, message: SentMessage) -> None:
         """A message has a new text: have it shown. After `close` it is only on disk."""
         if not self._closed:
             self._lane(message.row.chat).add(message)
 
-    def replace(self, chat: str, messages: list[Message], text: str, buttons: Sequence[Button]) -> list[Message]:
+    def replace(
+        self, chat: str, messages: list[SentMessage], text: str, buttons: Sequence[Button]
+    ) -> list[SentMessage]:
         """Give messages a new text; the messages that then have it."""
         bodies = self._split(text, buttons)
         if not self._platform.limits.edits and any(message.row.shown is not None for message in messages):
@@ -185,7 +187,7 @@ class Outbox:
 
     def _add(
         self, chat: str, bodies: Sequence[Body], reply_to: str | None = None, *, growing: bool = False
-    ) -> list[Message]:
+    ) -> list[SentMessage]:
         messages = []
         with self.store.together():
             for number, body in enumerate(bodies):
@@ -194,10 +196,10 @@ class Outbox:
             self.store.when_kept(lambda: self._enlist(messages))
         return messages
 
-    def _message(self, row: Row, *, growing: bool = False) -> Message:
-        return Message(self._rows, row, growing=growing)
+    def _message(self, row: Row, *, growing: bool = False) -> SentMessage:
+        return SentMessage(self._rows, row, growing=growing)
 
-    def _enlist(self, messages: list[Message]) -> None:
+    def _enlist(self, messages: list[SentMessage]) -> None:
         for message in messages:
             self.touch(message)
 
@@ -210,7 +212,7 @@ class Outbox:
             self._keep_watch()
         return lane
 
-    def _messages(self) -> list[Message]:
+    def _messages(self) -> list[SentMessage]:
         return [message for lane in self._lanes.values() for message in lane.messages]
 
     # What was left, and what somebody wants again.

@@ -19,7 +19,7 @@ from trunkline.base.config import USER_FILE
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.chat.credentials import secret
-from trunkline.chat.matrix.client import Homeserver, Refused, TokenRefused
+from trunkline.chat.matrix.client import Homeserver, MatrixRefused, TokenRefused
 from trunkline.chat.matrix.state import Keeper
 from trunkline.chat.plain import sentence
 from trunkline.chat.platform import NotNow, SendFailed, Unclear
@@ -93,7 +93,7 @@ class Account:
         request = self.server.api.login(user, password, DEVICE_NAME, self.keeper.state.device)
         try:
             answer = await self.server.call(request)
-        except Refused as error:
+        except MatrixRefused as error:
             raise ConfigError(
                 f"`{self.server.address}` does not let `{user}` in: {sentence(str(error))}",
                 hint="Check `user` and the password.",
@@ -134,7 +134,7 @@ class Account:
         return size if type(size) is int and size > 0 else None
 
     def _unusable(self, error: SendFailed) -> ConfigError:
-        if isinstance(error, Refused) and not error.code:
+        if isinstance(error, MatrixRefused) and not error.code:
             return self._no_homeserver()
         seconds = error.seconds if isinstance(error, NotNow) else None
         hint = f"Try again in {seconds:.0f} s." if seconds else "Check the address, the network and the proxy."

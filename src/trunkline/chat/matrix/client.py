@@ -44,7 +44,7 @@ _PROXIED = ("http", "https", "all", "no")
 _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-class Refused(SendFailed):
+class MatrixRefused(SendFailed):
     """The server's own word for it, such as `M_FORBIDDEN`, is `code`."""
 
     def __init__(self, message: str, status: int, code: str) -> None:
@@ -211,7 +211,7 @@ def _raise(status: int, answer: dict[str, Any] | None) -> NoReturn:
         raise TokenRefused(said)
     if status >= 500:
         raise Unclear(said)
-    raise Refused(said, status, code)
+    raise MatrixRefused(said, status, code)
 
 
 def _opened(path: str, mode: Literal["rb", "wb"]) -> IO[bytes]:

@@ -43,7 +43,7 @@ _LATEST = 10**11
 _NAME_CHARS = 255
 
 
-class Message(Value):
+class MatrixMessage(Value):
     """What somebody wrote in a room."""
 
     id: str
@@ -81,7 +81,7 @@ class Moved(Value):
     room: str
 
 
-Happened = Message | Reaction | Unreadable | Moved
+Happened = MatrixMessage | Reaction | Unreadable | Moved
 
 
 class Invite(Value):
@@ -91,7 +91,7 @@ class Invite(Value):
     sender: str
 
 
-class Room(Value):
+class MatrixRoom(Value):
     """What happened in a room that we are in."""
 
     id: str
@@ -105,7 +105,7 @@ class Synced(Value):
 
     next: str
     """Where the next answer goes on."""
-    rooms: tuple[Room, ...]
+    rooms: tuple[MatrixRoom, ...]
     invites: tuple[Invite, ...]
 
 
@@ -172,10 +172,10 @@ def names(members: Mapping[str, Any]) -> dict[str, str]:
     return {who: _name(_mapping(member).get("display_name")) for who, member in joined.items()}
 
 
-def _room(name: str, room: Mapping[str, Any]) -> Room:
+def _room(name: str, room: Mapping[str, Any]) -> MatrixRoom:
     timeline = _mapping(room.get("timeline"))
     before = timeline.get("prev_batch") if timeline.get("limited") is True else None
-    return Room(name, events_of(timeline.get("events")), before if _is_text(before) else None)
+    return MatrixRoom(name, events_of(timeline.get("events")), before if _is_text(before) else None)
 
 
 def events_of(events: Any) -> tuple[Mapping[str, Any], ...]:
@@ -204,7 +204,7 @@ def _came(event: Mapping[str, Any], me: str, membership: str) -> bool:
     return before != "join"
 
 
-def _message(event_id: str, room: str, sender: str, content: Mapping[str, Any]) -> Message | None:
+def _message(event_id: str, room: str, sender: str, content: Mapping[str, Any]) -> MatrixMessage | None:
     relation = _mapping(content.get("m.relates_to"))
     if relation.get("rel_type") == "m.replace":
         # An agent has long begun to work on what was there before.
@@ -216,7 +216,7 @@ def _message(event_id: str, room: str, sender: str, content: Mapping[str, Any]) 
     thread = root if _is_text(root) else None
     if kind in _TEXT_TYPES:
         text = _QUOTED.sub("", body, count=1) if _is_reply(relation) and _QUOTED.match(body) else body
-        return Message(event_id, room, sender, text, (), thread)
+        return MatrixMessage(event_id, room, sender, text, (), thread)
     if kind not in _FILE_TYPES:
         return None
     ref = content.get("url")
@@ -227,7 +227,7 @@ def _message(event_id: str, room: str, sender: str, content: Mapping[str, Any]) 
     # The body is a caption if the file's name is elsewhere, and the name if not.
     name, caption = (given, body if body != given else "") if _is_text(given) else (body, "")
     file = File(_FILE_TYPES[kind], ref, _name(name), _size(_mapping(content.get("info")).get("size")))
-    return Message(event_id, room, sender, caption, (file,), thread)
+    return MatrixMessage(event_id, room, sender, caption, (file,), thread)
 
 
 def _is_reply(relation: Mapping[str, Any]) -> bool:

@@ -246,7 +246,7 @@ class MatrixPlatform:
 
     async def _item(self, found: events.Happened, stream: Stream) -> Inbound | Pressed | None:
         match found:
-            case events.Message():
+            case events.MatrixMessage():
                 return await self._inbound(found)
             case events.Reaction():
                 return await self._pressed(found, stream)
@@ -256,7 +256,7 @@ class MatrixPlatform:
                 self._members.pop(found.room, None)
         return None
 
-    async def _inbound(self, message: events.Message) -> Inbound:
+    async def _inbound(self, message: events.MatrixMessage) -> Inbound:
         if message.thread is not None:
             self._threads[message.id] = message.thread
             if len(self._threads) > MOST_THREADS:

@@ -12,14 +12,14 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from trunkline.chat.matrix.client import Homeserver, Refused, TokenRefused
+from trunkline.chat.matrix.client import Homeserver, MatrixRefused, TokenRefused
 from trunkline.chat.matrix.events import (
     FILTER,
     TIMELINE_EVENTS,
     TYPES,
     Happened,
     Invite,
-    Room,
+    MatrixRoom,
     Synced,
     events_of,
     happened,
@@ -95,7 +95,7 @@ class Stream:
         request = self._server.api.sync("", since or None, int(poll * 1000), FILTER, set_presence="online")
         try:
             return since, read(await self._server.call(request, seconds=poll + POLL_MARGIN_SECONDS), self._me)
-        except Refused as error:
+        except MatrixRefused as error:
             if since and error.status == 400:
                 # A server that was set up anew does not know the token, and never will.
                 _logger.warning("the homeserver does not know the sync token; going on from now (%s)", error)
@@ -104,7 +104,7 @@ class Stream:
         except ValueError as error:
             raise NotNow(f"the homeserver's answer cannot be understood: {error}") from None
 
-    async def _complete(self, room: Room, since: str) -> tuple[Mapping[str, Any], ...]:
+    async def _complete(self, room: MatrixRoom, since: str) -> tuple[Mapping[str, Any], ...]:
         """The events of a room since the token, or since we came."""
         begin, came = since_we_came(room.events, self._me)
         if room.gap is None or came:
@@ -147,7 +147,7 @@ class Stream:
             tries += 1
             try:
                 return await self._server.call(request)
-            except (Refused, Unclear) as error:
+            except (MatrixRefused, Unclear) as error:
                 if isinstance(error, Unclear) and tries < TRIES:
                     raise
                 _logger.warning("%s did not work: %s", what, error)

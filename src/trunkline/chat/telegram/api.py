@@ -42,7 +42,7 @@ _LOGGERS = ("httpx", "httpcore.connection", "httpcore.http11", "httpcore.http2",
 _ERRNO = re.compile(r"\[Errno -?\d+\] ")
 
 
-class Refused(SendFailed):
+class TelegramRefused(SendFailed):
     """Telegram's own no. `code` is like a status of HTTP."""
 
     def __init__(self, message: str, code: int, description: str) -> None:
@@ -101,7 +101,7 @@ def _refusal(status: int, answer: Mapping[str, Any], mask: Callable[[str], str])
     message = sentence(f"Telegram refused ({code}): {words}")
     if (moved := parameters.get("migrate_to_chat_id")) is not None:
         message = f"The group has become a supergroup with the id `{moved}`; write there to go on."
-    return Refused(message, code, words)
+    return TelegramRefused(message, code, words)
 
 
 class Api:
@@ -195,7 +195,7 @@ class Api:
     async def _body(self, response: httpx.Response) -> bytes:
         try:
             return await http.whole(response.aiter_bytes(), MAX_ANSWER_BYTES)
-        except http.TooLong:
+        except http.BodyTooLong:
             raise Unclear(f"Telegram's answer is longer than {MAX_ANSWER_BYTES} bytes.") from None
 
     async def _save(self, response: httpx.Response, file: BinaryIO, limit: int) -> None:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from trunkline.chat.credentials import secret
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, NotNow, Pressed, SendFailed, Unclear
-from trunkline.chat.telegram.api import Api, Refused, megabytes
+from trunkline.chat.telegram.api import Api, TelegramRefused, megabytes
 from trunkline.chat.telegram.receive import check, receive, who
 from trunkline.chat.telegram.text import render, units
 from trunkline.chat.telegram.updates import Me, message_id
@@ -169,7 +169,7 @@ class TelegramPlatform:
         except Unclear as error:
             # To change it once more does no harm.
             raise NotNow(str(error)) from None
-        except Refused as error:
+        except TelegramRefused as error:
             if "message is not modified" not in error.description:
                 raise
 
@@ -181,7 +181,7 @@ class TelegramPlatform:
         with _opened(path) as file:
             try:
                 return await self._upload(method, field, chat, file, name)
-            except Refused as error:
+            except TelegramRefused as error:
                 # A picture of strange proportions, say. As a document everything is taken.
                 if error.code != 400 or (method, field) == _DOCUMENT:
                     raise
@@ -222,7 +222,7 @@ class TelegramPlatform:
         }
         try:
             return await self._api.call(method, said)
-        except Refused as error:
+        except TelegramRefused as error:
             if error.code != 400 or "entit" not in error.description.lower():
                 raise
         logger.warning("Telegram does not take the formatting of a message; it goes out as it was written")

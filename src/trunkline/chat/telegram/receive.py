@@ -14,7 +14,7 @@ from typing import Any
 from trunkline.chat.commands import HELP
 from trunkline.chat.platform import Inbound, NotNow, Pressed, SendFailed, Unclear
 from trunkline.chat.telegram import updates
-from trunkline.chat.telegram.api import Api, Refused, TokenRefused
+from trunkline.chat.telegram.api import Api, TelegramRefused, TokenRefused
 from trunkline.core.faults import ConfigError
 
 #: How long Telegram holds a request until there is something to tell. Longer ones are cut by proxies.
@@ -54,9 +54,9 @@ async def who(api: Api) -> updates.Me:
     try:
         found = await api.call("getMe", {})
         return updates.Me(int(found["id"]), str(found["username"]))
-    except (Refused, TokenRefused) as error:
+    except (TelegramRefused, TokenRefused) as error:
         # Telegram says 401 to a token that was revoked, and 404 to one that cannot be one.
-        if isinstance(error, Refused) and error.code != 404:
+        if isinstance(error, TelegramRefused) and error.code != 404:
             raise ConfigError(str(error)) from None
         hint = "Compare it with what @BotFather says under `/mybots`, or let it make a new one."
         raise ConfigError("Telegram does not know this bot token.", hint=hint) from None
@@ -77,7 +77,7 @@ async def check(api: Api, sleep: Sleep) -> None:
         try:
             await api.call("getUpdates", {"limit": 1, "timeout": 0, "allowed_updates": updates.ALLOWED})
             return
-        except Refused as error:
+        except TelegramRefused as error:
             if error.code != 409:
                 raise ConfigError(str(error)) from None
             if _is_webhook(error) or look == CONFLICT_LOOKS:
@@ -144,7 +144,7 @@ async def _poll(api: Api, offset: int | None, seconds: int, sleep: Sleep) -> lis
             if api.is_closed():
                 break
             asked = error.seconds if isinstance(error, NotNow) else None
-            conflict = isinstance(error, Refused) and error.code == 409
+            conflict = isinstance(error, TelegramRefused) and error.code == 409
             problem = _conflict(error) if conflict else error
         logger.warning("No messages from Telegram: %s", problem)
         await sleep(asked or wait)

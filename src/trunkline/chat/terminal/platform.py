@@ -60,7 +60,7 @@ class TerminalPlatform:
         self._rest = b""
         self._ended = False
         self._news = asyncio.Event()
-        self._reader: stdio.Reader | None = None
+        self._reader: stdio.StdinReader | None = None
         self._writer: stdio.Writer | None = None
         self._screen: Screen | None = None
         self._log: _Log | None = None
@@ -73,7 +73,7 @@ class TerminalPlatform:
             if os.isatty(2):
                 self._log = _Log(self._screen.disturbed)
                 logging.getLogger().addHandler(self._log)
-        self._reader = stdio.Reader(self._reading, self._read, self._end)
+        self._reader = stdio.StdinReader(self._reading, self._read, self._end)
         self._reader.start()
 
     async def receive(self) -> AsyncIterator[Inbound | Pressed]:

@@ -16,7 +16,7 @@ class Piece(Value):
     first: bool
 
 
-class Answer:
+class AnswerView:
     """The Markdown of one stretch of text.
 
     A block that outgrows the screen is committed line by line from its top: text that follows does not change how these

@@ -7,7 +7,7 @@ from typing import Literal
 
 from rich.text import Text
 
-from trunkline.cli.terminal.keys import Key, Line
+from trunkline.cli.terminal.keys import EditedLine, Key
 from trunkline.cli.terminal.paint import ANY_WIDTH
 from trunkline.core.agent import Approve, Decision, Deny
 from trunkline.core.events import ToolRequested
@@ -41,7 +41,7 @@ class Question:
         """Whether there is more to see than the screen shows."""
         self.is_put = False
         """Whether it has its lasting place on the screen."""
-        self._reason: Line | None = None
+        self._reason: EditedLine | None = None
 
     def press(self, key: Key) -> Decision | Literal["stop", "all", "leave"] | None:
         """Take a key."""
@@ -57,7 +57,7 @@ class Question:
             case "a":
                 return ALWAYS
             case "n":
-                self._reason = Line()
+                self._reason = EditedLine()
             case "v" if self.is_cut:
                 return "all"
         return None
@@ -67,7 +67,7 @@ class Question:
         covers = str(self.grant)
         return "exactly this" if self.grant.exact and len(covers) > _SHORT_CHARS else covers
 
-    def _type_reason(self, reason: Line, key: Key) -> Decision | None:
+    def _type_reason(self, reason: EditedLine, key: Key) -> Decision | None:
         if key.name == "enter":
             return Deny(reason.text.strip())
         if key.name == "escape":

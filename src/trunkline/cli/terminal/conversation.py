@@ -24,7 +24,7 @@ from trunkline.cli.terminal import commands, words
 from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
 from trunkline.cli.terminal.prompt import Prompt
 from trunkline.cli.terminal.screen import Screen
-from trunkline.cli.terminal.turn import Turn
+from trunkline.cli.terminal.turn import TerminalTurn
 from trunkline.cli.terminal.view import View
 from trunkline.core.events import Envelope, Event, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import Fault
@@ -43,7 +43,7 @@ async def converse(options: ChatOptions) -> int:
     opened = await opening(options)
     inbox = Inbox()
     talk = await Talk.open(options, opened, interactive=True, on_judged=inbox.put, tell=_tell)
-    chat = Conversation(options, opened, talk, inbox)
+    chat = TerminalConversation(options, opened, talk, inbox)
     loop = asyncio.get_running_loop()
     running = loop.create_task(chat.run(), name="conversation")
     ended_by: list[int] = []
@@ -72,7 +72,7 @@ def _tell(text: str) -> None:
     write_or_drop(2)(f"{printable_line(text)}\n".encode(errors="backslashreplace"))
 
 
-class Conversation:
+class TerminalConversation:
     """One sitting at the terminal, with one session after the other. It is what `commands` act on."""
 
     def __init__(self, options: ChatOptions, opened: Opening, talk: Talk, inbox: Inbox) -> None:
@@ -254,7 +254,7 @@ class Conversation:
         typed, self._typed = self._typed, ""
         for note in unfound(text, self.workspace):
             self.view.note(note)
-        turn = Turn(
+        turn = TerminalTurn(
             self.session,
             self._inbox,
             self._screen,

@@ -145,7 +145,7 @@ def _set(fd: int, mode: list[Any]) -> None:
         return
 
 
-class Line:
+class EditedLine:
     """A line that is being typed, without a cursor to move."""
 
     def __init__(self, text: str = "") -> None:

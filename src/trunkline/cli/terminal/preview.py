@@ -13,13 +13,13 @@ from trunkline.cli.terminal import diffs
 from trunkline.cli.terminal.markdown import code
 from trunkline.core import preview as core
 from trunkline.core.events import ToolRequested
-from trunkline.core.preview import SCREEN, Part, Preview, Room
+from trunkline.core.preview import SCREEN, Part, Preview, PreviewSize
 
 #: Files beyond that are not read just to show what would change in them: what tools write is less.
 LARGEST_FILE = 10 * 1024 * 1024
 
 
-def preview(request: ToolRequested, workspace: str, room: Room | None = SCREEN) -> Preview:
+def preview(request: ToolRequested, workspace: str, room: PreviewSize | None = SCREEN) -> Preview:
     """A call as it is shown: a change against the file as it is now."""
     before = None
     if core.is_change(request.name, request.args, request.category):

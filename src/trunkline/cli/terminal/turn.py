@@ -12,7 +12,7 @@ from trunkline.cli.chat_session import Inbox
 from trunkline.cli.terminal.approval import Question, told
 from trunkline.cli.terminal.calls import clean
 from trunkline.cli.terminal.interrupts import interrupts
-from trunkline.cli.terminal.keys import Key, Keyboard, Line
+from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
 from trunkline.cli.terminal.paint import PROMPT
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.view import View
@@ -27,7 +27,7 @@ from trunkline.core.events import (
     UserMessage,
 )
 from trunkline.core.faults import UnknownCall
-from trunkline.core.preview import SCREEN, WHOLE, Room
+from trunkline.core.preview import SCREEN, WHOLE, PreviewSize
 from trunkline.core.session import Session
 
 #: The shortest time between two frames, and how much longer than a frame took to paint: a long block costs more, and is
@@ -43,7 +43,7 @@ TYPING_SECONDS = 0.7
 SPARE_ROWS = 2
 
 
-class Turn:
+class TerminalTurn:
     """Plays one turn. Afterwards `typed` holds what was typed and not sent, and `queue` what was."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Turn:
         last_key: float = 0.0,
         keyboard: int = 0,
     ) -> None:
-        self.typed = Line(typed)
+        self.typed = EditedLine(typed)
         self.queue: deque[str] = deque()
         self.elapsed = 0.0
         """Seconds that it took."""
@@ -173,7 +173,7 @@ class Turn:
         question.lines, question.is_cut, question.is_put = whole.lines, False, False
         self._put(question)
 
-    def _asked(self, request: ToolRequested, room: Room | None) -> Question:
+    def _asked(self, request: ToolRequested, room: PreviewSize | None) -> Question:
         from trunkline.cli.terminal.preview import preview
 
         shown = preview(request, self._workspace, room)
@@ -205,17 +205,17 @@ class Turn:
     def _type(self, key: Key) -> None:
         if key.name == "enter" and self.typed.text.endswith("\\"):
             # As at the prompt.
-            self.typed = Line(self.typed.text[:-1] + "\n")
+            self.typed = EditedLine(self.typed.text[:-1] + "\n")
         elif key.name == "enter":
             if self.typed.text.strip():
                 self.queue.append(self.typed.text)
-            self.typed = Line()
+            self.typed = EditedLine()
         elif key.name == "end":
             if not self.typed.text:
                 self._leave()
         elif key.name == "escape":
             if self.typed.text:
-                self.typed = Line()
+                self.typed = EditedLine()
             else:
                 self.stop()
         else:

@@ -18,7 +18,7 @@ from trunkline.core.events import ToolFinished
 from trunkline.core.preview import Preview, plain
 
 if TYPE_CHECKING:
-    from trunkline.cli.terminal.answer import Answer, Piece
+    from trunkline.cli.terminal.answer import AnswerView, Piece
 
 #: A diff is shown up to here; `git diff` shows the rest.
 DIFF_LINES = 40
@@ -72,7 +72,7 @@ class View:
         """Calls that a person has decided on."""
         self._head: str | None = None
         """The call that the last committed lines are about."""
-        self._answer: Answer | None = None
+        self._answer: AnswerView | None = None
         self._thoughts: list[str] = []
         self._thinking_since = 0.0
         self._running: dict[str, _Running] = {}
@@ -266,9 +266,9 @@ class View:
         self._says = ""
         if self._answer is None:
             # Markdown takes a while to import: not before the first prompt, but while a model thinks.
-            from trunkline.cli.terminal.answer import Answer
+            from trunkline.cli.terminal.answer import AnswerView
 
-            self._answer = Answer(self._painter)
+            self._answer = AnswerView(self._painter)
         self._answer.feed(text)
 
     def _thought(self, text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from trunkline.base.values import Value
 from trunkline.conform.jsonstream.scenes import approve, ends, of, request, say
 from trunkline.conform.jsonstream.stage import Stage
-from trunkline.conform.jsonstream.subject import Event
+from trunkline.conform.jsonstream.subject import SeenEvent
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Broken, Check, Tier
 
@@ -80,7 +80,7 @@ def _refused(bad: BadLine) -> Callable[[Stage], Awaitable[None]]:
     return scene
 
 
-async def _is_refused(stage: Stage, line: bytes, what: str) -> Event:
+async def _is_refused(stage: Stage, line: bytes, what: str) -> SeenEvent:
     """One `protocol_error`, and the next line works."""
     async with stage.agent() as agent:
         await agent.write(line + b"\n")
@@ -93,7 +93,7 @@ async def _is_refused(stage: Stage, line: bytes, what: str) -> Event:
         return errors[0]
 
 
-def _is_protocol_error(error: Event, what: str) -> None:
+def _is_protocol_error(error: SeenEvent, what: str) -> None:
     if error.member("error", "code") != "protocol_error":
         raise Broken(f"{what} was answered by the code {error.member('error', 'code')!a}")
     if "msg_id" not in error.data or error.data["msg_id"] is not None:

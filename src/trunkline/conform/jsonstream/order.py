@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trunkline.conform.jsonstream.shapes import Problem, events, judged
-from trunkline.conform.jsonstream.subject import Event
+from trunkline.conform.jsonstream.subject import SeenEvent
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Judgement
 from trunkline.conform.record import Record
@@ -54,7 +54,7 @@ def turns_begin_with_start(record: Record) -> Judgement:
         if who == "host":
             stopped = stopped or message.get("type") == "stop"
             continue
-        event = Event(0.0, message)
+        event = SeenEvent(0.0, message)
         if event.msg_id is None or event.type not in (*_INSIDE, "stream_start", "stream_end"):
             continue
         # A message that a `stop` dropped before its turn may well end without having begun.
@@ -199,7 +199,7 @@ def calls_end_before_their_turn(record: Record) -> Judgement:
         if who == "host":
             stopped = stopped or message.get("type") == "stop"
             continue
-        event = Event(0.0, message)
+        event = SeenEvent(0.0, message)
         if event.type == "stream_start":
             stopped = False
         elif event.type in ("tool_request", "tool_running") and event.call_id is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trunkline.conform.jsonstream.scenes import any_of, ends, of, send
 from trunkline.conform.jsonstream.shapes import is_semver
 from trunkline.conform.jsonstream.stage import Stage, is_ready, ready_of
-from trunkline.conform.jsonstream.subject import Event
+from trunkline.conform.jsonstream.subject import SeenEvent
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Broken
 
@@ -24,7 +24,7 @@ async def ready_arrives(stage: Stage) -> None:
         raise Broken(await agent.missing("`ready`", stage.target.timeout))
 
 
-async def _ready(stage: Stage) -> Event:
+async def _ready(stage: Stage) -> SeenEvent:
     return await ready_of(stage, await stage.start())
 
 

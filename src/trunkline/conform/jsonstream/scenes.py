@@ -8,7 +8,7 @@ from typing import Any
 
 from trunkline.base.values import Value
 from trunkline.conform.jsonstream.stage import Stage
-from trunkline.conform.jsonstream.subject import Event, Subject, Wanted
+from trunkline.conform.jsonstream.subject import SeenEvent, Subject, Wanted
 from trunkline.conform.kit import Broken, NotExercised
 
 #: Tool calls in one turn, beyond which an agent does something else than it was asked for.
@@ -48,7 +48,7 @@ def ends(msg_id: str) -> Wanted:
     return of("stream_end", msg_id=msg_id)
 
 
-def text_of(events: Iterable[Event]) -> str:
+def text_of(events: Iterable[SeenEvent]) -> str:
     """The answer in these events."""
     return "".join(str(event.data.get("text", "")) for event in events if event.type == "text_delta")
 
@@ -58,7 +58,7 @@ class Request(Value):
 
     msg_id: str
     call_id: str
-    event: Event
+    event: SeenEvent
 
     @property
     def name(self) -> str:
@@ -93,13 +93,13 @@ async def deny(subject: Subject, request: Request, reason: str = "The kit says n
     await subject.send(type="tool_deny", call_id=request.call_id, reason=reason)
 
 
-async def see_out(stage: Stage, subject: Subject, msg_id: str, *, approving: bool = True) -> list[Event]:
+async def see_out(stage: Stage, subject: Subject, msg_id: str, *, approving: bool = True) -> list[SeenEvent]:
     """What comes up to the end of a turn; requests on the way are approved or denied: they are not what is looked at.
 
     Raises:
         NotExercised: the turn did not end.
     """
-    found: list[Event] = []
+    found: list[SeenEvent] = []
     wanted = any_of(ends(msg_id), of("tool_request", msg_id=msg_id))
     for _ in range(MOST_CALLS):
         found += await subject.hope(f"`stream_end` of `{msg_id}`", wanted, stage.target.timeout)
@@ -110,7 +110,7 @@ async def see_out(stage: Stage, subject: Subject, msg_id: str, *, approving: boo
     raise NotExercised(_too_many())
 
 
-async def ask(stage: Stage, subject: Subject, prompt: str, **parts: str) -> list[Event]:
+async def ask(stage: Stage, subject: Subject, prompt: str, **parts: str) -> list[SeenEvent]:
     """Send a prompt and see its turn out."""
     return await see_out(stage, subject, await say(stage, subject, prompt, **parts))
 
@@ -130,7 +130,7 @@ async def streaming(stage: Stage, subject: Subject) -> str:
     return msg_id
 
 
-async def greet(stage: Stage, subject: Subject, after: str) -> list[Event]:
+async def greet(stage: Stage, subject: Subject, after: str) -> list[SeenEvent]:
     """A plain message, which has to be answered: the agent is still there.
 
     Raises:
@@ -159,7 +159,7 @@ async def next_request(stage: Stage, subject: Subject, msg_id: str, category: st
         NotExercised: there was none.
     """
     wanted = any_of(ends(msg_id), of("tool_request", msg_id=msg_id))
-    found: list[Event] = []
+    found: list[SeenEvent] = []
     for _ in range(MOST_CALLS):
         found += await subject.hope("`tool_request`", wanted, stage.target.timeout)
         event = found[-1]
@@ -185,7 +185,7 @@ async def two_requests(stage: Stage, subject: Subject) -> tuple[Request, Request
     return first, Request(first.msg_id, found[-1].call_id or "", found[-1])
 
 
-async def unbidden(stage: Stage, subject: Subject, wanted: Request) -> list[Event]:
+async def unbidden(stage: Stage, subject: Subject, wanted: Request) -> list[SeenEvent]:
     """What happens to a call that nobody has answered, while the kit listens: nothing should."""
     heard = await subject.listen(stage.target.quiet)
     return [event for event in heard if event.call_id == wanted.call_id]
@@ -240,7 +240,7 @@ async def unasked(stage: Stage, subject: Subject, prompt: str, category: str, wh
         raise NotExercised(f"the agent used no `{category}` tool")
 
 
-async def _calls(stage: Stage, subject: Subject, msg_id: str) -> AsyncIterator[Event]:
+async def _calls(stage: Stage, subject: Subject, msg_id: str) -> AsyncIterator[SeenEvent]:
     """The requests and starts of tools in a turn. A request that does not end the matter is approved."""
     wanted = any_of(ends(msg_id), of("tool_request", msg_id=msg_id), of("tool_running", msg_id=msg_id))
     for _ in range(2 * MOST_CALLS):
@@ -253,12 +253,12 @@ async def _calls(stage: Stage, subject: Subject, msg_id: str) -> AsyncIterator[E
     raise NotExercised(_too_many())
 
 
-def _may_be(event: Event, category: str) -> bool:
+def _may_be(event: SeenEvent, category: str) -> bool:
     """Whether a tool that runs may be of that category: it says its name only, and the protocol names a few."""
     return CATEGORIES.get(str(event.data.get("tool_name")), category) == category
 
 
-def _without_request(events: list[Event], category: str) -> str:
+def _without_request(events: list[SeenEvent], category: str) -> str:
     asked = {event.call_id for event in events if event.type == "tool_request"}
     running = [event for event in events if event.type == "tool_running"]
     unasked = sorted({str(event.data.get("tool_name")) for event in running if event.call_id not in asked})

@@ -10,7 +10,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.conform.jsonstream.scenes import CATEGORIES
-from trunkline.conform.jsonstream.subject import Event
+from trunkline.conform.jsonstream.subject import SeenEvent
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Check, Judgement, Tier
 from trunkline.conform.record import Record
@@ -23,14 +23,14 @@ _SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)
 _SHOWN_BYTES = 60
 
 Problem = str | None
-Rule = Callable[[Event], Problem]
+Rule = Callable[[SeenEvent], Problem]
 
 
-def events(record: Record) -> Iterator[Event]:
+def events(record: Record) -> Iterator[SeenEvent]:
     """What the agent said in a record."""
     for entry in record.entries:
         if entry.who == "agent" and isinstance(entry.data, dict) and isinstance(entry.data.get("type"), str):
-            yield Event(entry.at, entry.data)
+            yield SeenEvent(entry.at, entry.data)
 
 
 def is_semver(text: Any) -> bool:
@@ -116,14 +116,14 @@ def one_of(choices: tuple[str, ...], *path: str) -> Rule:
 def _member(path: tuple[str, ...], fits: Callable[[Any], bool], kind: str) -> Rule:
     name = ".".join(path)
 
-    def rule(event: Event) -> Problem:
+    def rule(event: SeenEvent) -> Problem:
         value = event.member(*path)
         return None if fits(value) else f"`{event.type}.{name}` is not {kind}: {ascii(value)[:_SHOWN_BYTES]}"
 
     return rule
 
 
-def _usage(event: Event) -> Problem:
+def _usage(event: SeenEvent) -> Problem:
     usage = event.data.get("usage")
     if usage is None and "usage" not in event.data:
         return None
@@ -137,19 +137,19 @@ def _usage(event: Event) -> Problem:
     return f"`stream_end.usage` has no `{missing[0]}`" if missing else None
 
 
-def _error_msg_id(event: Event) -> Problem:
+def _error_msg_id(event: SeenEvent) -> Problem:
     if "msg_id" not in event.data:
         return "`error` has no `msg_id`; it is null when there is no message"
     value = event.data["msg_id"]
     return None if value is None or isinstance(value, str) else "`error.msg_id` is neither null nor a string"
 
 
-def _info_msg_id(event: Event) -> Problem:
+def _info_msg_id(event: SeenEvent) -> Problem:
     value = event.data.get("msg_id")
     return None if value is None or isinstance(value, str) else "`info.msg_id` is neither null nor a string"
 
 
-def _metadata(event: Event) -> Problem:
+def _metadata(event: SeenEvent) -> Problem:
     value = event.data.get("metadata")
     return None if value is None or isinstance(value, dict) else "`tool_result.metadata` is not an object"
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from trunkline.base.values import Value
 from trunkline.conform.jsonstream.prompts import PROMPTS
-from trunkline.conform.jsonstream.subject import Event, Subject
+from trunkline.conform.jsonstream.subject import SeenEvent, Subject
 from trunkline.conform.place import Place
 from trunkline.conform.record import HOST_AND_AGENT
 from trunkline.conform.wording import fill
@@ -103,12 +103,12 @@ class Stage(Place):
             (self.workspace / file).unlink(missing_ok=True)
 
 
-def is_ready(event: Event) -> bool:
+def is_ready(event: SeenEvent) -> bool:
     """Whether this is the agent's `ready`."""
     return event.type == "ready"
 
 
-async def ready_of(stage: Stage, subject: Subject) -> Event:
+async def ready_of(stage: Stage, subject: Subject) -> SeenEvent:
     """The `ready` of a process that was just started.
 
     Raises:

@@ -17,7 +17,7 @@ from trunkline.conform.jsonstream.scenes import (
     two_requests,
 )
 from trunkline.conform.jsonstream.stage import Stage
-from trunkline.conform.jsonstream.subject import Event, Subject
+from trunkline.conform.jsonstream.subject import SeenEvent, Subject
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Broken, NotExercised
 
@@ -27,7 +27,7 @@ STOP_SECONDS = 1.0
 LAST_WORD = "2000"
 
 
-async def _stopped(stage: Stage, agent: Subject, msg_id: str) -> list[Event]:
+async def _stopped(stage: Stage, agent: Subject, msg_id: str) -> list[SeenEvent]:
     """Stop, and what comes up to the end of the turn."""
     await agent.send(type="stop")
     found = await agent.expect("`stream_end` after `stop`", ends(msg_id), stage.target.patience)

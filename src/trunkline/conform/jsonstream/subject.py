@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.values import Value
 from trunkline.conform.kit import Broken, NotExercised
@@ -31,7 +31,7 @@ LEAVE_SECONDS = 0.5
 _WRITE_BYTES = 1 << 20
 
 
-class Event(Value):
+class SeenEvent(Value):
     """A line from the agent that is a JSON object with a string `type`."""
 
     at: float
@@ -60,7 +60,7 @@ class Event(Value):
         return found
 
 
-Wanted = Callable[[Event], bool]
+Wanted = Callable[[SeenEvent], bool]
 
 
 class Subject:
@@ -70,7 +70,7 @@ class Subject:
         self._child = child
         self.record = record
         self._news = asyncio.Event()
-        self._heard: list[Event] = []
+        self._heard: list[SeenEvent] = []
         self._next = 0
         self._output_ended = False
         self._stderr = child.keep_stderr_tail()
@@ -113,9 +113,9 @@ class Subject:
 
     # Hearing from it.
 
-    async def collect(self, until: Wanted, within: float) -> list[Event]:
+    async def collect(self, until: Wanted, within: float) -> list[SeenEvent]:
         """What is said from now on, up to the first event that is wanted, the end of the output, or the time."""
-        found: list[Event] = []
+        found: list[SeenEvent] = []
         deadline = time.monotonic() + within
         while (event := await self._one(deadline)) is not None:
             found.append(event)
@@ -123,7 +123,7 @@ class Subject:
                 break
         return found
 
-    async def expect(self, what: str, until: Wanted, within: float) -> list[Event]:
+    async def expect(self, what: str, until: Wanted, within: float) -> list[SeenEvent]:
         """Like `collect`, where the wanted event has to come.
 
         Raises:
@@ -134,7 +134,7 @@ class Subject:
             raise Broken(await self.missing(what, within))
         return found
 
-    async def hope(self, what: str, until: Wanted, within: float) -> list[Event]:
+    async def hope(self, what: str, until: Wanted, within: float) -> list[SeenEvent]:
         """Like `expect`, where the wanted event is only the occasion for a check.
 
         Raises:
@@ -145,7 +145,7 @@ class Subject:
             raise NotExercised(await self.missing(what, within))
         return found
 
-    async def listen(self, seconds: float) -> list[Event]:
+    async def listen(self, seconds: float) -> list[SeenEvent]:
         """What is said in the next seconds."""
         return await self.collect(lambda event: False, seconds)
 
@@ -179,7 +179,7 @@ class Subject:
 
     # How it is done.
 
-    async def _one(self, deadline: float) -> Event | None:
+    async def _one(self, deadline: float) -> SeenEvent | None:
         while self._next == len(self._heard) and not self._output_ended:
             self._news.clear()
             try:
@@ -206,14 +206,14 @@ class Subject:
         self._output_ended = True
         self._news.set()
 
-    def _understand(self, line: bytes | TooLong) -> Event | None:
-        if isinstance(line, TooLong):
+    def _understand(self, line: bytes | OverlongLine) -> SeenEvent | None:
+        if isinstance(line, OverlongLine):
             self.record.add("agent", b"(a line of %d bytes)" % line.size)
             return None
         data = _parsed(line)
         entry = self.record.add("agent", line, data)
         if isinstance(data, dict) and isinstance(data.get("type"), str):
-            return Event(entry.at, data)
+            return SeenEvent(entry.at, data)
         return None
 
     async def missing(self, what: str, within: float) -> str:

@@ -20,7 +20,7 @@ from trunkline.conform.jsonstream.scenes import (
     unbidden,
 )
 from trunkline.conform.jsonstream.stage import Stage
-from trunkline.conform.jsonstream.subject import Event, Subject
+from trunkline.conform.jsonstream.subject import SeenEvent, Subject
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Broken, NotExercised
 
@@ -63,7 +63,7 @@ async def approved_calls_run(stage: Stage) -> None:
         await see_out(stage, agent, wanted.msg_id)
 
 
-async def _runs(stage: Stage, agent: Subject, wanted: Request) -> Event:
+async def _runs(stage: Stage, agent: Subject, wanted: Request) -> SeenEvent:
     """The call runs and tells its result."""
     await agent.expect(
         "`tool_running` after the approval", of("tool_running", call_id=wanted.call_id), stage.target.timeout
@@ -171,11 +171,11 @@ async def one_of_two_is_denied(stage: Stage) -> None:
             raise Broken("the approved call has no result")
 
 
-async def _results(stage: Stage, agent: Subject, first: Request, second: Request) -> list[Event]:
+async def _results(stage: Stage, agent: Subject, first: Request, second: Request) -> list[SeenEvent]:
     """What comes until both calls are over, or the turn is."""
     open_calls = {first.call_id, second.call_id}
 
-    def over(event: Event) -> bool:
+    def over(event: SeenEvent) -> bool:
         if event.type in ("tool_result", "tool_cancelled"):
             open_calls.discard(event.call_id or "")
         return not open_calls or ends(first.msg_id)(event)

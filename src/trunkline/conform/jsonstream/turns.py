@@ -8,7 +8,7 @@ from trunkline.base import jsontext
 from trunkline.conform.jsonstream.ready import NOWHERE
 from trunkline.conform.jsonstream.scenes import ask, ends, greet, new_id, of, say, send, text_of
 from trunkline.conform.jsonstream.stage import Stage
-from trunkline.conform.jsonstream.subject import Event, Subject
+from trunkline.conform.jsonstream.subject import SeenEvent, Subject
 from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Broken, NotExercised
 
@@ -218,10 +218,10 @@ async def _understands(stage: Stage, agent: Subject, before: bytes, after: bytes
         raise Broken(f"{what} was answered by an `error`")
 
 
-async def _through(stage: Stage, agent: Subject, last: str) -> list[Event]:
+async def _through(stage: Stage, agent: Subject, last: str) -> list[SeenEvent]:
     return await agent.expect("`stream_end` of the last message", ends(last), stage.target.timeout)
 
 
-def _output_tokens(end: Event) -> int:
+def _output_tokens(end: SeenEvent) -> int:
     count = end.member("usage", "output_tokens")
     return count if isinstance(count, int) and not isinstance(count, bool) else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trunkline.conform.jsonstream_host.stage import Command
+from trunkline.conform.jsonstream_host.stage import HostCommand
 from trunkline.conform.jsonstream_host.suite import SUITE, short
 from trunkline.conform.kit import Judgement
 from trunkline.conform.record import Record
@@ -16,13 +16,13 @@ _SCOPES = ("once", "always")
 _MODES = ("default", "auto_edit", "yolo")
 
 
-def _commands(record: Record, *types: str) -> Iterator[Command]:
+def _commands(record: Record, *types: str) -> Iterator[HostCommand]:
     for entry in record.entries:
-        if isinstance(entry.data, Command) and (not types or entry.data.type in types):
+        if isinstance(entry.data, HostCommand) and (not types or entry.data.type in types):
             yield entry.data
 
 
-def _judged(found: list[Command], problems: Iterator[str]) -> Judgement:
+def _judged(found: list[HostCommand], problems: Iterator[str]) -> Judgement:
     return Judgement(len(found), next(problems, None))
 
 
@@ -73,7 +73,7 @@ def decisions_have_their_fields(record: Record) -> Judgement:
     return _judged(found, (problem for each in found if (problem := _decision_problem(each))))
 
 
-def _decision_problem(command: Command) -> str | None:
+def _decision_problem(command: HostCommand) -> str | None:
     call_id, scope, reason = (command.data.get(name) for name in ("call_id", "scope", "reason"))
     if call_id not in ("t1", "t2"):
         return f"`call_id` is {short(call_id)}, and no such call waits"

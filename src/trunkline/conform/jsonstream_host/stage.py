@@ -62,7 +62,7 @@ class Target(Value):
         return not any(PROMPT in word for word in self.argv)
 
 
-class Command(Value):
+class HostCommand(Value):
     """A line that the host wrote to the agent. `data` is what it says, if it is JSON."""
 
     at: float
@@ -83,14 +83,14 @@ class Seen(Value):
     stderr: str
     status: int
     seconds: float
-    commands: tuple[Command, ...]
+    commands: tuple[HostCommand, ...]
 
     @property
     def shown(self) -> str:
         """All that the host showed."""
         return f"{self.stdout}\n{self.stderr}"
 
-    def of(self, *types: str) -> list[Command]:
+    def of(self, *types: str) -> list[HostCommand]:
         """The commands of some types."""
         return [command for command in self.commands if command.type in types]
 
@@ -149,7 +149,7 @@ class Stage(Played):
         """The folder of what runs now."""
         return self.folder / "run"
 
-    def commands(self) -> tuple[Command, ...]:
+    def commands(self) -> tuple[HostCommand, ...]:
         """What the host has written to the agent so far."""
         return tuple(_command(at, line.encode("latin-1")) for at, line in self._heard() if line is not None)
 
@@ -190,8 +190,8 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     return word
 
 
-def _command(at: float, line: bytes) -> Command:
+def _command(at: float, line: bytes) -> HostCommand:
     try:
-        return Command(at, line, jsontext.loads(line))
+        return HostCommand(at, line, jsontext.loads(line))
     except ValueError:
-        return Command(at, line)
+        return HostCommand(at, line)

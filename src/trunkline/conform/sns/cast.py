@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.conform.kit import NotExercised
-from trunkline.conform.sns.exchange import Answer, Exchanges, Memory
+from trunkline.conform.sns.exchange import Exchanges, Memory, Response
 from trunkline.wires.sns.wallet import Wallet
 
 T = TypeVar("T")
@@ -212,7 +212,7 @@ class Own(Cast):
         found = _done(answer, "A community cannot be registered")["community"]
         return Community(found["id"], found["slug"], found["name"])
 
-    async def _close(self, ask: Exchanges, community: Community) -> Answer:
+    async def _close(self, ask: Exchanges, community: Community) -> Response:
         owner = await self.owner(ask)
         body = {
             "communityId": community.id,
@@ -247,7 +247,9 @@ class Own(Cast):
         return Owner(wallet, str(_done(answer, "An owner cannot sign in")["token"]))
 
 
-async def post(ask: Exchanges, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Answer:
+async def post(
+    ask: Exchanges, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> Response:
     """An ordinary request with a body."""
     return await ask.ask("POST", path, {**_JSON, **(headers or {})}, jsontext.dumps(dict(body)))
 
@@ -265,7 +267,7 @@ class _Object(dict[str, Any]):
         raise NotExercised(f"the answer to {self._asked} has no `{name}`")
 
 
-def _done(answer: Answer, otherwise: str) -> Mapping[str, Any]:
+def _done(answer: Response, otherwise: str) -> Mapping[str, Any]:
     if answer.status != 200 or not isinstance(answer.data, dict):
         raise NotExercised(f"{otherwise}: {answer.asked} was answered with {answer.status}, {answer.shown!a}")
     return _Object(answer.data, answer.asked)

@@ -43,7 +43,7 @@ class Target(Value):
     """Waits so many seconds."""
 
 
-class Answer(Value):
+class Response(Value):
     """What came back."""
 
     asked: str
@@ -91,7 +91,7 @@ class Exchanges:
         self._memory = memory
         self._client: Client | None = None
 
-    async def ask(self, method: str, path: str, headers: Mapping[str, str], content: bytes | None = None) -> Answer:
+    async def ask(self, method: str, path: str, headers: Mapping[str, str], content: bytes | None = None) -> Response:
         """Ask, and read all of the answer.
 
         Raises:
@@ -151,7 +151,7 @@ class Exchanges:
                 raise SpawnError("No connection can be made", str(error), "other") from None
         return self._client
 
-    def _answer(self, asked: str, sent: Mapping[str, str], response: httpx.Response, body: bytes) -> Answer:
+    def _answer(self, asked: str, sent: Mapping[str, str], response: httpx.Response, body: bytes) -> Response:
         text = body.decode("utf-8", "replace")
         headers = {name.lower(): value for name, value in response.headers.items()}
         told = [text, *headers.values()]
@@ -163,7 +163,7 @@ class Exchanges:
         if isinstance(data, dict):
             self._memory.keep(*(data[name] for name in _ISSUED if isinstance(data.get(name), str) and data[name]))
         said = data["error"] if isinstance(data, dict) and isinstance(data.get("error"), str) else text
-        return Answer(
+        return Response(
             asked,
             response.status_code,
             headers,
@@ -172,7 +172,7 @@ class Exchanges:
             any(secret in each for secret in secrets for each in told),
         )
 
-    def _note(self, who: Any, head: str, body: bytes | None, answer: Answer | None = None) -> None:
+    def _note(self, who: Any, head: str, body: bytes | None, answer: Response | None = None) -> None:
         text = f"{head} {body.decode('utf-8', 'backslashreplace')}" if body else head
         self._record.add(who, self._memory.redactor.text(text).encode("utf-8", "backslashreplace"), answer)
 
@@ -180,5 +180,5 @@ class Exchanges:
 async def _whole(response: httpx.Response, asked: str) -> bytes:
     try:
         return await http.whole(response.aiter_raw(), MAX_ANSWER)
-    except http.TooLong as error:
+    except http.BodyTooLong as error:
         raise Broken(f"{asked}: {error}") from None

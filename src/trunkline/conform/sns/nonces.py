@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime
 
 from trunkline.conform.kit import Broken
-from trunkline.conform.sns.exchange import Answer
+from trunkline.conform.sns.exchange import Response
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import answered, check, refused, same
 from trunkline.wires.sns.messages import NONCE_SECONDS
@@ -84,7 +84,7 @@ async def parallel(stage: Stage) -> None:
     agent = await stage.agent()
     body = await stage.thread_body(agent)
     draft = await stage.thread_draft(agent, **body)
-    answers: list[Answer] = await asyncio.gather(*(stage.send(draft) for _ in range(REPLAYS)))
+    answers: list[Response] = await asyncio.gather(*(stage.send(draft) for _ in range(REPLAYS)))
     same("the number that succeeded", sum(answer.status < 300 for answer in answers), 1)
     for answer in answers:
         if answer.status >= 300:

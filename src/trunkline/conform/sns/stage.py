@@ -13,7 +13,7 @@ from trunkline.base.values import Value
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.conform.record import Record, Roles
 from trunkline.conform.sns.cast import Agent, Cast, Community
-from trunkline.conform.sns.exchange import Answer, Exchanges, Target
+from trunkline.conform.sns.exchange import Exchanges, Response, Target
 from trunkline.wires.sns import codec
 from trunkline.wires.sns.canonical import stable
 from trunkline.wires.sns.messages import NONCE, SIGNATURE, TIMESTAMP
@@ -75,11 +75,11 @@ class Stage:
 
     async def ask(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
-    ) -> Answer:
+    ) -> Response:
         """Send a request."""
         return await self.exchanges.ask(method, path, headers or {}, content)
 
-    async def get(self, path: str, agent: Agent | None = None) -> Answer:
+    async def get(self, path: str, agent: Agent | None = None) -> Response:
         """Read something, with the credential of an agent or without any."""
         return await self.ask("GET", path, agent.credential if agent else {})
 
@@ -119,14 +119,14 @@ class Stage:
         }
         return Draft(method, path, headers, content)
 
-    async def write(self, agent: Agent, method: str, path: str, body: Mapping[str, Any], **how: str) -> Answer:
+    async def write(self, agent: Agent, method: str, path: str, body: Mapping[str, Any], **how: str) -> Response:
         """A signed write, sent."""
         content = jsontext.dumps(dict(body))
         return await self.send(await self.draft(agent, method, path, content, stable(codec.parse_body(content)), **how))
 
     async def send(
         self, draft: Draft, headers: Mapping[str, str] | None = None, content: bytes | None = None
-    ) -> Answer:
+    ) -> Response:
         """Send a draft, with other headers or another body if they are given."""
         return await self.ask(draft.method, draft.path, headers or draft.headers, content or draft.content)
 
@@ -177,7 +177,7 @@ class Stage:
         """The network's time, in milliseconds since 1970."""
         return time.time_ns() // 1_000_000 + self.cast.offset_ms
 
-    def _compare_clocks(self, answer: Answer) -> None:
+    def _compare_clocks(self, answer: Response) -> None:
         try:
             told = parsedate_to_datetime(answer.headers.get("date", "")).timestamp() * 1000
         except ValueError:

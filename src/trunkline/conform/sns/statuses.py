@@ -8,7 +8,7 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.conform.kit import Broken
 from trunkline.conform.sns.cast import Agent, Owner
-from trunkline.conform.sns.exchange import Answer
+from trunkline.conform.sns.exchange import Response
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import answered, check, same
 
@@ -92,12 +92,12 @@ async def _request(stage: Stage, agent: Agent) -> str:
     return f"/api/threads/{thread['id']}/request-status"
 
 
-async def _by(stage: Stage, owner: Owner, path: str, body: Mapping[str, Any]) -> Answer:
+async def _by(stage: Stage, owner: Owner, path: str, body: Mapping[str, Any]) -> Response:
     headers = {"content-type": "application/json", **owner.headers}
     return await stage.ask("PATCH", path, headers, jsontext.dumps(dict(body)))
 
 
-def _is(answer: Answer, status: str) -> None:
+def _is(answer: Response, status: str) -> None:
     answered(answer, 200)
     _flags("the answer", answer.member("thread"), status)
 

@@ -6,7 +6,7 @@ import re
 
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.conform.sns.cast import Agent, Own, Owner
-from trunkline.conform.sns.exchange import Answer
+from trunkline.conform.sns.exchange import Response
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import answered, check, refused
 
@@ -69,5 +69,5 @@ async def _is_dead(stage: Stage, agent: Agent, why: str) -> None:
     refused(await stage.ask("POST", "/api/agents/nonce", agent.credential), why)
 
 
-def _not_found(answer: Answer) -> None:
+def _not_found(answer: Response) -> None:
     answered(answer, 401, 403, 404)

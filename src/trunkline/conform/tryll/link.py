@@ -40,7 +40,7 @@ class Heard(Value):
     problem: str = ""
 
 
-class Turn(Value):
+class ObservedTurn(Value):
     """All frames of a turn, in order."""
 
     answers: tuple[m.AnswerText, ...]
@@ -258,7 +258,7 @@ class Link:
         found = await self.take(lambda message: not isinstance(message, _BESIDE), f"answer to {why}")
         return _refusal(found, codes, why, "")
 
-    async def turn(self, agent_id: int, request_id: int = 0, seconds: float | None = None) -> Turn:
+    async def turn(self, agent_id: int, request_id: int = 0, seconds: float | None = None) -> ObservedTurn:
         """All that an agent says until its turn is complete.
 
         Raises:
@@ -280,11 +280,11 @@ class Link:
             elif isinstance(found, m.NodeEvent):
                 events.append(found)
             elif isinstance(found, m.TurnComplete):
-                return Turn(tuple(answers), tuple(events), found)
+                return ObservedTurn(tuple(answers), tuple(events), found)
             else:
                 raise Broken(f"a message to the agent was answered by {shown(found)}")
 
-    async def say(self, agent_id: int, text: str) -> Turn:
+    async def say(self, agent_id: int, text: str) -> ObservedTurn:
         """One whole turn.
 
         Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trunkline.base import jsontext
 from trunkline.conform.kit import Broken, Scene, Suite, Tier
-from trunkline.conform.tryll.link import Link, Turn
+from trunkline.conform.tryll.link import Link, ObservedTurn
 from trunkline.conform.tryll.stage import Need, Stage
 from trunkline.wires.tryll import messages as m
 
@@ -65,7 +65,7 @@ def holds(condition: bool, problem: str) -> None:
         raise Broken(problem)
 
 
-def ended_well(turn: Turn, status: int = m.TurnStatus.SUCCESS) -> Turn:
+def ended_well(turn: ObservedTurn, status: int = m.TurnStatus.SUCCESS) -> ObservedTurn:
     """A turn has one final text, the last, and the status that it should have.
 
     Raises:
@@ -92,7 +92,7 @@ async def usable(link: Link, why: str) -> None:
         raise Broken(f"after {why} the session is not usable any more: {problem}") from None
 
 
-def diagnosed(turn: Turn) -> dict[str, object]:
+def diagnosed(turn: ObservedTurn) -> dict[str, object]:
     """The diagnostics of a turn.
 
     Raises:

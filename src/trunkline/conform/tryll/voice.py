@@ -9,7 +9,7 @@ from typing import Any
 
 from trunkline.conform.kit import Broken
 from trunkline.conform.tryll.additions import has
-from trunkline.conform.tryll.link import Link, Turn, shown
+from trunkline.conform.tryll.link import Link, ObservedTurn, shown
 from trunkline.conform.tryll.stage import MOCK, SLOW, Stage
 from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, holds, same
 from trunkline.conform.tryll.turns import QUIET_SECONDS
@@ -193,7 +193,7 @@ async def autosend(stage: Stage) -> None:
     await _hear(link, ear, LOUD, LOUD)
     await link.ask(m.EndUtteranceRequest(0, ear), m.Ack)
     same("the text", (await _until_final(link, ear))[-1].text, "w1 w2")
-    turn: Turn = ended_well(await link.turn(agent))
+    turn: ObservedTurn = ended_well(await link.turn(agent))
     holds("w1 w2" in turn.text and turn.complete.request_id == 0, f"the turn was {shown(turn.complete)} {turn.text!a}")
     await _begin(link, ear, agent_id=agent)
     await _hear(link, ear, SILENT, SILENT)

@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from trunkline.exchange.console.conversation import MAX_MESSAGE, Conversation, Refused, Where
+from trunkline.exchange.console.conversation import MAX_MESSAGE, ConsoleConversation, ConsoleRefused, Where
 from trunkline.exchange.console.gate import Gate
 
 #: Conversations at once: each has a recognizer at work, and people have few tabs that they talk to.
@@ -71,7 +71,7 @@ class _Socket:
 
 
 async def _converse(socket: WebSocket, where: Where) -> None:
-    conversation = Conversation(where, _Socket(socket))
+    conversation = ConsoleConversation(where, _Socket(socket))
     reading = asyncio.create_task(_read(socket, conversation), name="page")
     over = asyncio.create_task(conversation.over.wait(), name="conversation's end")
     try:
@@ -89,7 +89,7 @@ async def _converse(socket: WebSocket, where: Where) -> None:
         await socket.close(code, _REASONS.get(code))
 
 
-async def _read(socket: WebSocket, conversation: Conversation) -> int:
+async def _read(socket: WebSocket, conversation: ConsoleConversation) -> int:
     """Do what the page wants until it is gone, or is no page of ours; gives what it is told then."""
     try:
         while True:
@@ -103,7 +103,7 @@ async def _read(socket: WebSocket, conversation: Conversation) -> int:
                 await conversation.hear(pcm)
             else:
                 await conversation.take(text)
-    except Refused:
+    except ConsoleRefused:
         return UNKNOWN
     except WebSocketDisconnect:
         return OVER

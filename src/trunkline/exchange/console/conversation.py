@@ -28,7 +28,7 @@ from trunkline.agents.external.tryll_talk_events import (
     Trouble,
     Words,
 )
-from trunkline.agents.external.tryll_talk_manner import Manner
+from trunkline.agents.external.tryll_talk_options import TalkOptions
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.wires.tryll.drive import Tryll
@@ -50,7 +50,7 @@ _MOST_VALUES = 32
 _KINDS = ("language", "stt", "tts")
 
 
-class Refused(Exception):
+class ConsoleRefused(Exception):
     """The page said something that it never says."""
 
 
@@ -59,7 +59,7 @@ class Where(Value):
 
     host: str
     port: int
-    manner: Manner = Manner()
+    options: TalkOptions = TalkOptions()
 
 
 class Page(Protocol):
@@ -72,7 +72,7 @@ class Page(Protocol):
         """Let it play something."""
 
 
-class Conversation:
+class ConsoleConversation:
     """Talks with one page."""
 
     def __init__(self, where: Where, page: Page) -> None:
@@ -94,8 +94,8 @@ class Conversation:
             await self._fail(error)
             return
         shown = {kind: [_model(each) for each in models if each.model_type == kind] for kind in _KINDS}
-        manner = where.manner
-        await self._tell("models", **shown, chosen={"model": manner.model, "stt": manner.stt, "tts": manner.tts})
+        options = where.options
+        await self._tell("models", **shown, chosen={"model": options.model, "stt": options.stt, "tts": options.tts})
 
     async def hear(self, pcm: bytes) -> None:
         """Some sound.
@@ -104,7 +104,7 @@ class Conversation:
             Refused: half a sample.
         """
         if len(pcm) % 2:
-            raise Refused("half a sample")
+            raise ConsoleRefused("half a sample")
         if self._talk is not None:
             await self._talk.hear(pcm)
 
@@ -117,8 +117,8 @@ class Conversation:
         wanted = _object(text)
         if wanted.get("type") == "start":
             if self._running is not None:
-                raise Refused("started twice")
-            self._running = asyncio.create_task(self._run(self._manner(wanted)), name="conversation")
+                raise ConsoleRefused("started twice")
+            self._running = asyncio.create_task(self._run(self._options(wanted)), name="conversation")
         elif self._talk is not None:
             try:
                 await _do(self._talk, wanted)
@@ -131,20 +131,20 @@ class Conversation:
             self._running.cancel()
             await asyncio.wait([self._running])
 
-    async def _run(self, manner: Manner) -> None:
+    async def _run(self, options: TalkOptions) -> None:
         news: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
         telling = asyncio.create_task(self._tell_news(news), name="progress")
         try:
             try:
                 where = self._where
-                opening = Talk.open(where.host, where.port, manner, progress=_Progress(news), notice=_notice(news))
+                opening = Talk.open(where.host, where.port, options, progress=_Progress(news), notice=_notice(news))
                 talk = await opening
             finally:
                 telling.cancel()
                 await asyncio.wait([telling])
             async with talk:
                 self._talk = talk
-                names = talk.manner
+                names = talk.options
                 await self._tell("ready", model=names.model, stt=names.stt, tts=names.tts)
                 while (event := await talk.next_event()) is not None:
                     await self._show(event)
@@ -153,12 +153,12 @@ class Conversation:
         finally:
             self._talk = None
 
-    def _manner(self, wanted: Mapping[str, Any]) -> Manner:
-        given = self._where.manner
+    def _options(self, wanted: Mapping[str, Any]) -> TalkOptions:
+        given = self._where.options
         names = {name: _text(wanted, name, MAX_NAME) or getattr(given, name) for name in ("model", "stt", "tts")}
         barge_in = wanted.get("barge_in", given.barge_in)
         if type(barge_in) is not bool:
-            raise Refused("`barge_in` is no truth value")
+            raise ConsoleRefused("`barge_in` is no truth value")
         return given.replace(**names, barge_in=barge_in)
 
     async def _tell_news(self, news: asyncio.Queue[tuple[str, dict[str, Any]]]) -> None:
@@ -212,7 +212,7 @@ async def _do(talk: Talk, wanted: Mapping[str, Any]) -> None:
             if said := _text(wanted, "text", MAX_TEXT).strip():
                 await talk.say(said)
         case _:
-            raise Refused("an unknown type")
+            raise ConsoleRefused("an unknown type")
 
 
 class _Progress:
@@ -242,14 +242,14 @@ def _object(text: str) -> Mapping[str, Any]:
     try:
         found = jsontext.loads(text.encode(), max_values=_MOST_VALUES)
     except ValueError:
-        raise Refused("no JSON") from None
+        raise ConsoleRefused("no JSON") from None
     if not isinstance(found, dict):
-        raise Refused("no object")
+        raise ConsoleRefused("no object")
     return found
 
 
 def _text(wanted: Mapping[str, Any], name: str, longest: int) -> str:
     found = wanted.get(name, "")
     if not isinstance(found, str) or len(found) > longest:
-        raise Refused(f"`{name}` is no text, or too long")
+        raise ConsoleRefused(f"`{name}` is no text, or too long")
     return found

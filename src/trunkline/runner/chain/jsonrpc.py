@@ -27,7 +27,7 @@ class RpcFault(Exception):
     """A question to a node that brought no result."""
 
 
-class Refused(RpcFault):
+class RpcRefused(RpcFault):
     """The node's answer is an error. `data`: the bytes that a contract gave as its reason, if there are any."""
 
     def __init__(self, code: int, message: str, data: bytes | None) -> None:
@@ -113,12 +113,12 @@ def shown(text: str) -> str:
     return line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
 
 
-def _refusal(error: Any, clean: Clean) -> Refused:
+def _refusal(error: Any, clean: Clean) -> RpcRefused:
     if not isinstance(error, dict):
-        return Refused(0, shown(clean(str(error))), None)
+        return RpcRefused(0, shown(clean(str(error))), None)
     code, message = error.get("code"), error.get("message")
     said = shown(clean(message)) if isinstance(message, str) else ""
-    return Refused(code if isinstance(code, int) else 0, said, _reason(error))
+    return RpcRefused(code if isinstance(code, int) else 0, said, _reason(error))
 
 
 def _reason(error: dict[str, Any]) -> bytes | None:

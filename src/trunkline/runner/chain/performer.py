@@ -31,7 +31,7 @@ from trunkline.base.redact import Redactor
 from trunkline.core.faults import ConfigError, Fault, UnknownCall
 from trunkline.runner.chain import caps, outcome, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
-from trunkline.runner.chain.jsonrpc import Refused, RpcFault
+from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused
 from trunkline.runner.chain.ledger import OPEN, Ledger, Row
 from trunkline.runner.chain.outcome import Settled, TxResult
 from trunkline.runner.chain.planning import Plan, plan
@@ -192,7 +192,7 @@ class TxPerformer:
             if planned.function.is_view:
                 return self._clean(outcome.called(planned, await simulation.view(self._rpc, planned, wallet.address)))
             return self._clean(await self._transact(planned, wallet))
-        except Refused as error:
+        except RpcRefused as error:
             return self._clean(outcome.refused(reverts.why(error, ())))
         except (Refusal, RpcFault, Fault) as error:
             # A ledger that fails after the transaction was sent does not make it unsent.

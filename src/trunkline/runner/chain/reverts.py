@@ -9,7 +9,7 @@ from trunkline.base import jsontext
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.arguments import decode, decoded
-from trunkline.runner.chain.jsonrpc import Refused, shown
+from trunkline.runner.chain.jsonrpc import RpcRefused, shown
 
 REVERTED = "execution reverted"
 
@@ -34,7 +34,7 @@ _PANICS = {
 _SHOWN_BYTES = 68
 
 
-def why(refused: Refused, entries: Sequence[Any]) -> str:
+def why(refused: RpcRefused, entries: Sequence[Any]) -> str:
     """What a node's refusal means, with the contract's ABI at hand."""
     if not refused.is_revert:
         return f"The RPC node refused: {refused}"

@@ -97,5 +97,5 @@ async def _read(response: httpx.Response) -> bytes:
     try:
         # As it crossed the wire: we asked for no compression, and a small text could become a huge one.
         return await http.whole(response.aiter_raw(), MOST_BYTES)
-    except http.TooLong:
+    except http.BodyTooLong:
         raise Unanswered(f"The RPC node's answer has more than {MOST_BYTES} bytes.") from None

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from trunkline.runner.chain import caps, receipts, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
-from trunkline.runner.chain.jsonrpc import Refused, RpcFault, Unanswered, quantity
+from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused, Unanswered, quantity
 from trunkline.runner.chain.ledger import OPEN, Ledger, Row
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import Plan
@@ -152,7 +152,7 @@ class Sender:
         self._watch(row)
         try:
             await self._rpc.call("eth_sendRawTransaction", f"0x{raw.hex()}")
-        except Refused as error:
+        except RpcRefused as error:
             return await self._doubted(row, error, plan)
         except Unanswered as error:
             if not error.sent:
@@ -161,7 +161,7 @@ class Sender:
             return await self._moved(unknown, "pending") if await self._turns_up(row) else unknown
         return await self._moved(row, "pending")
 
-    async def _doubted(self, row: Row, error: Refused, plan: Plan) -> Row:
+    async def _doubted(self, row: Row, error: RpcRefused, plan: Plan) -> Row:
         """A node refused it. Whoever stands between us and the node may have sent it twice: then it is the second
         answer that we got."""
         try:
@@ -217,10 +217,10 @@ class Sender:
 
 
 def _not_sent(error: Exception, plan: Plan) -> str:
-    why = reverts.why(error, plan.errors) if isinstance(error, Refused) else str(error)
+    why = reverts.why(error, plan.errors) if isinstance(error, RpcRefused) else str(error)
     return why if why.startswith(NOT_SENT) else f"{NOT_SENT}{why}"
 
 
-def _says(error: Refused, words: tuple[str, ...]) -> bool:
+def _says(error: RpcRefused, words: tuple[str, ...]) -> bool:
     said = str(error).lower()
     return any(word in said for word in words)

@@ -8,7 +8,7 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.runner.chain import arguments, reverts
 from trunkline.runner.chain.abi import Refusal
-from trunkline.runner.chain.jsonrpc import Refused, Unanswered, octets, quantity
+from trunkline.runner.chain.jsonrpc import RpcRefused, Unanswered, octets, quantity
 from trunkline.runner.chain.planning import Plan
 from trunkline.runner.chain.rpc import Rpc
 from trunkline.runner.chain.settings import Caps
@@ -90,7 +90,7 @@ async def simulate(rpc: Rpc, plan: Plan, sender: str, caps: Caps) -> Quote:
     await _call(rpc, plan, sender)
     try:
         needed = quantity(await rpc.call("eth_estimateGas", _message(plan, sender)), "eth_estimateGas")
-    except Refused as error:
+    except RpcRefused as error:
         raise Refusal(reverts.why(error, plan.errors)) from None
     if needed > caps.gas:
         raise Refusal(f"It needs {needed} gas, and at most {caps.gas} is allowed (`execution.caps.gas`).")
@@ -102,7 +102,7 @@ async def replay(rpc: Rpc, plan: Plan, sender: str, block: int, gas: int | None)
     message = _message(plan, sender) | ({} if gas is None else {"gas": hex(gas)})
     try:
         await rpc.call("eth_call", message, hex(block))
-    except Refused as error:
+    except RpcRefused as error:
         return reverts.why(error, plan.errors) if error.is_revert else None
     except Unanswered:
         return None
@@ -116,7 +116,7 @@ async def _fees(rpc: Rpc) -> Fees:
         return Fees(quantity(await rpc.call("eth_gasPrice"), "eth_gasPrice") + secrets.randbelow(SPREAD_WEI), None)
     try:
         tip = quantity(await rpc.call("eth_maxPriorityFeePerGas"), "eth_maxPriorityFeePerGas")
-    except Refused:
+    except RpcRefused:
         tip = TIP_WEI
     # Twice the base fee: it is still enough after six full blocks in a row.
     return Fees(2 * quantity(base, "baseFeePerGas") + tip + secrets.randbelow(SPREAD_WEI), tip)
@@ -130,7 +130,7 @@ async def _check_code(rpc: Rpc, plan: Plan) -> None:
 async def _call(rpc: Rpc, plan: Plan, sender: str) -> bytes:
     try:
         return octets(await rpc.call("eth_call", _message(plan, sender), "latest"), "eth_call")
-    except Refused as error:
+    except RpcRefused as error:
         raise Refusal(reverts.why(error, plan.errors)) from None
 
 

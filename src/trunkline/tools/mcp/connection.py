@@ -50,11 +50,11 @@ class Lost(Exception):
     """The connection is gone. The text is the rest of a sentence about the server."""
 
 
-class Refused(Lost):
+class ConnectionRefused(Lost):
     """The server did not know our session, and has not done what it was asked."""
 
 
-class Connection:
+class McpConnection:
     """A connection through `transport`. `on_tools` is called when the server says that its tools have changed."""
 
     def __init__(self, name: str, transport: Transport, on_tools: Callable[[tuple[Listed, ...]], None]) -> None:
@@ -109,7 +109,7 @@ class Connection:
         from mcp_types import CONNECTION_CLOSED
 
         if self._session is None or self._over.is_set():
-            raise Refused(self._reason)
+            raise ConnectionRefused(self._reason)
         call = asyncio.create_task(self._session.call_tool(tool, args, progress_callback=on_progress))
         try:
             await asyncio.wait({call})
@@ -123,7 +123,7 @@ class Connection:
             return call.result()
         except MCPError as error:
             if self._transport.refused:
-                raise Refused(await self._why(error)) from error
+                raise ConnectionRefused(await self._why(error)) from error
             if error.code == CONNECTION_CLOSED and (self._over.is_set() or self._transport.remote):
                 raise Lost(await self._why(error)) from error
             raise

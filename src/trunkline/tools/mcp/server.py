@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trunkline.core.agent import AddMcpServer
-from trunkline.tools.mcp.connection import Connection, Listed, Lost, OnProgress, Refused
+from trunkline.tools.mcp.connection import ConnectionRefused, Listed, Lost, McpConnection, OnProgress
 from trunkline.tools.mcp.transport import Transport
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Unavailable(Exception):
     """A call could not be made, or came to nothing. The text is for the model: what happened, and what to do."""
 
 
-class Server:
+class McpServer:
     """One server. `on_tools` gets its list whenever that is known anew, `on_problem` a sentence about each trouble."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Server:
         self._on_tools = on_tools
         self._on_problem = on_problem
         self._startup_seconds = startup_seconds
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._given_up = ""
         self._changed = asyncio.Event()
@@ -91,7 +91,7 @@ class Server:
             connection = await self._connected()
             try:
                 return await connection.call(tool, args, on_progress)
-            except Refused:
+            except ConnectionRefused:
                 # It has not been done, so it may be asked for again: once, of a new session.
                 continue
             except Lost as lost:
@@ -112,7 +112,7 @@ class Server:
         self._note_change()
 
     async def _connect(self) -> None:
-        connection = Connection(self.name, self._make_transport(), self._on_tools)
+        connection = McpConnection(self.name, self._make_transport(), self._on_tools)
         self._connection = connection
         tools = await connection.open(self._startup_seconds)
         self._on_tools(tools)
@@ -132,7 +132,7 @@ class Server:
                 failures += 1
         self._give_up(failures)
 
-    async def _retry(self, old: Connection, failures: int) -> bool:
+    async def _retry(self, old: McpConnection, failures: int) -> bool:
         """Wait, and try once more."""
         await old.close()
         await asyncio.sleep(min(FIRST_WAIT_SECONDS * 2 ** (failures - 1), LONGEST_WAIT_SECONDS))
@@ -148,7 +148,7 @@ class Server:
         self._on_problem(f"MCP server `{self.name}` {self._given_up}. Check it, then add it again.")
         self._note_change()
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpConnection:
         """A connection that is open, when there is one.
 
         Raises:

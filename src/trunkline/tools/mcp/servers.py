@@ -24,7 +24,7 @@ from trunkline.tools.mcp import sdk
 from trunkline.tools.mcp.connection import Listed, Lost
 from trunkline.tools.mcp.http import HttpTransport
 from trunkline.tools.mcp.names import Names
-from trunkline.tools.mcp.server import Server
+from trunkline.tools.mcp.server import McpServer
 from trunkline.tools.mcp.stdio import StdioTransport
 from trunkline.tools.mcp.tool import McpTool
 from trunkline.tools.mcp.transport import Transport
@@ -73,7 +73,7 @@ class McpServers:
         self._on_ready = on_ready
         self._on_problem = on_problem
         self._startup_seconds = startup_seconds
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, McpServer] = {}
         self._tools: dict[str, tuple[McpTool, ...]] = {}
         self._closings: set[asyncio.Task[None]] = set()
         self._line: list[_Place] = []
@@ -154,7 +154,7 @@ class McpServers:
                 place.take()
             place.named.set()
 
-    def _make(self, spec: AddMcpServer, place: _Place) -> Server:
+    def _make(self, spec: AddMcpServer, place: _Place) -> McpServer:
         def make_transport() -> Transport:
             if spec.transport == "stdio":
                 return StdioTransport(spec, self._cwd, self._env, self._redactor)
@@ -175,12 +175,12 @@ class McpServers:
             if self._servers.get(spec.name) is server:
                 self._tell_problem(spec.name, text)
 
-        server = Server(
+        server = McpServer(
             spec, make_transport, on_tools=on_tools, on_problem=on_problem, startup_seconds=self._startup_seconds
         )
         return server
 
-    def _take_tools(self, server: Server, tools: tuple[Listed, ...]) -> None:
+    def _take_tools(self, server: McpServer, tools: tuple[Listed, ...]) -> None:
         self._tools[server.name] = tuple(McpTool(self._names.of(server.name, t.name), server, t) for t in tools)
         if self._on_ready is not None:
             self._on_ready(server.name, self._tool_names(server.name))
@@ -192,13 +192,13 @@ class McpServers:
         if self._on_problem is not None:
             self._on_problem(name, text)
 
-    def _forget(self, server: Server) -> None:
+    def _forget(self, server: McpServer) -> None:
         if self._servers.get(server.name) is server:
             del self._servers[server.name]
             self._tools.pop(server.name, None)
         self._let_go(server)
 
-    def _let_go(self, server: Server) -> None:
+    def _let_go(self, server: McpServer) -> None:
         """Close it while others go on: a server may take seconds to end."""
         closing = asyncio.create_task(server.close(), name=f"mcp-{server.name}-close")
         self._closings.add(closing)

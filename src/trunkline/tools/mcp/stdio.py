@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.process import SpawnError, StderrTail, child_env
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.redact import Redactor
@@ -119,7 +119,7 @@ class StdioTransport:
         with to_session:
             while data := await child.read_stdout():
                 for line in lines.feed(data):
-                    if isinstance(line, TooLong):
+                    if isinstance(line, OverlongLine):
                         self._complaint = f"sent a message of more than {MAX_LINE_BYTES} bytes"
                         return
                     message = decode(line)

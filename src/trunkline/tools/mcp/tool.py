@@ -11,7 +11,7 @@ from trunkline.core.events import Category
 from trunkline.tools.mcp.connection import Listed, OnProgress
 from trunkline.tools.mcp.messages import mended
 from trunkline.tools.mcp.results import tool_output
-from trunkline.tools.mcp.server import Server, Unavailable
+from trunkline.tools.mcp.server import McpServer, Unavailable
 from trunkline.tools.mcp.transport import first_line
 from trunkline.tools.tool import Report, ToolOutput
 
@@ -31,7 +31,7 @@ class McpTool:
     #: Nobody knows what it changes.
     concurrent = False
 
-    def __init__(self, name: str, server: Server, listed: Listed) -> None:
+    def __init__(self, name: str, server: McpServer, listed: Listed) -> None:
         self.name = name
         self.description = listed.description or f"The tool `{listed.name}` of the MCP server `{server.name}`."
         # What is no object's schema at all would make a model's service refuse the whole request.

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from trunkline.base import jsontext
 from trunkline.base.jsontext import quote
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.core.faults import LocalProtocolError
 from trunkline.wires.agentproc.messages import (
     DEFAULT_SESSION_NAME,
@@ -32,7 +32,7 @@ from trunkline.wires.agentproc.messages import (
     PermissionResponse,
     Said,
     Session,
-    Turn,
+    TurnRequest,
 )
 
 PROTOCOL_VERSION = "0.1"
@@ -94,7 +94,7 @@ class Dialogue(Reader, Protocol):
     def arguments(self, env: Mapping[str, str]) -> tuple[str, ...]:
         """Arguments that the program needs besides those of the profile, in this environment of its own."""
 
-    def begin(self, turn: Turn) -> bytes:
+    def begin(self, turn: TurnRequest) -> bytes:
         """What the program is told first."""
 
     def outgoing(self) -> bytes:
@@ -124,9 +124,9 @@ class LineReader:
             said.append(Ignored(_SPEAKS_NDJSON))
         return said
 
-    def read(self, line: bytes | TooLong) -> Said:
+    def read(self, line: bytes | OverlongLine) -> Said:
         """What one line says."""
-        if isinstance(line, TooLong):
+        if isinstance(line, OverlongLine):
             return too_long(line)
         if line.endswith(b"\r"):
             line = line[:-1]
@@ -144,7 +144,7 @@ class LineReader:
         return Body(_text(line))
 
 
-def too_long(line: TooLong) -> Lost:
+def too_long(line: OverlongLine) -> Lost:
     """What is said of a line over the limit."""
     return Lost(f"a line of more than {MAX_LINE} bytes was left out ({line.size} bytes)")
 
@@ -200,7 +200,7 @@ def _text(data: bytes) -> str:
 # A turn as environment variables
 
 
-def turn_environment(turn: Turn) -> dict[str, str]:
+def turn_environment(turn: TurnRequest) -> dict[str, str]:
     """The variables that tell an agent its turn."""
     variables = {
         "AGENT_MESSAGE": turn.message,
@@ -220,9 +220,9 @@ def turn_environment(turn: Turn) -> dict[str, str]:
     return variables
 
 
-def turn_of(environ: Mapping[str, str]) -> Turn:
+def turn_of(environ: Mapping[str, str]) -> TurnRequest:
     """The turn that the variables tell; what is missing has its default."""
-    return Turn(
+    return TurnRequest(
         message=environ.get("AGENT_MESSAGE", ""),
         session_id=environ.get("AGENT_SESSION_ID", ""),
         session_name=environ.get("AGENT_SESSION_NAME") or DEFAULT_SESSION_NAME,

@@ -6,7 +6,7 @@ anything else than plain lines speaks 0.1.
 
 from __future__ import annotations
 
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.wires.agentproc.codec import LOOKED_AT_BYTES, MAX_LINE, SESSION, LineReader
 from trunkline.wires.agentproc.codec_ndjson import EventReader, event_of
 from trunkline.wires.agentproc.messages import Body, Said
@@ -22,7 +22,7 @@ class AutoReader:
         self._lines = LineSplitter(max_line, LOOKED_AT_BYTES)
         self._plain = LineReader(session_prefix)
         self._events = EventReader()
-        self._held: list[bytes | TooLong] = []
+        self._held: list[bytes | OverlongLine] = []
         self._held_bytes = 0
         self._chosen: LineReader | EventReader | None = None
 
@@ -37,7 +37,7 @@ class AutoReader:
             said += self._choose(self._plain)
         return said + self._reader().finish()
 
-    def _read(self, line: bytes | TooLong) -> list[Said]:
+    def _read(self, line: bytes | OverlongLine) -> list[Said]:
         if self._chosen is not None:
             return self._said(line)
         self._held.append(line)
@@ -57,6 +57,6 @@ class AutoReader:
     def _reader(self) -> LineReader | EventReader:
         return self._chosen or self._plain
 
-    def _said(self, line: bytes | TooLong) -> list[Said]:
+    def _said(self, line: bytes | OverlongLine) -> list[Said]:
         reader = self._reader()
         return reader.read(line) if isinstance(reader, EventReader) else [reader.read(line)]

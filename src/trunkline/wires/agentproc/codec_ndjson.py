@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from trunkline.base import jsontext
 from trunkline.base.cutting import cut_between_words
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc.codec import (
     LOOKED_AT_BYTES,
@@ -36,7 +36,7 @@ from trunkline.wires.agentproc.messages import (
     Result,
     Said,
     Session,
-    Turn,
+    TurnRequest,
 )
 
 PROTOCOL_VERSION = "0.4"
@@ -82,9 +82,9 @@ class EventReader:
             )
         return said
 
-    def read(self, line: bytes | TooLong) -> list[Said]:
+    def read(self, line: bytes | OverlongLine) -> list[Said]:
         """What one line says."""
-        if isinstance(line, TooLong):
+        if isinstance(line, OverlongLine):
             return [too_long(line), *_lost(line.head)]
         if not line.strip():
             return []
@@ -184,7 +184,7 @@ def _object(value: Any) -> Mapping[str, Any] | None:
 # What a bridge writes, and an agent reads
 
 
-def encode_turn(turn: Turn) -> bytes:
+def encode_turn(turn: TurnRequest) -> bytes:
     """The line that tells an agent its turn. What is not in play is left out: its presence is the feature."""
     data: dict[str, Any] = {
         "type": "turn",
@@ -202,7 +202,7 @@ def encode_turn(turn: Turn) -> bytes:
     return jsontext.dumps(data) + b"\n"
 
 
-def decode_turn(line: bytes) -> Turn:
+def decode_turn(line: bytes) -> TurnRequest:
     """The turn that a line tells.
 
     Raises:
@@ -214,7 +214,7 @@ def decode_turn(line: bytes) -> Turn:
         raise RemoteProtocolError("Invalid `turn`: `message` must be a string")
     listed = data.get("attachments")
     items = listed if isinstance(listed, list) else []
-    return Turn(
+    return TurnRequest(
         message=message,
         session_id=_text(data.get("session_id")),
         session_name=_text(data.get("session_name")) or DEFAULT_SESSION_NAME,

@@ -31,7 +31,14 @@ from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import Dialogue, LineReader, Reader
 from trunkline.wires.agentproc.launch import Launch, launch, make_directory
-from trunkline.wires.agentproc.messages import Ignored, PermissionRequest, PermissionResponse, Said, Turn, Withdrawn
+from trunkline.wires.agentproc.messages import (
+    Ignored,
+    PermissionRequest,
+    PermissionResponse,
+    Said,
+    TurnRequest,
+    Withdrawn,
+)
 from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.reply import Reply
 
@@ -88,7 +95,7 @@ class Run:
     def __init__(
         self,
         profile: Profile,
-        turn: Turn,
+        turn: TurnRequest,
         *,
         hear: Callable[[Said], None] = lambda said: None,
         log: Callable[[bytes], None] = lambda data: None,
@@ -410,7 +417,7 @@ class Run:
 
 def run(
     profile: Profile,
-    turn: Turn,
+    turn: TurnRequest,
     *,
     hear: Callable[[Said], None] = lambda said: None,
     environ: Mapping[str, str] | None = None,

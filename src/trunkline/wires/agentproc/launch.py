@@ -21,7 +21,7 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES, Dialogue, turn_environment, whole
-from trunkline.wires.agentproc.messages import Attachment, Turn
+from trunkline.wires.agentproc.messages import Attachment, TurnRequest
 from trunkline.wires.agentproc.profile import Profile, Protocol
 from trunkline.wires.agentproc.profile.placeholders import FROM_THE_CHAT, expand, fill, from_the_chat, used
 
@@ -67,7 +67,7 @@ class Launch(Value):
     """The directory that must be there if `cwd`, below it, is the session's own and may have to be made."""
 
 
-def launch(profile: Profile, turn: Turn, environ: Mapping[str, str]) -> Launch:
+def launch(profile: Profile, turn: TurnRequest, environ: Mapping[str, str]) -> Launch:
     """What to spawn for a turn, in a bridge with this environment.
 
     Raises:
@@ -122,7 +122,7 @@ class _Values(dict[str, str]):
         return os.getcwd()
 
 
-def _as_meant(profile: Profile, turn: Turn, interactive: bool) -> Turn:
+def _as_meant(profile: Profile, turn: TurnRequest, interactive: bool) -> TurnRequest:
     """The turn as this profile allows and needs it."""
     changes: dict[str, Any] = {}
     if turn.streaming and not profile.streaming:
@@ -154,7 +154,9 @@ def _for_system(text: str) -> str:
     return text if text.isascii() else os.fsdecode(_bytes(text))
 
 
-def _argv(profile: Profile, turn: Turn, values: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+def _argv(
+    profile: Profile, turn: TurnRequest, values: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[str, ...]:
     resume_args = profile.resume_args if turn.session_id else ()
     program, *first = profile.command
     templates = (_at_home(program, environ), *first, *resume_args, *profile.args)
@@ -274,7 +276,7 @@ def _own_variables(
     return found
 
 
-def _turn_variables(profile: Profile, turn: Turn, warnings: list[str]) -> dict[str, str]:
+def _turn_variables(profile: Profile, turn: TurnRequest, warnings: list[str]) -> dict[str, str]:
     found = {name: _for_system(value) for name, value in turn_environment(turn).items()}
     message = found["AGENT_MESSAGE"]
     if "\0" in message:
@@ -293,7 +295,7 @@ def _turn_variables(profile: Profile, turn: Turn, warnings: list[str]) -> dict[s
     return found
 
 
-def _stdin(profile: Profile, turn: Turn, has_line: bool) -> bytes | None:
+def _stdin(profile: Profile, turn: TurnRequest, has_line: bool) -> bytes | None:
     if has_line:
         from trunkline.wires.agentproc.codec_ndjson import encode_turn
 
@@ -301,7 +303,7 @@ def _stdin(profile: Profile, turn: Turn, has_line: bool) -> bytes | None:
     return _bytes(turn.message) if profile.stdin == "message" else None
 
 
-def _as_text(turn: Turn) -> Turn:
+def _as_text(turn: TurnRequest) -> TurnRequest:
     """The turn with texts that JSON can hold."""
     return turn.replace(**{field: _bytes(getattr(turn, field)).decode("utf-8", "replace") for field in _TEXTS})
 

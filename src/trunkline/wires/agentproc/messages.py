@@ -1,4 +1,4 @@
-"""The vocabulary of AgentProc: what a bridge tells an agent (`Turn`), and what the agent says while it runs (`Said`).
+"""The vocabulary of AgentProc: what a bridge tells an agent (`TurnRequest`), and what it says in turn (`Said`).
 
 The two dialects share it. In 0.1 a turn is a set of environment variables and the agent says lines with a prefix; in
 0.4 both are JSON objects, one to a line.
@@ -26,7 +26,7 @@ class Attachment(Value):
     name: str = ""
 
 
-class Turn(Value):
+class TurnRequest(Value):
     """One message for an agent, and all that belongs to it. An empty `session_id` begins a new session."""
 
     message: str

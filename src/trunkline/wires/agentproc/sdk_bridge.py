@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import serve_input
-from trunkline.wires.agentproc.messages import Dialect, PermissionRequest, Turn
+from trunkline.wires.agentproc.messages import Dialect, PermissionRequest, TurnRequest
 from trunkline.wires.agentproc.serve_dialects import dialect_writer
 
 
@@ -45,7 +45,7 @@ class Bridge:
         self._asking = allocate_lock()
         self._requests = 0
 
-    def told(self) -> Turn:
+    def told(self) -> TurnRequest:
         """The turn.
 
         Raises:

@@ -1,7 +1,8 @@
 """The agent end: one turn of a session, told to the bridge that asked for it.
 
-`Server` gives lines to an output and is fed what the bridge answers; it owns no pipe and no process, so that tests can
-drive it without any. `core.session` decides what happens in the turn, a `DialectWriter` gives it the form of a dialect.
+`AgentProcServer` gives lines to an output and is fed what the bridge answers; it owns no pipe and no process, so that
+tests can drive it without any. `core.session` decides what happens in the turn, a `DialectWriter` gives it the form of
+a dialect.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from trunkline.base.jsontext import dumps
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.core import events as core
 from trunkline.core import faults
 from trunkline.core.agent import Approve, Decision, Deny
@@ -22,7 +23,7 @@ from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.wires.agentproc import codec_ndjson
 from trunkline.wires.agentproc.codec import MAX_LINE
-from trunkline.wires.agentproc.messages import Attachment, PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.agentproc.messages import Attachment, PermissionRequest, PermissionResponse, TurnRequest
 from trunkline.wires.agentproc.serve_dialects import DialectWriter
 from trunkline.wires.agentproc.serve_input import local_path
 
@@ -60,7 +61,7 @@ class Output(Protocol):
 _APART = "\n\n"
 
 
-class Server:
+class AgentProcServer:
     """One turn, one bridge. `over` is the exit code, once the turn has ended."""
 
     def __init__(self, session: Session, output: Output, writer: DialectWriter) -> None:
@@ -110,8 +111,8 @@ class Server:
         for request_id in tuple(self._asked):
             self._decide(request_id, Deny(NOBODY_LEFT))
 
-    def _heard(self, line: bytes | TooLong) -> None:
-        if isinstance(line, TooLong):
+    def _heard(self, line: bytes | OverlongLine) -> None:
+        if isinstance(line, OverlongLine):
             logger.warning("a line of %d bytes from the bridge was left out", line.size)
             return
         if not line.strip():
@@ -246,7 +247,7 @@ def _decision(request: core.ToolRequested, response: PermissionResponse) -> Deci
 # What the agent is told
 
 
-def user_message(turn: Turn, problems: Mapping[str, str] | None = None) -> core.UserMessage:
+def user_message(turn: TurnRequest, problems: Mapping[str, str] | None = None) -> core.UserMessage:
     """The message of a turn. Attached files of this machine are files; of all others the agent learns the address.
 
     `problems` are why those could not be had, by their addresses.

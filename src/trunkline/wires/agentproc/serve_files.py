@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from trunkline.core.events import UserMessage
-from trunkline.wires.agentproc.messages import Attachment, Turn
+from trunkline.wires.agentproc.messages import Attachment, TurnRequest
 from trunkline.wires.agentproc.serve import user_message
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _TYPES = ("image", "file")
 
 @asynccontextmanager
 async def brought(
-    turn: Turn, *, images: bool, private: bool = False, enabled: bool = True
+    turn: TurnRequest, *, images: bool, private: bool = False, enabled: bool = True
 ) -> AsyncIterator[UserMessage]:
     """The message of a turn with its files here, until the end of the block.
 

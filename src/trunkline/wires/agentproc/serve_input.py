@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from trunkline.core.faults import RemoteProtocolError
 from trunkline.wires.agentproc import codec
-from trunkline.wires.agentproc.messages import Dialect, Turn
+from trunkline.wires.agentproc.messages import Dialect, TurnRequest
 
 #: One read of standard input: as much as a pipe holds.
 READ_BYTES = 64 * 1024
@@ -42,7 +42,7 @@ def odd_version(environ: Mapping[str, str]) -> str | None:
     )
 
 
-def environment_turn(environ: Mapping[str, str], read: Callable[[], bytes | None] = bytes) -> Turn:
+def environment_turn(environ: Mapping[str, str], read: Callable[[], bytes | None] = bytes) -> TurnRequest:
     """The turn that the variables tell. What is no UTF-8 in its texts is replaced.
 
     A message too long for a variable is not there; then it is what `read` gives, which is not called otherwise.

@@ -15,7 +15,7 @@ from trunkline.base.signals import handled
 from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.events import UserMessage
 from trunkline.core.session import Session
-from trunkline.wires.agentproc.serve import Server
+from trunkline.wires.agentproc.serve import AgentProcServer
 from trunkline.wires.agentproc.serve_dialects import DialectWriter
 
 logger = logging.getLogger(__name__)
@@ -31,14 +31,14 @@ class StdioServer:
         self._writing = writing
         self._loop = asyncio.get_running_loop()
         self._writer = stdio.Writer(writing, self._deserted)
-        self._server = Server(session, self._writer, dialect)
-        self._reader: stdio.Reader | None = None
+        self._server = AgentProcServer(session, self._writer, dialect)
+        self._reader: stdio.StdinReader | None = None
         self._told: asyncio.Future[int] = self._loop.create_future()
         """The exit code of whatever ends this process from outside."""
 
     def listen(self, reading: int, so_far: bytes) -> None:
         """Read what the bridge answers; `so_far` is what was read of it before."""
-        self._reader = stdio.Reader(reading, self._server.feed, self._server.end)
+        self._reader = stdio.StdinReader(reading, self._server.feed, self._server.end)
         self._server.feed(so_far)
         self._reader.start()
 

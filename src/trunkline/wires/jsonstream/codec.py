@@ -13,7 +13,7 @@ from typing import Any
 
 from trunkline.base import jsontext, shapes
 from trunkline.base.jsontext import quote, quote_ascii
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import IMAGE_INPUT, MODES
 from trunkline.core.faults import LocalProtocolError, RemoteProtocolError
@@ -61,10 +61,10 @@ class CommandReader:
         """The host has closed the stream: a last line may lack its line feed."""
         return self._read(self._lines.finish())
 
-    def _read(self, lines: list[bytes | TooLong]) -> list[Command | RemoteProtocolError]:
+    def _read(self, lines: list[bytes | OverlongLine]) -> list[Command | RemoteProtocolError]:
         found: list[Command | RemoteProtocolError] = []
         for line in lines:
-            if isinstance(line, TooLong):
+            if isinstance(line, OverlongLine):
                 found.append(too_long(line, self._max_line))
             elif line.strip():
                 try:
@@ -93,10 +93,10 @@ class EventReader:
         """The agent has closed the stream. A line that was cut off in the middle is noise."""
         return self._read(self._lines.finish())
 
-    def _read(self, lines: list[bytes | TooLong]) -> list[Event | Noise | RemoteProtocolError]:
+    def _read(self, lines: list[bytes | OverlongLine]) -> list[Event | Noise | RemoteProtocolError]:
         found: list[Event | Noise | RemoteProtocolError] = []
         for line in lines:
-            if isinstance(line, TooLong):
+            if isinstance(line, OverlongLine):
                 found.append(too_long(line, self._max_line))
                 continue
             if not line.strip():
@@ -186,7 +186,7 @@ def text_line(kind: str, text: str, msg_id: str) -> bytes:
         return f'{{"type":"{kind}","text":{quote_ascii(text)},"msg_id":{quote_ascii(msg_id)}}}\n'.encode()
 
 
-def too_long(line: TooLong, limit: int) -> RemoteProtocolError:
+def too_long(line: OverlongLine, limit: int) -> RemoteProtocolError:
     """The fault of a line over the limit."""
     return RemoteProtocolError(f"Line of {line.size} bytes exceeds the limit of {limit} bytes")
 

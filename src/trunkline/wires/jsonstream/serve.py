@@ -1,7 +1,7 @@
 """The agent end: a session behind the JSON stream.
 
-`Server` is fed the bytes that the host sends and gives lines to an output; it owns no pipe, so that tests can drive it
-without any. `core.session` decides what happens in a turn; here it only gets its form.
+`JsonStreamServer` is fed the bytes that the host sends and gives lines to an output; it owns no pipe, so that tests can
+drive it without any. `core.session` decides what happens in a turn; here it only gets its form.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Output(Protocol):
         """Wait until it is not congested."""
 
 
-class Server:
+class JsonStreamServer:
     """One session, one host."""
 
     def __init__(

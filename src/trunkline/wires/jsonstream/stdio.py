@@ -10,7 +10,7 @@ from trunkline.base.signals import handled, missed
 from trunkline.base.writing import EXIT_BROKEN_PIPE
 from trunkline.core.session import Session
 from trunkline.wires.jsonstream import codec
-from trunkline.wires.jsonstream.serve import Server
+from trunkline.wires.jsonstream.serve import JsonStreamServer
 
 #: How long the answers under way may go on after the host has closed its end: long enough for a message that was
 #: piped in, short enough to be gone within the two seconds that hosts wait.
@@ -37,8 +37,8 @@ class StdioServer:
         reading, writing = pipes
         self._session = session
         self._writer = stdio.Writer(writing, lambda: self._finish(EXIT_BROKEN_PIPE))
-        self._reader = stdio.Reader(reading, self._received, self._host_left)
-        self._server = Server(session, self._writer, named=named, max_line=max_line)
+        self._reader = stdio.StdinReader(reading, self._received, self._host_left)
+        self._server = JsonStreamServer(session, self._writer, named=named, max_line=max_line)
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._relief: asyncio.Task[None] | None = None
 

@@ -256,7 +256,7 @@ class _Exchange:
     async def _body(self, response: httpx.Response) -> bytes:
         try:
             return await http.whole(response.aiter_bytes(), MAX_ANSWER)
-        except http.TooLong as error:
+        except http.BodyTooLong as error:
             raise SnsError(f"{self._fallback}: {error}.", response.status_code) from None
 
     async def _trace(self, event: str, info: dict[str, Any]) -> None:

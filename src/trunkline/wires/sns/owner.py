@@ -129,7 +129,7 @@ class Owner:
             here = isinstance(error, httpx.ConnectError) and self._url.startswith(_OWN_MACHINE)
             hint = " `trunkline network serve` starts one." if here else ""
             raise SnsError(f"The network at `{self._url}` cannot be asked: {told}.{hint}") from None
-        except http.TooLong as error:
+        except http.BodyTooLong as error:
             raise SnsError(f"The network at `{self._url}` cannot be understood: {error}.") from None
         return self._read(response, data)
 

@@ -16,7 +16,7 @@ from trunkline.agents.graph.hearing import turns
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
 from trunkline.agents.graph.hearing.turns import Turns
-from trunkline.agents.graph.hearing.utterance import Manner
+from trunkline.agents.graph.hearing.utterance import ListeningOptions
 from trunkline.core.fault_table import form_of
 from trunkline.models.voice.engines import SpeechError
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
@@ -320,7 +320,7 @@ async def test_sound_is_kept_no_longer_than_somebody_may_ask_for_it() -> None:
 
 async def test_too_long_is_too_long() -> None:
     told = Told()
-    utterance = RealUtterance(Ears(Counter(), Loudness, Turns()), Manner(Format(), 500, True, 1000), told)
+    utterance = RealUtterance(Ears(Counter(), Loudness, Turns()), ListeningOptions(Format(), 500, True, 1000), told)
     await utterance.feed(tone(3000))
     assert [form_of(error.kind).tryll for error in told.errors] == [4105]
     assert utterance.over

@@ -12,7 +12,7 @@ import numpy as np
 from trunkline.agents.graph.hearing.pcm import Format
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance
 from trunkline.agents.graph.hearing.turns import Turns
-from trunkline.agents.graph.hearing.utterance import Manner
+from trunkline.agents.graph.hearing.utterance import ListeningOptions
 from trunkline.core.faults import Fault
 from trunkline.models.voice.engines import Detector
 
@@ -132,7 +132,7 @@ class World:
         self.recognizer = Counter()
         self.told = Told()
         ears = Ears(self.recognizer, detector, turns or Turns(), hotwords=hotwords)
-        self.utterance = RealUtterance(ears, Manner(format or Format(), 500, hands_free), self.told)
+        self.utterance = RealUtterance(ears, ListeningOptions(format or Format(), 500, hands_free), self.told)
 
     async def say(self, pcm: bytes, step: int = 3200) -> None:
         for at in range(0, len(pcm), step):

@@ -26,7 +26,7 @@ from trunkline.wires.agentproc.messages import (
     Result,
     Said,
     Session,
-    Turn,
+    TurnRequest,
     Used,
     Withdrawn,
 )
@@ -56,7 +56,7 @@ class Replay:
         self.said: list[Said] = []
         self.asked: list[PermissionRequest] = []
         talk = streams.converse(stream_of(name))
-        told = talk.begin(Turn("please do it", permission=True))
+        told = talk.begin(TurnRequest("please do it", permission=True))
         answers = iter(line for line in self.expected if is_answer(line))
         for row in rows:
             if row["from"] == "bridge":
@@ -150,7 +150,7 @@ def test_what_came_of_a_request_is_told_where_it_was_allowed() -> None:
 def codex(*lines: Mapping[str, Any]) -> tuple[Dialogue, list[Said]]:
     """A Codex that has begun its turn, and what the lines after that say."""
     talk = streams.converse("codex-app-server")
-    talk.begin(Turn("hi"))
+    talk.begin(TurnRequest("hi"))
     opened = ({"id": 1, "result": {}}, {"id": 3, "result": {"thread": {"id": "t"}}}, {"id": 4, "result": {}})
     talk.feed(data(*opened))
     talk.outgoing()
@@ -159,7 +159,7 @@ def codex(*lines: Mapping[str, Any]) -> tuple[Dialogue, list[Said]]:
 
 def claude(*lines: Mapping[str, Any]) -> tuple[Dialogue, list[Said]]:
     talk = streams.converse("claude-control")
-    talk.begin(Turn("hi"))
+    talk.begin(TurnRequest("hi"))
     return talk, talk.feed(data(*lines))
 
 
@@ -411,7 +411,7 @@ def test_a_program_that_asks_for_the_impossible_without_end_has_failed(monkeypat
 
 def test_what_codex_refuses_is_the_error_of_the_turn() -> None:
     talk = streams.converse("codex-app-server")
-    talk.begin(Turn("hi", session_id="gone"))
+    talk.begin(TurnRequest("hi", session_id="gone"))
     talk.feed(data({"id": 1, "result": {}}))
     resumed = json.loads(talk.outgoing().splitlines()[-1])
     assert resumed["params"] == {"threadId": "gone", "excludeTurns": True}
@@ -424,7 +424,7 @@ def test_a_key_logs_codex_in_for_this_run_alone_and_is_no_argument() -> None:
     talk = streams.converse("codex-app-server")
     assert talk.arguments({}) == ()
     assert talk.arguments({"CODEX_API_KEY": "sk-own"}) == ("-c", 'cli_auth_credentials_store="ephemeral"')
-    talk.begin(Turn("hi"))
+    talk.begin(TurnRequest("hi"))
     talk.feed(data({"id": 1, "result": {}}))
     login = json.loads(talk.outgoing().splitlines()[-1])
     assert login == {"id": 2, "method": "account/login/start", "params": {"type": "apiKey", "apiKey": "sk-own"}}
@@ -436,7 +436,7 @@ def test_a_key_that_other_programs_use_too_logs_codex_in_only_where_nobody_is_lo
     talk = streams.converse("codex-app-server")
     environ = {"HOME": str(tmp_path), "OPENAI_API_KEY": "sk-common"}
     assert talk.arguments(environ) == ("-c", 'cli_auth_credentials_store="ephemeral"')
-    talk.begin(Turn("hi"))
+    talk.begin(TurnRequest("hi"))
     talk.feed(data({"id": 1, "result": {}}))
     assert json.loads(talk.outgoing().splitlines()[-1])["params"] == {"type": "apiKey", "apiKey": "sk-common"}
 
@@ -453,7 +453,7 @@ def test_codex_counts_what_a_resumed_thread_spends_in_this_turn_alone() -> None:
         return {"method": "thread/tokenUsage/updated", "params": {"threadId": "t", "turnId": turn, "tokenUsage": usage}}
 
     talk = streams.converse("codex-app-server")
-    talk.begin(Turn("hi", session_id="t"))
+    talk.begin(TurnRequest("hi", session_id="t"))
     talk.feed(data({"id": 1, "result": {}}, {"id": 3, "result": {"thread": {"id": "t"}}}))
     # What was spent before comes again, as of the turn that spent it.
     talk.feed(data(report("before", 100, 30), {"id": 4, "result": {"turn": {"id": "now"}}}))
@@ -507,7 +507,7 @@ def test_hostile_output_neither_raises_nor_asks_anything(name: str) -> None:
     for value in values:
         for method in methods:
             talk = streams.converse(name)
-            talk.begin(Turn("hi"))
+            talk.begin(TurnRequest("hi"))
             line = {**dict.fromkeys(keys, value), "method": method}
             said = talk.feed(data(line, {k: v for k, v in line.items() if k != "id"}, {**line, "id": 1}))
             assert all(not each.tool_name for each in said if isinstance(each, PermissionRequest))

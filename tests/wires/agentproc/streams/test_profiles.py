@@ -12,7 +12,7 @@ from tests.support.fake_cli import CRASHED, DEAD, EXIT_CRASHED, FAKES, dead_word
 from tests.support.fake_cli_plays import LOOKING, NEW, REFUSED, answer_to, halves
 from trunkline.wires.agentproc import drive, hub, streams
 from trunkline.wires.agentproc.drive import Outcome, Run
-from trunkline.wires.agentproc.messages import Partial, Said, Turn
+from trunkline.wires.agentproc.messages import Partial, Said, TurnRequest
 
 pytestmark = pytest.mark.process
 
@@ -30,7 +30,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 def run(name: str, message: str, environ: dict[str, str], session: str = "", streaming: bool = True) -> Outcome:
     profile = hub.load(name).replace(timeout_secs=PATIENCE_SECONDS)
-    return drive.run(profile, Turn(message, session_id=session, streaming=streaming), environ=environ)
+    return drive.run(profile, TurnRequest(message, session_id=session, streaming=streaming), environ=environ)
 
 
 @pytest.mark.parametrize("name", FAKES)
@@ -87,7 +87,7 @@ def test_what_was_said_before_a_run_is_stopped_is_heard_and_its_session_kept(env
         turn_run.cancel()
 
     profile = hub.load("codex").replace(timeout_secs=PATIENCE_SECONDS, kill_grace_secs=1.0)
-    turn_run = Run(profile, Turn("slow"), hear=hear, environ=environ)
+    turn_run = Run(profile, TurnRequest("slow"), hear=hear, environ=environ)
     stopper = threading.Thread(target=stop)
     stopper.start()
     outcome = turn_run.perform()

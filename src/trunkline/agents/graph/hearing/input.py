@@ -10,7 +10,7 @@ from trunkline.agents.graph.hearing.mock import MockUtterance
 from trunkline.agents.graph.hearing.pcm import Format, ready
 from trunkline.agents.graph.hearing.real import Ears, RealUtterance, sane_threshold
 from trunkline.agents.graph.hearing.turns import Turns
-from trunkline.agents.graph.hearing.utterance import Manner, Utterance
+from trunkline.agents.graph.hearing.utterance import ListeningOptions, Utterance
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
 from trunkline.core.faults import NotListening, WrongStorage
 from trunkline.core.graph.hosting import VoiceInputDescription
@@ -23,7 +23,7 @@ MAX_HOTWORDS = 1000
 #: A score up to this means that no word is preferred.
 _INDIFFERENT = 1.0
 
-Listen = Callable[[Manner, TranscriptListener], Utterance]
+Listen = Callable[[ListeningOptions, TranscriptListener], Utterance]
 
 
 class Hearing(Protocol):
@@ -56,7 +56,7 @@ class VoiceInput:
         """Hear an utterance; see `HostedVoice`."""
         if self._listen is None:
             raise NotListening("The session has no such voice input.")
-        return self._listen(Manner(self._format, self._min_silence_ms, hands_free, max_ms), listener)
+        return self._listen(ListeningOptions(self._format, self._min_silence_ms, hands_free, max_ms), listener)
 
     def close(self) -> None:
         """Let go of the engines."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trunkline.agents.graph.hearing.pcm import Mono
-from trunkline.agents.graph.hearing.utterance import Manner, Utterance
+from trunkline.agents.graph.hearing.utterance import ListeningOptions, Utterance
 from trunkline.core.graph.turns import TranscriptListener
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ _FIRST_PARTIAL = 3
 class MockUtterance(Utterance):
     """Loud pieces are words."""
 
-    def __init__(self, manner: Manner, listener: TranscriptListener) -> None:
-        super().__init__(manner, listener)
-        self._mono = Mono(manner.format)
+    def __init__(self, options: ListeningOptions, listener: TranscriptListener) -> None:
+        super().__init__(options, listener)
+        self._mono = Mono(options.format)
         self._held: NDArray[np.int16] | None = None
         self._pieces = self._taken = 0
         """How many there were, and the samples in them."""
@@ -53,18 +53,18 @@ class MockUtterance(Utterance):
         self._held = samples[begin:]
 
     async def _hear_out(self) -> None:
-        if self._held is not None and len(self._held) * 1000 >= self._manner.format.rate * _PIECE_MS // 2:
+        if self._held is not None and len(self._held) * 1000 >= self._options.format.rate * _PIECE_MS // 2:
             self._take(self._held)
         self._segment(" ".join(self._words), 0, last=True)
 
     def _next_length(self) -> int:
         """Not all rates have a whole number of samples in a piece."""
-        return (self._pieces + 1) * self._manner.format.rate // 10 - self._taken
+        return (self._pieces + 1) * self._options.format.rate // 10 - self._taken
 
     @property
     def _at_ms(self) -> int:
         """Where the last piece ends: by its samples, so that it does not matter whether more of them came with it."""
-        return self._taken * 1000 // self._manner.format.rate
+        return self._taken * 1000 // self._options.format.rate
 
     def _take(self, piece: NDArray[np.int16]) -> None:
         self._pieces += 1
@@ -73,7 +73,7 @@ class MockUtterance(Utterance):
             self._word()
         elif self._words:
             self._quiet += 1
-            if self._quiet * _PIECE_MS >= self._manner.min_silence_ms:
+            if self._quiet * _PIECE_MS >= self._options.min_silence_ms:
                 self._pause()
 
     def _word(self) -> None:
@@ -87,10 +87,10 @@ class MockUtterance(Utterance):
             self._partial(" ".join(self._words), self._at_ms)
 
     def _pause(self) -> None:
-        self._segment(" ".join(self._words), self._at_ms, last=self._manner.hands_free)
+        self._segment(" ".join(self._words), self._at_ms, last=self._options.hands_free)
         self._words.clear()
         self._due, self._quiet = _FIRST_PARTIAL, 0
-        if self._manner.hands_free:
+        if self._options.hands_free:
             self._close(self._at_ms)
 
 

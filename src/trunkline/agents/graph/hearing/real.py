@@ -21,7 +21,7 @@ from functools import partial
 from trunkline.agents.graph.hearing.pcm import Mono, Resampler
 from trunkline.agents.graph.hearing.segments import Edge, Segmenter
 from trunkline.agents.graph.hearing.turns import Turns
-from trunkline.agents.graph.hearing.utterance import Manner, Utterance
+from trunkline.agents.graph.hearing.utterance import ListeningOptions, Utterance
 from trunkline.core.faults import NoRecognizer
 from trunkline.core.graph.turns import TranscriptListener
 from trunkline.models.voice.engines import HEARING_RATE, Detector, Recognizer, SpeechError
@@ -88,11 +88,11 @@ class _Piece:
 class RealUtterance(Utterance):
     """One utterance, as real engines understand it."""
 
-    def __init__(self, ears: Ears, manner: Manner, listener: TranscriptListener) -> None:
-        super().__init__(manner, listener)
+    def __init__(self, ears: Ears, options: ListeningOptions, listener: TranscriptListener) -> None:
+        super().__init__(options, listener)
         self._ears = ears
-        self._mono = Mono(manner.format)
-        self._resampler = Resampler(manner.format.rate)
+        self._mono = Mono(options.format)
+        self._resampler = Resampler(options.format.rate)
         self._detector: Detector | None = None
         self._segments: Segmenter | None = None
         self._sound = bytearray()
@@ -153,7 +153,7 @@ class RealUtterance(Utterance):
             self._segments = Segmenter(
                 window=self._detector.window_ms * HEARING_RATE // 1000,
                 threshold=self._ears.threshold,
-                min_silence=self._manner.min_silence_ms * HEARING_RATE // 1000,
+                min_silence=self._options.min_silence_ms * HEARING_RATE // 1000,
                 pad=self._ears.pad_ms * HEARING_RATE // 1000,
                 longest=int(self._ears.recognizer.segment_seconds * HEARING_RATE),
             )
@@ -170,7 +170,7 @@ class RealUtterance(Utterance):
             self._put(self._cut(segments, last=False, split=True, end=cut))
             segments.go_on(cut)
             return True
-        closing = self._manner.hands_free
+        closing = self._options.hands_free
         piece = self._put(self._cut(segments, last=closing))
         if closing:
             await asyncio.wait({piece.done, self._hurried}, return_when=asyncio.FIRST_COMPLETED)

@@ -28,7 +28,7 @@ MAX_UTTERANCE_MS = 600_000
 _PIECE_MS = 100
 
 
-class Manner(Value):
+class ListeningOptions(Value):
     """How one utterance is listened to."""
 
     format: Format
@@ -43,13 +43,13 @@ class Manner(Value):
 class Utterance:
     """The sound and the transcript of one utterance, until it is over."""
 
-    def __init__(self, manner: Manner, listener: TranscriptListener) -> None:
-        limit = manner.limit_ms if 0 < manner.limit_ms < MAX_UTTERANCE_MS else MAX_UTTERANCE_MS
+    def __init__(self, options: ListeningOptions, listener: TranscriptListener) -> None:
+        limit = options.limit_ms if 0 < options.limit_ms < MAX_UTTERANCE_MS else MAX_UTTERANCE_MS
         self.over = False
-        self._manner = manner
+        self._options = options
         self._listener = listener
         self._limit_ms = limit
-        self._room = limit * manner.format.rate // 1000 * manner.format.frame_bytes
+        self._room = limit * options.format.rate // 1000 * options.format.frame_bytes
         """The bytes that may still come."""
         self._texts: list[str] = []
         self._partial_text = ""
@@ -59,7 +59,7 @@ class Utterance:
 
     async def feed(self, pcm: bytes | bytearray) -> None:
         """Listen to more of it."""
-        format = self._manner.format
+        format = self._options.format
         step = format.rate * _PIECE_MS // 1000 * format.frame_bytes
         begin = 0
         while begin < len(pcm) and not self.over:
@@ -126,7 +126,7 @@ class Utterance:
 
     @property
     def _consumed_ms(self) -> int:
-        format = self._manner.format
+        format = self._options.format
         whole = self._limit_ms * format.rate // 1000 - -(-self._room // format.frame_bytes)
         return whole * 1000 // format.rate
 

@@ -11,7 +11,7 @@ from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.agentproc.agent.suite import in_both
 from trunkline.conform.agentproc.agent.turn import Heard, Turning
 from trunkline.conform.kit import Broken, NotExercised
-from trunkline.wires.agentproc.messages import Ignored, Turn
+from trunkline.wires.agentproc.messages import Ignored, TurnRequest
 
 #: What the shell says of a process that SIGTERM ended.
 TERMINATED = 143
@@ -42,7 +42,7 @@ async def _interrupted(stage: Stage, problem: Problem) -> None:
     """
     silence: float | None = None
     for _ in range(TRIES):
-        turning = await stage.begin(Turn(stage.prompt("long")))
+        turning = await stage.begin(TurnRequest(stage.prompt("long")))
         silence = await _wait_for_the_moment(stage, turning, silence)
         if await turning.process.ended(0) is not None:
             continue
@@ -73,7 +73,7 @@ async def _wait_for_the_moment(stage: Stage, turning: Turning, silence: float | 
 
 async def _goes_on(stage: Stage, cut_off: Heard) -> bool:
     """Whether a turn that is left alone says more than one that was interrupted, or at least takes longer for it."""
-    alone = await stage.begin(Turn(stage.prompt("long")))
+    alone = await stage.begin(TurnRequest(stage.prompt("long")))
     most = len(cut_off.text)
     await alone.process.until(lambda: len(alone.text) >= most, stage.target.timeout)
     more = await alone.process.until(lambda: len(alone.text) > most, LINGERING_SECONDS)
@@ -141,7 +141,7 @@ async def sigterm_ends_children(stage: Stage) -> None:
 @in_both("exit.children", "SHOULD", "Exit codes")
 async def nothing_is_left(stage: Stage) -> None:
     """When a turn is over, nothing that the agent started goes on."""
-    turning = await stage.begin(Turn(stage.prompt("hello")))
+    turning = await stage.begin(TurnRequest(stage.prompt("hello")))
     if await turning.heard(stage.target.timeout) is None:
         raise NotExercised("the turn does not end")
     if await _left(turning):
@@ -151,7 +151,7 @@ async def nothing_is_left(stage: Stage) -> None:
 @in_both("error.told", "SHOULD", "Errors")
 async def failures_are_told(stage: Stage) -> None:
     """A turn that fails says why, in an error for the user."""
-    heard = await stage.take(Turn(stage.prompt("fail")))
+    heard = await stage.take(TurnRequest(stage.prompt("fail")))
     if not heard.failed():
         raise NotExercised("the turn did not fail; the prompt `fail` is to make it fail")
     if not (heard.error or "").strip():

@@ -9,7 +9,7 @@ from trunkline.conform.agentproc.agent.suite import NEW
 from trunkline.conform.agentproc.agent.turn import Turning
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.wires.agentproc.codec_ndjson import encode_response
-from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, TurnRequest
 
 
 async def _asked(stage: Stage) -> tuple[Turning, PermissionRequest]:
@@ -18,7 +18,7 @@ async def _asked(stage: Stage) -> tuple[Turning, PermissionRequest]:
     Raises:
         NotExercised: it does not ask.
     """
-    turning = await stage.begin(Turn(stage.prompt("tool"), permission=True), stdin="open")
+    turning = await stage.begin(TurnRequest(stage.prompt("tool"), permission=True), stdin="open")
     request = await turning.asks(stage.target.timeout)
     if request is None:
         raise NotExercised("the agent asks for no permission")

@@ -8,7 +8,7 @@ from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.agentproc.agent.suite import in_both
 from trunkline.conform.agentproc.agent.turns import told_or_answered, word
 from trunkline.conform.kit import Broken, NotExercised
-from trunkline.wires.agentproc.messages import Turn
+from trunkline.wires.agentproc.messages import TurnRequest
 
 
 async def _new(stage: Stage, message: str) -> str:
@@ -17,7 +17,7 @@ async def _new(stage: Stage, message: str) -> str:
     Raises:
         NotExercised: the agent told none.
     """
-    heard = await stage.answer(Turn(message))
+    heard = await stage.answer(TurnRequest(message))
     if not heard.sessions:
         raise NotExercised("the agent keeps no session: it told no id")
     return heard.sessions[-1]
@@ -26,7 +26,7 @@ async def _new(stage: Stage, message: str) -> str:
 @in_both("session.told", "MAY", "Session")
 async def sessions_are_told(stage: Stage) -> None:
     """A new conversation gets a session id."""
-    heard = await stage.answer(Turn(stage.prompt("hello")))
+    heard = await stage.answer(TurnRequest(stage.prompt("hello")))
     if not heard.sessions:
         raise Broken("no session id was told")
 
@@ -34,17 +34,17 @@ async def sessions_are_told(stage: Stage) -> None:
 @in_both("session.resume", "MUST", "Core")
 async def sessions_are_resumed(stage: Stage) -> None:
     """A turn with the id of an earlier one is answered. An agent that told no id gets one all the same."""
-    heard = await stage.answer(Turn(stage.prompt("hello")))
+    heard = await stage.answer(TurnRequest(stage.prompt("hello")))
     session = heard.sessions[-1] if heard.sessions else word()
-    again = await stage.answer(Turn(stage.prompt("hello"), session_id=session))
+    again = await stage.answer(TurnRequest(stage.prompt("hello"), session_id=session))
     for later in again.sessions[-1:]:
         if later != session:
-            await stage.answer(Turn(stage.prompt("hello"), session_id=later))
+            await stage.answer(TurnRequest(stage.prompt("hello"), session_id=later))
 
 
 async def _counted(stage: Stage, wanted: int, session: str) -> str:
     """The agent knows how many messages the conversation has; the id for the next one is returned."""
-    heard = await stage.answer(Turn(stage.prompt("count"), session_id=session))
+    heard = await stage.answer(TurnRequest(stage.prompt("count"), session_id=session))
     if re.findall(r"\d+", heard.text)[-1:] != [str(wanted)]:
         raise Broken(f"asked for the number of messages, which is {wanted}, the agent said {heard.text[:200]!a}")
     return heard.sessions[-1] if heard.sessions else session
@@ -68,7 +68,7 @@ async def new_sessions_are_new(stage: Stage) -> None:
 @in_both("session.unknown", "SHOULD", "Session")
 async def unknown_sessions_are_told(stage: Stage) -> None:
     """An id that the agent does not know leads to an answer or to an error that says so, not to silence."""
-    told_or_answered(await stage.take(Turn(stage.prompt("hello"), session_id=word())), "an unknown session id")
+    told_or_answered(await stage.take(TurnRequest(stage.prompt("hello"), session_id=word())), "an unknown session id")
 
 
 @in_both("session.hostile", "SHOULD", "Session")
@@ -76,6 +76,8 @@ async def ids_are_no_paths(stage: Stage) -> None:
     """A session id is never taken for a path or a flag."""
     outside = stage.workspace.parent / word()
     for session in (f"../{outside.name}", str(outside), "--conform-no-such-flag"):
-        told_or_answered(await stage.take(Turn(stage.prompt("hello"), session_id=session)), f"the id `{session}`")
+        told_or_answered(
+            await stage.take(TurnRequest(stage.prompt("hello"), session_id=session)), f"the id `{session}`"
+        )
     if list(stage.workspace.parent.rglob(f"{outside.name}*")):
         raise Broken("a session id was taken for a path")

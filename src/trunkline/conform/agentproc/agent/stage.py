@@ -17,7 +17,7 @@ from trunkline.conform.process import Running
 from trunkline.conform.record import Roles
 from trunkline.conform.wording import fill
 from trunkline.wires.agentproc import codec, codec_ndjson
-from trunkline.wires.agentproc.messages import Attachment, Dialect, Turn
+from trunkline.wires.agentproc.messages import Attachment, Dialect, TurnRequest
 
 #: How long the kit waits for the agent's answer, unless told otherwise: a model may take its time.
 TIMEOUT_SECONDS = 30.0
@@ -71,7 +71,7 @@ class Stage(Place):
 
     async def begin(
         self,
-        turn: Turn,
+        turn: TurnRequest,
         stdin: Stdin = "none",
         env: Variables | None = None,
         edit: Callable[[bytes], bytes] = bytes,
@@ -106,7 +106,7 @@ class Stage(Place):
 
     async def take(
         self,
-        turn: Turn,
+        turn: TurnRequest,
         stdin: Stdin = "none",
         env: Variables | None = None,
         edit: Callable[[bytes], bytes] = bytes,
@@ -125,7 +125,7 @@ class Stage(Place):
 
     async def answer(
         self,
-        turn: Turn,
+        turn: TurnRequest,
         stdin: Stdin = "none",
         env: Variables | None = None,
         edit: Callable[[bytes], bytes] = bytes,

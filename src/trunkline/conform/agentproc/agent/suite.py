@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.kit import Scene, Suite, Tier
-from trunkline.wires.agentproc.messages import Dialect, Turn
+from trunkline.wires.agentproc.messages import Dialect, TurnRequest
 
 
 async def tour(stage: Stage) -> None:
     """Ordinary turns: new ones, with and without streaming, one that goes on, one that fails."""
-    first = await stage.take(Turn(stage.prompt("hello")))
+    first = await stage.take(TurnRequest(stage.prompt("hello")))
     session = first.sessions[-1] if first.sessions else ""
-    await stage.take(Turn(stage.prompt("repeat", "one\ntwo"), session_id=session))
-    await stage.take(Turn(stage.prompt("hello"), streaming=False))
-    await stage.take(Turn(stage.prompt("fail")))
+    await stage.take(TurnRequest(stage.prompt("repeat", "one\ntwo"), session_id=session))
+    await stage.take(TurnRequest(stage.prompt("hello"), streaming=False))
+    await stage.take(TurnRequest(stage.prompt("fail")))
 
 
 def _suite(prefix: str) -> Suite[Stage]:

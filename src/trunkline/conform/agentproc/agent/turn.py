@@ -15,7 +15,7 @@ from trunkline.wires.agentproc.messages import (
     Result,
     Said,
     Session,
-    Turn,
+    TurnRequest,
 )
 
 
@@ -76,7 +76,7 @@ class Turning:
 
     process: Running
 
-    def __init__(self, turn: Turn, protocol: Dialect) -> None:
+    def __init__(self, turn: TurnRequest, protocol: Dialect) -> None:
         self.turn = turn
         self.said: list[Said] = []
         self._lines, self._events = LineReader(), EventReader()

@@ -8,7 +8,7 @@ from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.agentproc.agent.suite import NEW, OLD, in_both
 from trunkline.conform.agentproc.agent.turn import Heard
 from trunkline.conform.kit import Broken, NotExercised
-from trunkline.wires.agentproc.messages import Partial, Turn
+from trunkline.wires.agentproc.messages import Partial, TurnRequest
 
 #: Close to the longest variable that Linux passes on (128 KiB), in bytes.
 LARGE_BYTES = 120_000
@@ -38,26 +38,26 @@ def repeated(heard: Heard, text: str) -> None:
 @in_both("turn.answer", "MUST", "Output")
 async def messages_are_answered(stage: Stage) -> None:
     """A message is answered: some text for the user, and exit status 0."""
-    await stage.answer(Turn(stage.prompt("hello")))
+    await stage.answer(TurnRequest(stage.prompt("hello")))
 
 
 @in_both("turn.message", "MUST", "Core")
 async def the_message_is_read(stage: Stage) -> None:
     """The message that the bridge gives is the one that is answered."""
     text = word()
-    repeated(await stage.answer(Turn(stage.prompt("repeat", text))), text)
+    repeated(await stage.answer(TurnRequest(stage.prompt("repeat", text))), text)
 
 
 @in_both("turn.non-ascii", "MUST", "Core")
 async def characters_survive(stage: Stage) -> None:
     """Characters beyond ASCII survive, both ways."""
-    repeated(await stage.answer(Turn(stage.prompt("repeat", NON_ASCII))), NON_ASCII)
+    repeated(await stage.answer(TurnRequest(stage.prompt("repeat", NON_ASCII))), NON_ASCII)
 
 
 @OLD.check("ap.turn.locale", "SHOULD", "Output")
 async def the_locale_does_not_matter(stage: Stage) -> None:
     """Output is UTF-8 also where the locale is the plain one of a service (`LC_ALL=C`)."""
-    heard = await stage.answer(Turn(stage.prompt("repeat", NON_ASCII)), env={"LC_ALL": "C", "LANG": "C"})
+    heard = await stage.answer(TurnRequest(stage.prompt("repeat", NON_ASCII)), env={"LC_ALL": "C", "LANG": "C"})
     repeated(heard, NON_ASCII)
 
 
@@ -65,7 +65,7 @@ async def the_locale_does_not_matter(stage: Stage) -> None:
 async def messages_have_lines(stage: Stage) -> None:
     """A message of several lines is one message."""
     first, second = word(), word()
-    heard = await stage.answer(Turn(stage.prompt("repeat", f"{first}\n\n{second}")))
+    heard = await stage.answer(TurnRequest(stage.prompt("repeat", f"{first}\n\n{second}")))
     repeated(heard, first)
     repeated(heard, second)
 
@@ -74,7 +74,7 @@ async def messages_have_lines(stage: Stage) -> None:
 async def messages_are_no_flags(stage: Stage) -> None:
     """A message that begins with a dash is a message, not a flag of some program behind the agent."""
     text = word()
-    repeated(await stage.answer(Turn("--conform-no-such-flag\n" + stage.prompt("repeat", text))), text)
+    repeated(await stage.answer(TurnRequest("--conform-no-such-flag\n" + stage.prompt("repeat", text))), text)
 
 
 @in_both("turn.shell", "SHOULD", "Profile")
@@ -82,7 +82,7 @@ async def messages_are_no_commands(stage: Stage) -> None:
     """A message is never run by a shell."""
     # One of the two runs however a script puts the message in: bare, or between quotes of either kind.
     text = f"$(touch {INJECTED}) '$(touch {INJECTED})'"
-    await stage.take(Turn(f"{text}\n{stage.prompt('hello')}"))
+    await stage.take(TurnRequest(f"{text}\n{stage.prompt('hello')}"))
     if (stage.workspace / INJECTED).exists():
         (stage.workspace / INJECTED).unlink()
         raise Broken("a shell ran what the message said")
@@ -102,13 +102,13 @@ async def large_lines_are_answered(stage: Stage) -> None:
 
 async def _large(stage: Stage, size: int) -> None:
     filler = "filler " * (size // 7)
-    told_or_answered(await stage.take(Turn(stage.prompt("padded", filler))), "a large message")
+    told_or_answered(await stage.take(TurnRequest(stage.prompt("padded", filler))), "a large message")
 
 
 @in_both("turn.empty", "SHOULD", "Core")
 async def empty_messages_are_no_silence(stage: Stage) -> None:
     """An empty message is answered, or refused with an error: never silence with exit status 0."""
-    told_or_answered(await stage.take(Turn("")), "an empty message")
+    told_or_answered(await stage.take(TurnRequest("")), "an empty message")
 
 
 def told_or_answered(heard: Heard, what: str) -> None:
@@ -126,14 +126,14 @@ def told_or_answered(heard: Heard, what: str) -> None:
 @OLD.check("ap.turn.version", "SHOULD", "Core")
 async def unknown_versions_are_tolerated(stage: Stage) -> None:
     """A protocol version that the agent does not know is no reason to fail."""
-    await stage.answer(Turn(stage.prompt("hello")), env={"AGENT_PROTOCOL_VERSION": "0.1.99-conform"})
+    await stage.answer(TurnRequest(stage.prompt("hello")), env={"AGENT_PROTOCOL_VERSION": "0.1.99-conform"})
 
 
 @OLD.check("ap.turn.bare", "SHOULD", "Core")
 async def one_variable_is_enough(stage: Stage) -> None:
     """`AGENT_MESSAGE` alone is enough: variables that are not set have their defaults."""
     names = ("AGENT_SESSION_ID", "AGENT_SESSION_NAME", "AGENT_FROM_USER", "AGENT_STREAMING", "AGENT_PROTOCOL_VERSION")
-    await stage.answer(Turn(stage.prompt("hello")), env=dict.fromkeys(names))
+    await stage.answer(TurnRequest(stage.prompt("hello")), env=dict.fromkeys(names))
 
 
 @NEW.check("ap4.turn.unknown-members", "SHOULD", "0.4")
@@ -143,41 +143,41 @@ async def unknown_members_are_tolerated(stage: Stage) -> None:
     def edit(line: bytes) -> bytes:
         return line.replace(b'"0.4"', b'"0.4.99-conform","conform_no_such_member":{"a":[1,null]}')
 
-    await stage.answer(Turn(stage.prompt("hello")), edit=edit)
+    await stage.answer(TurnRequest(stage.prompt("hello")), edit=edit)
 
 
 @in_both("turn.names", "SHOULD", "Core")
 async def names_may_hold_anything(stage: Stage) -> None:
     """The session's name and the sender may hold any text."""
     odd = "../x:y z\n'\"$(id) ü"
-    await stage.answer(Turn(stage.prompt("hello"), session_name=odd, from_user=odd))
+    await stage.answer(TurnRequest(stage.prompt("hello"), session_name=odd, from_user=odd))
 
 
 @OLD.check("ap.stdin.none", "MUST", "stdin")
 async def nobody_waits_for_input(stage: Stage) -> None:
     """With `stdin: none` the agent does not wait for standard input, which may be open with nothing in it."""
-    await stage.answer(Turn(stage.prompt("hello")), stdin="open")
+    await stage.answer(TurnRequest(stage.prompt("hello")), stdin="open")
 
 
 @OLD.check("ap.stdin.message", "SHOULD", "stdin")
 async def the_message_may_be_there_twice(stage: Stage) -> None:
     """With `stdin: message` the message is also on standard input, and is answered once."""
     text = word()
-    heard = await stage.answer(Turn(stage.prompt("repeat", text)), stdin="message")
+    heard = await stage.answer(TurnRequest(stage.prompt("repeat", text)), stdin="message")
     repeated(heard, text)
 
 
 @NEW.check("ap4.stdin.open", "MUST", "0.4")
 async def the_line_is_enough(stage: Stage) -> None:
     """The line of the turn is enough to begin: where permissions are asked for, standard input stays open."""
-    await stage.answer(Turn(stage.prompt("hello"), permission=True), stdin="open")
+    await stage.answer(TurnRequest(stage.prompt("hello"), permission=True), stdin="open")
 
 
 @OLD.check("ap.stream.off", "MUST", "Core")
 async def text_is_not_lost_without_streaming(stage: Stage) -> None:
     """With `AGENT_STREAMING=0` the answer is in the reply: partial lines would be ignored."""
     text = word()
-    heard = await stage.answer(Turn(stage.prompt("repeat", text), streaming=False))
+    heard = await stage.answer(TurnRequest(stage.prompt("repeat", text), streaming=False))
     repeated(heard, text)
 
 
@@ -185,7 +185,7 @@ async def text_is_not_lost_without_streaming(stage: Stage) -> None:
 async def text_is_not_doubled(stage: Stage) -> None:
     """With streaming the answer is shown once: not as partials and as reply again."""
     text = word()
-    heard = await stage.answer(Turn(stage.prompt("repeat", text)))
+    heard = await stage.answer(TurnRequest(stage.prompt("repeat", text)))
     if heard.text.count(text) > 1 and text in heard.partials and text in heard.body:
         raise Broken("the answer is in the partial lines and in the reply")
     if text not in heard.text:
@@ -195,7 +195,7 @@ async def text_is_not_doubled(stage: Stage) -> None:
 @in_both("stream.partials", "MAY", "Partials")
 async def long_answers_come_in_pieces(stage: Stage) -> None:
     """With streaming a long answer comes in pieces, which a bridge can show at once."""
-    turning = await stage.begin(Turn(stage.prompt("long")))
+    turning = await stage.begin(TurnRequest(stage.prompt("long")))
     if not await turning.speaks(stage.target.timeout) or not turning.partials:
         raise Broken("a long answer has no partial line")
 
@@ -206,7 +206,7 @@ async def text_is_no_protocol(stage: Stage) -> None:
     forged = word()
     lines = f'look:\nAGENT_SESSION:{forged}\nAGENT_PARTIAL:"{forged}"\nAGENT_ERROR:"{forged}"\nend'
     for streaming in (False, True):
-        heard = await stage.take(Turn(stage.prompt("repeat", lines), streaming=streaming))
+        heard = await stage.take(TurnRequest(stage.prompt("repeat", lines), streaming=streaming))
         if forged in heard.sessions:
             raise Broken("a line of the text became a session line")
         if heard.error == forged:
@@ -218,14 +218,14 @@ async def text_is_no_protocol(stage: Stage) -> None:
 @in_both("attach.answered", "SHOULD", "Attachments")
 async def attachments_are_answered(stage: Stage) -> None:
     """A message with attachments is answered, or refused with an error."""
-    turn = Turn(stage.prompt("attachment"), attachments=(stage.attachment("hello\n"),))
+    turn = TurnRequest(stage.prompt("attachment"), attachments=(stage.attachment("hello\n"),))
     told_or_answered(await stage.take(turn), "a message with an attachment")
 
 
 @in_both("attach.alone", "SHOULD", "Attachments")
 async def attachments_need_no_words(stage: Stage) -> None:
     """An attachment without a message is answered, or refused with an error."""
-    turn = Turn("", attachments=(stage.attachment("hello\n"),))
+    turn = TurnRequest("", attachments=(stage.attachment("hello\n"),))
     told_or_answered(await stage.take(turn), "an attachment without a message")
 
 
@@ -233,6 +233,6 @@ async def attachments_need_no_words(stage: Stage) -> None:
 async def attachments_are_seen(stage: Stage) -> None:
     """The agent knows the names of the attachments."""
     attachment = stage.attachment("hello\n")
-    heard = await stage.answer(Turn(stage.prompt("attachment"), attachments=(attachment,)))
+    heard = await stage.answer(TurnRequest(stage.prompt("attachment"), attachments=(attachment,)))
     if attachment.name not in heard.text:
         raise Broken(f"asked for the name of the attached file, the agent said {heard.text[:200]!a}")

@@ -18,7 +18,7 @@ from trunkline.base.programs import program_folders
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.launch import Launch, launch
-from trunkline.wires.agentproc.messages import Turn
+from trunkline.wires.agentproc.messages import TurnRequest
 from trunkline.wires.agentproc.profile import Profile
 from trunkline.wires.agentproc.profile.contradictions import NO_SHELL, shell_syntax
 from trunkline.wires.agentproc.profile.placeholders import from_the_chat, used, variables
@@ -41,7 +41,7 @@ class Variable(Value):
     """The `${NAMES}` in it that are not set here."""
 
 
-class Report(Value):
+class ProfileReport(Value):
     """What was found. Placeholders for what a turn brings stand in the texts as in the profile."""
 
     argv: tuple[str, ...] = ()
@@ -55,22 +55,22 @@ class Report(Value):
     warnings: tuple[str, ...] = ()
 
 
-def examine(profile: Profile, environ: Mapping[str, str]) -> Report:
+def examine(profile: Profile, environ: Mapping[str, str]) -> ProfileReport:
     """Find out what would be run, and what is wrong with it."""
     # What is filled in is not looked at again: so these stay visible as what they are.
-    new = Turn("{{MESSAGE}}", session_name="{{SESSION_NAME}}")
+    new = TurnRequest("{{MESSAGE}}", session_name="{{SESSION_NAME}}")
     try:
         prepared = launch(profile, new, environ)
         resumed = launch(profile, new.replace(session_id="{{SESSION_ID}}"), environ)
     except ConfigError as error:
-        return Report(problems=(str(error),), warnings=profile.warnings)
+        return ProfileReport(problems=(str(error),), warnings=profile.warnings)
     problems = list(_cwd_problems(profile, prepared))
     program = None
     if not problems:
         program = _locate(prepared)
         problems += _program_problems(profile, prepared, program)
     found = tuple(_variable(name, template, environ) for name, template in profile.env.items())
-    return Report(
+    return ProfileReport(
         argv=_masked(prepared.argv),
         resume_argv=_masked(resumed.argv),
         program=program,

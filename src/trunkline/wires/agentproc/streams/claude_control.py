@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trunkline.wires.agentproc.messages import UNANSWERABLE, PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.agentproc.messages import UNANSWERABLE, PermissionRequest, PermissionResponse, TurnRequest
 from trunkline.wires.agentproc.streams import claude
 from trunkline.wires.agentproc.streams.dialogue import Dialogue, Event, is_id, line, shown
 from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
@@ -38,7 +38,7 @@ class Stream(Dialogue, claude.Stream):
 
     asks = re.compile(rb'\s*\{[^{[]*"type"\s*:\s*"control_request"')
 
-    def begin(self, turn: Turn) -> bytes:
+    def begin(self, turn: TurnRequest) -> bytes:
         """The message. The session is an argument."""
         return line({"type": "user", "message": {"role": "user", "content": turn.message}})
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.wires.agentproc.codec import portable_id
-from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, Turn
+from trunkline.wires.agentproc.messages import PermissionRequest, PermissionResponse, TurnRequest
 from trunkline.wires.agentproc.streams.codex_requests import permission, reply_to
 from trunkline.wires.agentproc.streams.dialogue import MAX_ID, Dialogue, Event, line, shown
 from trunkline.wires.agentproc.streams.jsonlines import member, objects, text_of
@@ -51,7 +51,7 @@ class Stream(Dialogue):
     def __init__(self) -> None:
         super().__init__()
         self._asked_anew = 0
-        self._turn = Turn("")
+        self._turn = TurnRequest("")
         self._key = ""
         self._thread = self._turn_id = ""
         self._items: dict[str, Event] = {}
@@ -62,7 +62,7 @@ class Stream(Dialogue):
         self._key = env.get(_KEY_VARIABLE, "") or ("" if _has_login(env) else env.get(_COMMON_KEY_VARIABLE, ""))
         return _LOGIN_IN_MEMORY if self._key else ()
 
-    def begin(self, turn: Turn) -> bytes:
+    def begin(self, turn: TurnRequest) -> bytes:
         """The handshake; the message follows when the thread is open."""
         from trunkline import __version__
 

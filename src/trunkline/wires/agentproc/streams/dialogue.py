@@ -18,7 +18,7 @@ from trunkline.wires.agentproc.messages import (
     UNANSWERABLE,
     PermissionRequest,
     PermissionResponse,
-    Turn,
+    TurnRequest,
     Used,
     Withdrawn,
 )
@@ -50,7 +50,7 @@ class Dialogue(JsonLines):
         """Arguments that the program needs besides those of the profile: none."""
         return ()
 
-    def begin(self, turn: Turn) -> bytes:
+    def begin(self, turn: TurnRequest) -> bytes:
         """What the program is told first."""
         raise NotImplementedError
 

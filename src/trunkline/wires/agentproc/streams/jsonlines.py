@@ -13,7 +13,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.cutting import cut_between_words
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.wires.agentproc.codec import (
     LOOKED_AT_BYTES,
     MAX_LINE,
@@ -75,8 +75,8 @@ class JsonLines:
             self.conclude()
         return self._take_said()
 
-    def _read(self, line: bytes | TooLong) -> None:
-        if isinstance(line, TooLong):
+    def _read(self, line: bytes | OverlongLine) -> None:
+        if isinstance(line, OverlongLine):
             self._said.append(too_long(line))
             self.take_lost(line.head)
             return

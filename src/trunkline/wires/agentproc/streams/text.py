@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.escapes import without_escapes
-from trunkline.base.lines import LineSplitter, TooLong
+from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.printable import without_controls
 from trunkline.wires.agentproc.codec import MAX_LINE, too_long
 from trunkline.wires.agentproc.messages import Error, Ignored, Partial, Result, Said
@@ -48,8 +48,8 @@ class Stream:
         """Whether a line behind an error says that it is none any more."""
         return False
 
-    def _read(self, line: bytes | TooLong) -> list[Said]:
-        if isinstance(line, TooLong):
+    def _read(self, line: bytes | OverlongLine) -> list[Said]:
+        if isinstance(line, OverlongLine):
             return [too_long(line)]
         text = _plain(line)
         if self._error:

@@ -16,7 +16,7 @@ from struct import error as struct_error
 from typing import Any
 
 from trunkline.wires.tryll.codec.errors import BAD_STRING, BAD_TEXT, Malformed
-from trunkline.wires.tryll.codec.reader import Reader
+from trunkline.wires.tryll.codec.reader import TableReader
 from trunkline.wires.tryll.codec.shapes import WIDTHS, shape_of
 from trunkline.wires.tryll.codec.templates import ORDERS
 from trunkline.wires.tryll.messages import (
@@ -132,7 +132,7 @@ def _pairs(data: bytes, at: int, offset: int) -> tuple[NodeEventKeyValue, ...]:
 
 
 def _pairs_the_long_way(data: bytes, at: int, offset: int) -> tuple[NodeEventKeyValue, ...]:
-    found: tuple[NodeEventKeyValue, ...] = Reader(data).tables(at, offset, "NodeEventKeyValue")
+    found: tuple[NodeEventKeyValue, ...] = TableReader(data).tables(at, offset, "NodeEventKeyValue")
     return found
 
 
@@ -141,7 +141,7 @@ def learn(data: bytes, message: Message) -> None:
     kind = type(message)
     if kind not in _READERS:
         return
-    reader = Reader(data)
+    reader = TableReader(data)
     _, body = reader.locate()
     root = _u32(data)[0]
     front = body + 4

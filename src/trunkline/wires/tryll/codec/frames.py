@@ -17,7 +17,7 @@ from struct import error as struct_error
 
 from trunkline.wires.tryll.codec.errors import FrameError, FrameTooLarge, Oversize, Unsendable
 from trunkline.wires.tryll.codec.fast import LAST, learn, read_known
-from trunkline.wires.tryll.codec.reader import Reader, request_id_of
+from trunkline.wires.tryll.codec.reader import TableReader, request_id_of
 from trunkline.wires.tryll.codec.templates import ENCODERS
 from trunkline.wires.tryll.codec.writer import write
 from trunkline.wires.tryll.messages import Message
@@ -41,7 +41,7 @@ def decode(payload: bytes) -> Message:
         message = LAST[0](payload) or read_known(payload)
         if message is not None:
             return message
-        message = Reader(payload).message()
+        message = TableReader(payload).message()
     except FrameError as error:
         error.request_id = request_id_of(payload)
         raise

@@ -124,7 +124,7 @@ def shortest(value: float) -> float:
         return value
 
 
-class Reader:
+class TableReader:
     """Reads one buffer."""
 
     __slots__ = ("_data", "_length", "_objects", "_plan", "_shape_seen", "_text", "_vtable_seen")
@@ -336,7 +336,7 @@ class Reader:
 
 def request_id_of(data: bytes) -> int:
     """The request id of a frame that could not be read, as far as it can be had; otherwise 0."""
-    reader = Reader(data)
+    reader = TableReader(data)
     try:
         tag, at = reader.locate()
         if tag <= len(BODIES) and BODIES[tag - 1].__fields__[0] != "request_id":

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
 
-from trunkline.wires.tryll.drive.connection import Connection, Progress
+from trunkline.wires.tryll.drive.connection import ClientConnection, Progress
 from trunkline.wires.tryll.drive.events import INTENT_CLASSIFIED, TOOL_CALL, IntentClassified, Listeners, ToolCall, call
 from trunkline.wires.tryll.drive.memory import Memory, in_parts, is_known
 from trunkline.wires.tryll.drive.replay import PASSING, REQUEST_SECONDS
@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 TURN_SECONDS = 120.0
 
 
-class Owner(Protocol):
+class AgentOwner(Protocol):
     """What an agent needs of the client that made it."""
 
-    async def live(self) -> Connection:
+    async def live(self) -> ClientConnection:
         """The connection; a new one, where everything is there again, if it was lost."""
 
     def changed(self, agent: RemoteAgent, node: str, params: NodeParams) -> None:
@@ -51,14 +51,14 @@ class Owner(Protocol):
 class RemoteAgent:
     """An agent of a session. Made by `Tryll.create_agent`."""
 
-    def __init__(self, owner: Owner, request: CreateAgentRequest) -> None:
+    def __init__(self, owner: AgentOwner, request: CreateAgentRequest) -> None:
         self.id = 0
         """What the server calls it; another number after each loss of the connection."""
         self._owner = owner
         self._request = request
         self._graph = request.graph
         """With all changes."""
-        self._home: Connection | None = None
+        self._home: ClientConnection | None = None
         self._failure: TryllError | None = None
         """Why it could not be made again."""
         self._free = asyncio.Lock()
@@ -211,7 +211,7 @@ class RemoteAgent:
 
     # For the client.
 
-    async def create(self, link: Connection, timeout: float, progress: Progress | None = None) -> None:
+    async def create(self, link: ClientConnection, timeout: float, progress: Progress | None = None) -> None:
         """Make it, or make it again, with what is remembered of its conversation if the server takes that.
 
         Raises:
@@ -232,7 +232,7 @@ class RemoteAgent:
                     raise
                 self._forget(error)
 
-    async def change_again(self, link: Connection, node: str, params: NodeParams) -> None:
+    async def change_again(self, link: ClientConnection, node: str, params: NodeParams) -> None:
         """Give a node the parameters that it had. Raises as `create`."""
         if self._home is link:
             await link.request(ChangeAgentParamRequest(0, self.id, node, params), Ack, REQUEST_SECONDS)
@@ -246,7 +246,7 @@ class RemoteAgent:
             self._home.write(DestroyAgentRequest(agent_id=self.id))
         self._home = None
 
-    def at(self, link: Connection) -> int:
+    def at(self, link: ClientConnection) -> int:
         """Its number on a connection.
 
         Raises:
@@ -334,7 +334,7 @@ class RemoteAgent:
         if not self._destroyed and not is_known(reply) and (self._looking is None or self._looking.done()):
             self._looking = asyncio.get_running_loop().create_task(self._look(link), name="tryll: history")
 
-    async def _look(self, link: Connection) -> None:
+    async def _look(self, link: ClientConnection) -> None:
         """Remember what the server does."""
         while True:
             version = self._memory.version
@@ -348,22 +348,22 @@ class RemoteAgent:
                 return
             # More was said meanwhile.
 
-    async def _history(self, link: Connection, timeout: float) -> tuple[HistoryEntry, ...]:
+    async def _history(self, link: ClientConnection, timeout: float) -> tuple[HistoryEntry, ...]:
         parts = await link.request(SaveHistoryRequest(agent_id=self.id), SaveHistoryResponse, timeout)
         return joined(entry for part in parts for entry in part.entries)
 
-    async def _live(self) -> Connection:
+    async def _live(self) -> ClientConnection:
         if self._destroyed:
             raise TryllError(3002)
         link = await self._owner.live()
         self.at(link)
         return link
 
-    async def _restore(self, link: Connection, entries: tuple[HistoryEntry, ...], timeout: float) -> None:
+    async def _restore(self, link: ClientConnection, entries: tuple[HistoryEntry, ...], timeout: float) -> None:
         for number, part in enumerate(in_parts(entries)):
             await link.request(RestoreHistoryRequest(0, self.id, part, number > 0), Ack, timeout)
 
     @staticmethod
-    def _need(link: Connection, extension: str, what: str) -> None:
+    def _need(link: ClientConnection, extension: str, what: str) -> None:
         if extension not in link.extensions:
             raise TryllError(5002, f"This server cannot {what}.")

@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar
 
 from trunkline.core.graph.hosting import EmbeddedStorageDescription, StringStorageDescription
 from trunkline.wires.tryll.drive.agent import RemoteAgent
-from trunkline.wires.tryll.drive.connection import Connection, Progress
+from trunkline.wires.tryll.drive.connection import ClientConnection, Progress
 from trunkline.wires.tryll.drive.replay import (
     MODEL_SECONDS,
     PASSING,
@@ -102,7 +102,7 @@ class Tryll:
         self._timeout = timeout
         self._ssl = ssl
         self._numbers = count(1)
-        self._link: Connection | None = None
+        self._link: ClientConnection | None = None
         self._connecting = asyncio.Lock()
         self._opening: asyncio.Timeout | None = None
         """Lets whoever closes the client end what makes a connection."""
@@ -340,7 +340,7 @@ class Tryll:
 
     # For its agents.
 
-    async def live(self) -> Connection:
+    async def live(self) -> ClientConnection:
         """The connection; a new one, where everything is there again, if it was lost.
 
         Raises:
@@ -380,7 +380,7 @@ class Tryll:
         if self._final is not None:
             raise TryllError(self._final.code, self._final.message)
 
-    async def _opened(self, *, again: bool) -> Connection:
+    async def _opened(self, *, again: bool) -> ClientConnection:
         pauses = self._reconnect.pauses() if again and self._reconnect is not None else iter(())
         while True:
             try:
@@ -391,10 +391,10 @@ class Tryll:
                     raise
             await asyncio.sleep(pause)
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> ClientConnection:
         """A connection, configured, with the session's storages and agents."""
         try:
-            link = await Connection.open(
+            link = await ClientConnection.open(
                 self.host, self.port, numbers=self._numbers, timeout=self._timeout, ssl=self._ssl
             )
         except TryllError as error:

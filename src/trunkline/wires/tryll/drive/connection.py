@@ -89,7 +89,7 @@ class _Pending:
             call(self.progress, message, "progress")
 
 
-class Connection(asyncio.BufferedProtocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """A connection whose `SessionReady` has come. Made by `open`."""
 
     def __init__(self, numbers: count[int]) -> None:
@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         numbers: count[int],
         timeout: float,
         ssl: SSLContext | None = None,
-    ) -> Connection:
+    ) -> ClientConnection:
         """Connect, and wait for the server's first frame.
 
         Args:
@@ -132,9 +132,9 @@ class Connection(asyncio.BufferedProtocol):
             TryllError: 1001, there is no server; 1003, it says nothing; 5004, it speaks another version; or its reason.
         """
         loop = asyncio.get_running_loop()
-        made: list[Connection] = []
+        made: list[ClientConnection] = []
 
-        def make() -> Connection:
+        def make() -> ClientConnection:
             made.append(cls(numbers))
             return made[-1]
 

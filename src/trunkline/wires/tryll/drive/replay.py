@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from trunkline.base.values import Value
-from trunkline.wires.tryll.drive.connection import Connection
+from trunkline.wires.tryll.drive.connection import ClientConnection
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     PROTOCOL_VERSION,
@@ -59,7 +59,7 @@ class Reconnect(Value):
 class Made(Protocol):
     """An agent or a voice input."""
 
-    async def create(self, link: Connection, timeout: float) -> None:
+    async def create(self, link: ClientConnection, timeout: float) -> None:
         """Make it again.
 
         Raises:
@@ -73,7 +73,7 @@ class Made(Protocol):
 class MadeAgent(Made, Protocol):
     """An agent."""
 
-    async def change_again(self, link: Connection, node: str, params: NodeParams) -> None:
+    async def change_again(self, link: ClientConnection, node: str, params: NodeParams) -> None:
         """Give a node the parameters that it had. Raises as `create`."""
 
 
@@ -147,7 +147,7 @@ class SessionReplay:
         self._alive.discard(made)
         self._tire()
 
-    async def replay(self, link: Connection) -> None:
+    async def replay(self, link: ClientConnection) -> None:
         """Do everything again.
 
         Raises:
@@ -176,7 +176,7 @@ class SessionReplay:
                     unusable = error
                 self._failed(step, error)
 
-    async def _do(self, step: _Step, link: Connection, seconds: float) -> None:
+    async def _do(self, step: _Step, link: ClientConnection, seconds: float) -> None:
         if isinstance(step, _Stored):
             await link.request(step.request, step.key[0], MODEL_SECONDS)
         elif isinstance(step, _Dropped):

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Protocol, Self
 
 from trunkline.wires.tryll.drive.agent import TURN_SECONDS, RemoteAgent
-from trunkline.wires.tryll.drive.connection import Connection, Progress
+from trunkline.wires.tryll.drive.connection import ClientConnection, Progress
 from trunkline.wires.tryll.drive.events import call
 from trunkline.wires.tryll.drive.replay import MODEL_SECONDS, REQUEST_SECONDS
 from trunkline.wires.tryll.drive.turn import Reply
@@ -57,10 +57,10 @@ _OF_VOICE = 4100
 Listener = Callable[[WireTranscriptUpdate], object]
 
 
-class Owner(Protocol):
+class VoiceOwner(Protocol):
     """What a voice input needs of the client that made it."""
 
-    async def live(self) -> Connection:
+    async def live(self) -> ClientConnection:
         """The connection; a new one, where everything is there again, if it was lost."""
 
     def release(self, made: RemoteVoice) -> None:
@@ -91,12 +91,12 @@ class _Utterance:
 class RemoteVoice:
     """A voice input of a session. Made by `Tryll.voice_input`."""
 
-    def __init__(self, owner: Owner, request: CreateVoiceInputRequest) -> None:
+    def __init__(self, owner: VoiceOwner, request: CreateVoiceInputRequest) -> None:
         self.id = 0
         """What the server calls it; another number after each loss of the connection."""
         self._owner = owner
         self._request = request
-        self._home: Connection | None = None
+        self._home: ClientConnection | None = None
         self._failure: TryllError | None = None
         """Why it could not be made again."""
         self._utterance = _Utterance(None)
@@ -109,7 +109,7 @@ class RemoteVoice:
     @classmethod
     async def made(
         cls,
-        owner: Owner,
+        owner: VoiceOwner,
         model: str,
         *,
         progress: Progress | None = None,
@@ -274,7 +274,7 @@ class RemoteVoice:
     async def __aexit__(self, *_: object) -> None:
         await self.destroy()
 
-    async def _live(self) -> Connection:
+    async def _live(self) -> ClientConnection:
         if self._destroyed:
             raise TryllError(4102)
         link = await self._owner.live()
@@ -285,7 +285,7 @@ class RemoteVoice:
 
     # For the client.
 
-    async def create(self, link: Connection, timeout: float, progress: Progress | None = None) -> None:
+    async def create(self, link: ClientConnection, timeout: float, progress: Progress | None = None) -> None:
         """Make it, or make it again.
 
         Raises:
@@ -343,13 +343,13 @@ def _cancelled() -> TryllError:
 class _Unasked:
     """Conducts a turn that the server begins."""
 
-    def __init__(self, link: Connection, agent: RemoteAgent) -> None:
+    def __init__(self, link: ClientConnection, agent: RemoteAgent) -> None:
         self._link = link
         self._agent = agent
         self._agent_id = agent.id
 
     @classmethod
-    def expected(cls, link: Connection, agent: RemoteAgent, text: str) -> Reply:
+    def expected(cls, link: ClientConnection, agent: RemoteAgent, text: str) -> Reply:
         """The answer that is to come."""
         reply = Reply(cls(link, agent), text, TURN_SECONDS, check=True)
         reply.sent(0)

@@ -55,7 +55,7 @@ LINGER_SECONDS = 1.0
 _RESET = struct.pack("ii", 1, 0)
 
 
-class Connection(asyncio.BufferedProtocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """Connects a transport and a session. `behind`: the client does not read what it is sent."""
 
     __slots__ = ("_backlog", "_closed", "_corked", "_ending", "_eof", "_framer", "_out", "_owed", "_size", "_taken_at",

@@ -17,8 +17,8 @@ from trunkline.core.graph.ordinals import TurnStatus
 
 if TYPE_CHECKING:
     from trunkline.core.graph.turns import Ending
-    from trunkline.wires.tryll.serve.connection import Connection
-    from trunkline.wires.tryll.serve.turns import Turn
+    from trunkline.wires.tryll.serve.connection import ServerConnection
+    from trunkline.wires.tryll.serve.turns import ServedTurn
 
 logger = logging.getLogger(__name__)
 
@@ -34,26 +34,26 @@ class SessionLog:
         """Where each comes from, and since when."""
         self._turns: dict[int, int] = {}
         """How many each has had."""
-        self._running: dict[Turn, float] = {}
+        self._running: dict[ServedTurn, float] = {}
 
-    def entered(self, connection: Connection) -> None:
+    def entered(self, connection: ServerConnection) -> None:
         """A session has begun."""
         peer = connection.transport.get_extra_info("peername")
         address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "somewhere"
         self._sessions[connection.id] = address, self._loop.time()
         logger.debug("session %d: %s connected", connection.id, address)
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: ServerConnection) -> None:
         """It is over. A turn of it may still be on its way out."""
         address, since = self._sessions.pop(connection.id)
         turns = self._turns.pop(connection.id, 0)
         logger.info("session %d: %s, %.1f s, %d turns", connection.id, address, self._loop.time() - since, turns)
 
-    def begun(self, turn: Turn) -> None:
+    def begun(self, turn: ServedTurn) -> None:
         """A turn has begun."""
         self._running[turn] = self._loop.time()
 
-    def over(self, turn: Turn, session: int, ending: Ending) -> None:
+    def over(self, turn: ServedTurn, session: int, ending: Ending) -> None:
         """It has ended."""
         seconds = self._loop.time() - self._running.pop(turn)
         if session in self._sessions:

@@ -11,7 +11,7 @@ from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.errors import TryllError
 
 if TYPE_CHECKING:
-    from trunkline.wires.tryll.serve.connection import Connection
+    from trunkline.wires.tryll.serve.connection import ServerConnection
     from trunkline.wires.tryll.serve.session import Session
 
 #: Between two reports of progress.
@@ -23,7 +23,7 @@ _QUICK_SECONDS = 0.5
 class Reporter:
     """Tells the client how far a request is, now and then. One that is behind is not told."""
 
-    def __init__(self, connection: Connection, request_id: int, *, quick: float = 0.0) -> None:
+    def __init__(self, connection: ServerConnection, request_id: int, *, quick: float = 0.0) -> None:
         self._connection = connection
         self._request_id = request_id
         self._quick_until = connection.server.loop.time() + quick

@@ -12,7 +12,7 @@ from trunkline.wires.tryll.errors import TryllError
 
 if TYPE_CHECKING:
     from trunkline.wires.tryll.serve import TryllServer
-    from trunkline.wires.tryll.serve.connection import Connection
+    from trunkline.wires.tryll.serve.connection import ServerConnection
 
 #: Requests under way, turns aside, and the bytes of all: beyond that the client is not read.
 MAX_REQUESTS = 64
@@ -35,7 +35,7 @@ class RequestScheduler:
 
     __slots__ = ("_bytes", "_lane", "_requests", "_tasks", "connection", "crowded", "server")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         self.connection = connection
         self.server: TryllServer = connection.server
         self.crowded = False

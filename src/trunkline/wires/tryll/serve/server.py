@@ -19,9 +19,9 @@ from trunkline.base import memory
 from trunkline.base.values import Value
 from trunkline.wires.tryll.host import GraphHost
 from trunkline.wires.tryll.messages import HealthResponse, ModelInfo
-from trunkline.wires.tryll.serve.connection import END_SECONDS, EXTENSIONS, Connection, socket_of
+from trunkline.wires.tryll.serve.connection import END_SECONDS, EXTENSIONS, ServerConnection, socket_of
 from trunkline.wires.tryll.serve.log import session_log
-from trunkline.wires.tryll.serve.turns import Turn
+from trunkline.wires.tryll.serve.turns import ServedTurn
 
 #: How long running turns may go on when the server stops. Then they are cancelled.
 GRACE_SECONDS = 2.0
@@ -62,10 +62,10 @@ class TryllServer:
         self.stopping = False
         self.buffer = memoryview(bytearray(_READ))
         """What connections read into, one after the other."""
-        self.connections: set[Connection] = set()
+        self.connections: set[ServerConnection] = set()
         self.agents = 0
         """How many there are in all sessions."""
-        self.turns: set[Turn] = set()
+        self.turns: set[ServedTurn] = set()
         """Those that are under way."""
         self.log = session_log(self.loop)
         """None unless somebody reads it."""
@@ -76,9 +76,9 @@ class TryllServer:
         self._listing: asyncio.Task[tuple[ModelInfo, ...]] | None = None
         """The one that comes after it."""
         self._servers: list[asyncio.Server] = []
-        self._dirty: list[Connection] = []
-        self._unfinished: dict[Connection, float] = {}
-        self._unread: set[Connection] = set()
+        self._dirty: list[ServerConnection] = []
+        self._unfinished: dict[ServerConnection, float] = {}
+        self._unread: set[ServerConnection] = set()
         self._look: asyncio.TimerHandle | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._giving_back: asyncio.TimerHandle | None = None
@@ -91,7 +91,7 @@ class TryllServer:
             OSError: that does not work.
         """
         made = await self.loop.create_server(
-            lambda: Connection(self), host, port, backlog=_BACKLOG, ssl=tls, start_serving=False
+            lambda: ServerConnection(self), host, port, backlog=_BACKLOG, ssl=tls, start_serving=False
         )
         for each in made.sockets:
             # Inherited by what is accepted: a peer whose machine is gone does not stay for ever.
@@ -161,7 +161,7 @@ class TryllServer:
 
     # For connections.
 
-    def entered(self, connection: Connection) -> None:
+    def entered(self, connection: ServerConnection) -> None:
         """There is one more, which gets the id of its session."""
         self.connections.add(connection)
         self._sessions += 1
@@ -169,7 +169,7 @@ class TryllServer:
         if self.log is not None:
             self.log.entered(connection)
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: ServerConnection) -> None:
         """There is one less."""
         self.connections.discard(connection)
         if self.log is not None:
@@ -185,7 +185,7 @@ class TryllServer:
         self._giving_back = None
         memory.give_back()
 
-    def flush_soon(self, connection: Connection) -> None:
+    def flush_soon(self, connection: ServerConnection) -> None:
         """Flush it at the end of this round of the event loop, with all others that have something to say."""
         if not self._dirty:
             self.loop.call_soon(self._flush)
@@ -196,7 +196,7 @@ class TryllServer:
         for connection in dirty:
             connection.flush()
 
-    def unfinished(self, connection: Connection, is_so: bool, anew: bool) -> None:
+    def unfinished(self, connection: ServerConnection, is_so: bool, anew: bool) -> None:
         """Whether a connection has sent the beginning of a frame, and `anew`: of another one than before."""
         if not is_so:
             self._unfinished.pop(connection, None)
@@ -205,7 +205,7 @@ class TryllServer:
             if self._sweep is None:
                 self._sweep = self.loop.call_later(self.settings.frame_seconds, self._sweep_unfinished)
 
-    def not_reading(self, connection: Connection) -> None:
+    def not_reading(self, connection: ServerConnection) -> None:
         """A connection is not read for now. Until it is, nobody would tell us that its client has ended."""
         self._unread.add(connection)
         if self._look is None:
@@ -219,7 +219,7 @@ class TryllServer:
         if self._unread:
             self._look = self.loop.call_later(_LOOK_SECONDS, self._look_after_unread)
 
-    def reading_again(self, connection: Connection) -> None:
+    def reading_again(self, connection: ServerConnection) -> None:
         """It was not read for a while: the rest of its frame has all its time from now on."""
         self._unread.discard(connection)
         if connection in self._unfinished:
@@ -240,7 +240,7 @@ class TryllServer:
             self._sweep = self.loop.call_at(soonest, self._sweep_unfinished)
 
 
-def _has_ended(connection: Connection) -> bool:
+def _has_ended(connection: ServerConnection) -> bool:
     """Whether the client has said all that it will, where the system tells."""
     option, ours = getattr(socket, "TCP_INFO", None), socket_of(connection.transport)
     if option is None or ours is None:

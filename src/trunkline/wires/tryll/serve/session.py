@@ -25,11 +25,11 @@ from trunkline.wires.tryll.serve.history import HISTORY
 from trunkline.wires.tryll.serve.quota import MAX_KEPT_BYTES, MAX_SAID_BYTES, MemoryQuota
 from trunkline.wires.tryll.serve.requests import REQUESTS, Reporter
 from trunkline.wires.tryll.serve.scheduler import RequestScheduler
-from trunkline.wires.tryll.serve.turns import AgentSlot, Turn
+from trunkline.wires.tryll.serve.turns import AgentSlot, ServedTurn
 from trunkline.wires.tryll.serve.voice import VOICE_REQUESTS, VoiceInputs
 
 if TYPE_CHECKING:
-    from trunkline.wires.tryll.serve.connection import Connection
+    from trunkline.wires.tryll.serve.connection import ServerConnection
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Session(RequestScheduler):
 
     __slots__ = ("_agents", "_count", "_ended", "_leaving", "_turns", "host", "kept", "said", "voices")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ServerConnection) -> None:
         super().__init__(connection)
         self.host: HostSession | None = None
         """None until the session is configured."""
@@ -263,7 +263,7 @@ class Session(RequestScheduler):
         # `waits` asks for that, too: this saves a call for each message, of which there are the most.
         if seat.changing and self.waits(seat, request, size):
             return
-        turn = Turn(self.connection, seat, request.request_id, size)
+        turn = ServedTurn(self.connection, seat, request.request_id, size)
         work = seat.agent.turn(request.text, turn)
         seat.turn = turn
         self.weigh(turn.size)
@@ -273,7 +273,7 @@ class Session(RequestScheduler):
             server.log.begun(turn)
         turn.task = server.loop.create_task(turn.run(work, self._turn_over), name="turn")
 
-    def _turn_over(self, turn: Turn, ending: Ending) -> None:
+    def _turn_over(self, turn: ServedTurn, ending: Ending) -> None:
         seat = turn.seat
         try:
             turn.complete(ending)

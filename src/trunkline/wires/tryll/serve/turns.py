@@ -22,7 +22,7 @@ from trunkline.wires.tryll.messages import (
 )
 
 if TYPE_CHECKING:
-    from trunkline.wires.tryll.serve.connection import Connection
+    from trunkline.wires.tryll.serve.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class AgentSlot:
         """What the parameters take that nodes were given since, by the node."""
         self.said = 0
         """What its conversation takes."""
-        self.turn: Turn | None = None
+        self.turn: ServedTurn | None = None
         self.changing = False
         self.next: list[Callable[[], None]] = []
         self.then: list[Callable[[], None]] = []
@@ -74,13 +74,13 @@ class AgentSlot:
                 each()
 
 
-class Turn:
+class ServedTurn:
     """A `Listener` that sends what it hears."""
 
     __slots__ = ("_cancelled", "_connection", "_final", "_spoken", "_waiter", "begun", "request_id", "seat", "size",
                  "task")  # fmt: skip
 
-    def __init__(self, connection: Connection, seat: AgentSlot, request_id: int, size: int) -> None:
+    def __init__(self, connection: ServerConnection, seat: AgentSlot, request_id: int, size: int) -> None:
         self._connection = connection
         self.seat = seat
         self.request_id = request_id
@@ -92,7 +92,7 @@ class Turn:
         self._waiter: asyncio.Future[None] | None = None
         self.task: asyncio.Task[None] | None = None
 
-    async def run(self, work: Coroutine[Any, Any, Ending], over: Callable[[Turn, Ending], None]) -> None:
+    async def run(self, work: Coroutine[Any, Any, Ending], over: Callable[[ServedTurn, Ending], None]) -> None:
         """Listen to the end, and tell how it went."""
         ending = _ERROR
         try:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.agents.graph.helpers import agent, end, graph, take
 from tests.support.faults import number
-from trunkline.agents.graph import shares
+from trunkline.agents.graph import loop_budget
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.wires.tryll.messages import GenerateParams, InstructionParams
 
@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         looks.append(looks[-1] + 0.002)
         return looks[-1]
 
-    monkeypatch.setattr(shares, "perf_counter", look)
+    monkeypatch.setattr(loop_budget, "perf_counter", look)
     return looks
 
 
@@ -64,18 +64,18 @@ async def test_a_turn_of_one_small_node_does_not_look_at_the_clock(clock: list[f
 
 
 async def test_a_turn_that_is_cancelled_in_line_leaves_its_place_to_the_next(clock: list[float]) -> None:
-    line = shares.of_loop()
+    line = loop_budget.of_loop()
     first, second = (asyncio.create_task(line.wait()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     await second
     assert first.cancelled()
-    assert shares.of_loop() is line
+    assert loop_budget.of_loop() is line
 
 
 def test_a_loop_that_is_over_is_gone_with_its_shares() -> None:
     async def shared() -> weakref.ref[asyncio.AbstractEventLoop]:
-        line = shares.of_loop()
+        line = loop_budget.of_loop()
         await line.wait()
         waiting = asyncio.create_task(line.wait())
         await asyncio.sleep(0)

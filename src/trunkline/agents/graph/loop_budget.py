@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 SHARE_SECONDS = 0.005
 
 
-class Shares:
+class LoopBudget:
     """The time that the turns of one event loop have. `of_loop` gives the one that there is."""
 
     # The loop is not kept: it would be there as long as its shares, and those are there as long as it is.
@@ -57,13 +57,13 @@ class Shares:
                 return
 
 
-_SHARES: WeakKeyDictionary[asyncio.AbstractEventLoop, Shares] = WeakKeyDictionary()
+_SHARES: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBudget] = WeakKeyDictionary()
 
 
-def of_loop() -> Shares:
+def of_loop() -> LoopBudget:
     """What the turns of the running loop share."""
     loop = asyncio.get_running_loop()
     found = _SHARES.get(loop)
     if found is None:
-        found = _SHARES[loop] = Shares()
+        found = _SHARES[loop] = LoopBudget()
     return found

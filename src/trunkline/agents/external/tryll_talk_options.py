@@ -32,7 +32,7 @@ INSTRUCTIONS = "You are in a spoken conversation. Answer in one or two short sen
 _MOCK = "mock"
 
 
-class Manner(Value):
+class TalkOptions(Value):
     """How one talks. Models that nobody names are the first of their kind that can be had."""
 
     model: str = ""
@@ -71,9 +71,9 @@ class Manner(Value):
 
 
 async def made(
-    tryll: Tryll, manner: Manner, progress: Progress | None, notice: Callable[[str], object]
-) -> tuple[RemoteAgent, RemoteVoice, Manner]:
-    """The agent and the ear, with all models fetched, and the manner with their names.
+    tryll: Tryll, options: TalkOptions, progress: Progress | None, notice: Callable[[str], object]
+) -> tuple[RemoteAgent, RemoteVoice, TalkOptions]:
+    """The agent and the ear, with all models fetched, and the options with their names.
 
     Args:
         progress: hears of models that are downloaded.
@@ -83,32 +83,32 @@ async def made(
         TryllError: there is no such model, or it cannot be used.
     """
     models = await tryll.list_models()
-    language = manner.answers or pick(models)
-    knowledge = manner.graph.knowledge if manner.graph is not None else ()
+    language = options.answers or pick(models)
+    knowledge = options.graph.knowledge if options.graph is not None else ()
     needed = {language, *(each.embedding_model for each in knowledge)} if not _is_mock(language) else set()
     for model in models:
         if model.name in needed and is_missing(model):
             await tryll.ensure_model(model.name, progress, load=False)
-    hears = await _had(tryll, models, "stt", manner.stt, progress, notice)
-    if manner.graph is not None and speaks(manner.graph.graph):
-        voiced = manner.tts
+    hears = await _had(tryll, models, "stt", options.stt, progress, notice)
+    if options.graph is not None and speaks(options.graph.graph):
+        voiced = options.tts
         if voiced and not _is_mock(voiced):
             notice(f"The graph speaks with a voice of its own: `{voiced}` is not used.")
     else:
-        voiced = await _had(tryll, models, "tts", manner.tts, progress, notice)
-    if manner.graph is not None:
-        agent = await _character(tryll, manner.graph, language, voiced, progress)
+        voiced = await _had(tryll, models, "tts", options.tts, progress, notice)
+    if options.graph is not None:
+        agent = await _character(tryll, options.graph, language, voiced, progress)
     else:
-        graph = speaking(manner.instructions, voiced)
+        graph = speaking(options.instructions, voiced)
         agent = await tryll.create_agent(graph, default_model=language, progress=progress)
     voice = await tryll.voice_input(
         hears,
-        sample_rate=manner.sample_rate,
-        channels=manner.channels,
-        vad_min_silence_ms=manner.pause_ms,
+        sample_rate=options.sample_rate,
+        channels=options.channels,
+        vad_min_silence_ms=options.pause_ms,
         progress=progress,
     )
-    return agent, voice, manner.replace(model=language, stt=hears, tts=voiced)
+    return agent, voice, options.replace(model=language, stt=hears, tts=voiced)
 
 
 def speaking(instructions: str, tts: str) -> GraphDescription:
