@@ -107,7 +107,8 @@ async def test_every_agent_can_be_made_by_name_and_answers(name: str, options: d
 def test_an_unknown_agent_is_refused_with_a_suggestion_and_the_list() -> None:
     assert refusal("ecco") == (
         "There is no agent `ecco`. Did you mean `echo`? The agents are `coder`, `echo`, `scripted`; "
-        "`MODULE:NAME`, `jsonstream:COMMAND`, `agentproc:PROFILE`, `scripted:SCRIPT`, `tryll:HOST:PORT` name yours."
+        "`MODULE:NAME`, `jsonstream:COMMAND`, `agentproc:PROFILE`, `scripted:SCRIPT`, "
+        "`graph:GRAPH`, `tryll:HOST:PORT` name yours."
     )
 
 

@@ -8,6 +8,7 @@ A name is one of
 - `jsonstream:COMMAND ARGS...`: any program that speaks the JSON stream. Quotes work as in a shell, nothing else does;
 - `agentproc:PROFILE`: any program that an AgentProc profile describes: a file, or the name of a bundled one;
 - `scripted:SCRIPT`: what a script plays: a file, or the name of a bundled one;
+- `graph:GRAPH`: what a graph describes: a file, or the name of a bundled one;
 - `tryll:HOST:PORT[/MODEL]`: a model behind a Tryll server.
 
 An agent may have a method `problem() -> str | None`: why it cannot answer here, if that can be told without trying.
@@ -26,14 +27,17 @@ from trunkline.core.agent import Agent, Capabilities
 from trunkline.core.faults import ConfigError, Fault
 
 #: What a name can be besides those of `names`.
-FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE", "scripted:SCRIPT", "tryll:HOST:PORT")
+FORMS = ("MODULE:NAME", "jsonstream:COMMAND", "agentproc:PROFILE", "scripted:SCRIPT", "graph:GRAPH", "tryll:HOST:PORT")
 #: Those of them that name a file, or one of ours.
-FILE_FORMS = ("agentproc", "scripted")
+FILE_FORMS = ("agentproc", "scripted", "graph")
 
 _PROGRAM = "jsonstream"
 _PROFILE = "agentproc"
 _SCRIPT = "scripted"
 _SERVER = "tryll"
+_GRAPH = "graph"
+#: How the names of graphs begin.
+GRAPH_FORM = f"{_GRAPH}:"
 #: Exit codes above it mean a signal, which `trunkline agent` turns into `SystemExit` while it starts.
 _SIGNALLED = 128
 
@@ -50,6 +54,10 @@ def is_bundled(kind: str, name: str) -> bool:
         from trunkline.wires.agentproc import hub
 
         return name in hub.names()
+    if kind == _GRAPH:
+        from trunkline.agents.graph import bundled
+
+        return name in bundled.names()
     from trunkline.agents import script
 
     return kind == _SCRIPT and name in script.bundled()
@@ -58,7 +66,7 @@ def is_bundled(kind: str, name: str) -> bool:
 def runs_code(name: str) -> bool:
     """Whether the name brings a program or a module along: then whoever writes it decides what runs here."""
     kind, colon, _ = name.partition(":")
-    return bool(colon) and kind not in (_SCRIPT, _SERVER)
+    return bool(colon) and kind not in (_SCRIPT, _SERVER, _GRAPH)
 
 
 def make(name: str, options: Mapping[str, Any]) -> Agent:
@@ -156,6 +164,23 @@ def _playing(spec: str) -> Agent:
     return ScriptedAgent(script.load(os.path.expanduser(spec)))
 
 
+def _graph(spec: str) -> Agent:
+    from trunkline.base.extras import lacking
+
+    try:
+        from trunkline.agents.graph.conversation import GraphFileAgent
+    except ModuleNotFoundError as error:
+        if (lacks := lacking(error)) is None:
+            raise
+        raise ConfigError(lacks) from None
+    if not spec:
+        from trunkline.agents.graph import bundled
+        from trunkline.agents.script_source import listed
+
+        raise ConfigError(f"`{GRAPH_FORM}` needs a graph.", hint=f"A file, or one of {listed(bundled.names())}.")
+    return GraphFileAgent.load(spec)
+
+
 def _served(address: str) -> Agent:
     from trunkline.agents.external.tryll import TryllAgent
 
@@ -167,6 +192,7 @@ _FORMS: dict[str, Callable[[str], Agent]] = {
     _PROFILE: _profiled,
     _SCRIPT: _playing,
     _SERVER: _served,
+    _GRAPH: _graph,
 }
 
 

@@ -45,10 +45,20 @@ class TurnStream:
 
     async def say(self, event: Event) -> None:
         """Tell an event; waits while the reader is behind."""
-        while len(self._said) >= AHEAD and not self._ended:
+        if self.full:
+            await self.room()
+        self.say_now(event)
+
+    @property
+    def full(self) -> bool:
+        """Whether the reader is behind."""
+        return len(self._said) >= AHEAD and not self._ended
+
+    async def room(self) -> None:
+        """Wait until the reader has caught up."""
+        while self.full:
             self._room.clear()
             await self._room.wait()
-        self.say_now(event)
 
     def say_now(self, event: Event) -> None:
         """Tell an event without waiting: for rare ones, such as signs of life."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from click.shell_completion import CompletionItem
 
 from trunkline.agents import registry, script
+from trunkline.agents.graph import bundled
 from trunkline.cli.arguments import Parser
 from trunkline.wires.agentproc import hub
 
@@ -20,7 +21,8 @@ def profiles(incomplete: str) -> list[CompletionItem]:
 def agents(incomplete: str) -> list[CompletionItem]:
     """Everybody who can be named without knowing what is on this machine."""
     known = [*registry.names(), *(f"agentproc:{name}" for name in hub.names())]
-    return _beginning([*known, *(f"scripted:{name}" for name in script.bundled())], incomplete)
+    ours = [*(f"scripted:{name}" for name in script.bundled()), *(f"graph:{name}" for name in bundled.names())]
+    return _beginning([*known, *ours], incomplete)
 
 
 def options(parser: Parser, incomplete: str) -> list[CompletionItem]:

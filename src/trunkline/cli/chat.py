@@ -48,7 +48,10 @@ def _option(name: str, **how: Any) -> Callable[[Callable[..., None]], Callable[.
 
 
 def _complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in registry.names() if name.startswith(incomplete)]
+    from trunkline.agents.graph import bundled
+
+    known = (*registry.names(), *(f"{registry.GRAPH_FORM}{name}" for name in bundled.names()))
+    return [CompletionItem(name) for name in known if name.startswith(incomplete)]
 
 
 def _complete_provider(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -117,7 +120,7 @@ def _complete_session(context: click.Context, parameter: click.Parameter, incomp
 @_option("auto-approve", is_flag=True, help="Begin in the mode `yolo`: approve every tool until the mode is changed.")
 def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
     """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME,
-    jsonstream:COMMAND, agentproc:PROFILE, scripted:SCRIPT or tryll:HOST:PORT.
+    jsonstream:COMMAND, agentproc:PROFILE, scripted:SCRIPT, graph:GRAPH or tryll:HOST:PORT.
 
     With -p, or with something piped into it, it answers once, on standard output, and needs no terminal.
 

@@ -42,9 +42,9 @@ _SAMPLE_BYTES = 2
 
 def complete_graph(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The graphs that come along, and files."""
-    from trunkline.agents.graph.yaml_graph import bundled
+    from trunkline.agents.graph import bundled
 
-    names = [CompletionItem(name) for name in bundled() if name.startswith(incomplete)]
+    names = [CompletionItem(name) for name in bundled.names() if name.startswith(incomplete)]
     # The file first: bash forgets what it heard before a file.
     return [CompletionItem(incomplete, type="file"), *names]
 
@@ -90,14 +90,14 @@ def command(
       trunkline graph run npc.yaml --engine local --model smollm2-135m
       trunkline graph run speaker.yaml --engine local -m "Good morning" --sound answer.wav
     """
-    from trunkline.agents.graph import yaml_graph
+    from trunkline.agents.graph import bundled, yaml_graph
 
     refuse_to_replace(record, file)
     refuse_to_replace(sound, file)
     try:
         graph = yaml_graph.load(file)
         with asyncio.Runner() as runner, _sounds(sound) as sounds:
-            talk = _Talk(graph, yaml_graph.folder_of(file), record, as_json, sounds)
+            talk = _Talk(graph, bundled.folder_of(file), record, as_json, sounds)
             try:
                 runner.run(talk.open(engine, model))
                 if message is None:
@@ -243,23 +243,19 @@ class _Talk:
             ConfigError: there is no such agent, or it is not for a file to name it.
             ModelError: there is no such model.
         """
-        from trunkline.agents import registry
-        from trunkline.agents.graph.agent_models import PREFIX, AgentModels, offered, wanted
+        from trunkline.agents.graph.agent_models import models_for
         from trunkline.cli import opening
-        from trunkline.core.faults import ConfigError
 
-        names, models = wanted(self._graph.graph, model or self._graph.default_model)
-        for name in models if check else ():
-            pool.check(name)
-        for name in names:
-            if registry.runs_code(name) and PREFIX + name != model:
-                raise ConfigError(
-                    f"The graph wants to run `{name}`, which is not for a file to decide.",
-                    hint="Take it out of the file, and name it with `--model`.",
-                )
-        folder = os.getcwd()
-        secrets = opening.redactor()
-        return AgentModels(pool, offered(names, folder), workspace=folder, secrets=secrets)
+        graph, folder = self._graph, os.getcwd()
+        return models_for(
+            graph.graph,
+            pool,
+            graph.default_model,
+            chosen=model,
+            workspace=folder,
+            secrets=opening.redactor(),
+            check=check,
+        )
 
     async def close(self) -> None:
         """Let go of everything, as far as it was there."""

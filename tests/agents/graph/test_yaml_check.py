@@ -7,8 +7,9 @@ from time import process_time
 
 import pytest
 
+from trunkline.agents.graph import bundled
 from trunkline.agents.graph.yaml_check import Report, examine
-from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS, bundled
+from trunkline.agents.graph.yaml_graph import MAX_COMPLAINTS
 
 BROKEN = """start: nobody
 defualt_model: x
@@ -174,8 +175,8 @@ nodes:
 
 
 def test_the_graphs_that_come_along_are_fine() -> None:
-    assert bundled() == ["npc"]
-    for name in bundled():
+    assert bundled.names() == ["npc", "smith"]
+    for name in bundled.names():
         report = examine(name)
         assert (report.problems, report.warnings) == ((), ())
 

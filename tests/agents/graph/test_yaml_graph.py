@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.graph.helpers import Recorder, agent, host_in, said, take
-from trunkline.agents.graph import yaml_graph
+from trunkline.agents.graph import bundled, yaml_graph
 from trunkline.agents.graph.host import LocalHost
 from trunkline.core.faults import ConfigError
 from trunkline.wires.tryll.messages import (
@@ -268,8 +268,8 @@ def test_the_name_of_a_bundled_graph_means_that_one_whatever_lies_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "npc").mkdir()
-    assert yaml_graph.locate("npc") != "npc"
+    assert bundled.locate("npc") != "npc"
     (tmp_path / "npc").rmdir()
     (tmp_path / "npc").write_text("nodes: []\n")
-    assert yaml_graph.locate("npc") != "npc"
-    assert yaml_graph.locate("./npc") == "./npc"
+    assert bundled.locate("npc") != "npc"
+    assert bundled.locate("./npc") == "./npc"

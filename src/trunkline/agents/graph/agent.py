@@ -24,7 +24,7 @@ from trunkline.agents.graph.loop_budget import of_loop
 from trunkline.agents.graph.nodes import Node
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
-from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
+from trunkline.agents.graph.turn import ApproveCall, Delta, Turn, TurnEvent
 from trunkline.core.faults import AgentBusy, BadParameter, Fault, NodeFailed, TooManySteps, UnknownNode
 from trunkline.core.graph.description import GraphDescription, NodeParams
 from trunkline.core.graph.ordinals import TurnStatus
@@ -100,8 +100,10 @@ class GraphAgent:
 
     # Turns.
 
-    def turn(self, text: str, listener: Listener) -> Coroutine[Any, Any, Ending]:
+    def turn(self, text: str, listener: Listener, approve: ApproveCall | None = None) -> Coroutine[Any, Any, Ending]:
         """Begin to answer a message; it goes on as what is returned is awaited, and the listener is told.
+
+        `approve` is asked about each call of a tool. One that it denies was not called.
 
         Whoever cancels the task that awaits it stops the turn without an ending.
 
@@ -110,7 +112,7 @@ class GraphAgent:
         """
         if self.busy:
             raise AgentBusy("The agent is in a turn.")
-        turn = self._running = Turn(text)
+        turn = self._running = Turn(text, approve)
         self._cancelled = False
         return self._run(turn, listener)
 

@@ -35,6 +35,7 @@ from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 
 if TYPE_CHECKING:
     from trunkline.agents.graph.hosting import Models
+    from trunkline.agents.graph.pool import ModelPool
 
 #: How the name of a model begins that is an agent.
 PREFIX = "agent:"
@@ -72,6 +73,44 @@ def offered(
         if callable(problem) and (why := problem()) is not None:
             raise ConfigError(f"The agent `{name}` cannot answer: {why}")
     return agents
+
+
+def models_for(
+    graph: GraphDescription,
+    pool: ModelPool,
+    model: str,
+    *,
+    chosen: str = "",
+    workspace: str = ".",
+    secrets: Redactor | None = None,
+    check: bool = False,
+) -> AgentModels:
+    """The models of a pool, with the agents among them that a graph names.
+
+    Args:
+        model: the graph's default.
+        chosen: what a person named in its place, who may name what a file may not.
+        check: whether all models are looked for before anything is fetched.
+
+    Raises:
+        ConfigError: there is no such agent, or it is not for a file to name it.
+        ModelError: there is no such model.
+    """
+    names, models = wanted(graph, chosen or model)
+    for name in models if check else ():
+        pool.check(name)
+    for name in names:
+        if registry.runs_code(name) and PREFIX + name != chosen:
+            raise ConfigError(
+                f"The graph wants to run `{name}`, which is not for a file to decide.",
+                hint="Take it out of the file, and name it with `--model`.",
+            )
+        if name.startswith(registry.GRAPH_FORM):
+            raise ConfigError(
+                f"The graph names `{name}`: a graph cannot be a model of another, which could be a model of the first.",
+                hint="Put the nodes of both into one file.",
+            )
+    return AgentModels(pool, offered(names, workspace), workspace=workspace, secrets=secrets)
 
 
 def nobody_asked() -> Policy:

@@ -7,6 +7,7 @@ told whole is all of it so far; the history has it, too.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from trunkline.agents.graph.embedded import Chunk
@@ -15,6 +16,7 @@ from trunkline.base.values import Value
 from trunkline.core.faults import NodeFailed
 from trunkline.core.graph.turns import Listener
 from trunkline.models.engines import MOST_TOKENS, Piece, cost
+from trunkline.models.tool_calls import Call
 
 #: Characters that all nodes of one turn may answer, and their models say: a graph that goes round and round repeats a
 #: long message often, and there are engines that come to no end.
@@ -28,6 +30,10 @@ MAX_REPEATED = 128 * 1024
 MAX_CHUNKS = 20_000
 #: Steps that all templates of one turn may take: ten times as many as one may.
 MAX_STEPS = 1_000_000
+
+
+#: Asks whether a tool may be called, which is described.
+ApproveCall = Callable[[Call, str], Awaitable[bool]]
 
 
 class TurnEvent(Value, hot=True):
@@ -95,17 +101,19 @@ class Knowledge(Value, hot=True):
 class Turn:
     """What the nodes of one turn share."""
 
-    __slots__ = ("_chunks", "_context", "_repeated", "_steps", "_written", "cached_tokens", "data", "events",
+    __slots__ = ("_chunks", "_context", "_repeated", "_steps", "_written", "approve", "cached_tokens", "data", "events",
                  "instructions", "intent", "knowledge", "lead", "pieces", "prompt_tokens", "sample_rate", "text",
                  "tokens", "tool_calls", "written")  # fmt: skip
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, approve: ApproveCall | None = None) -> None:
         self.text = text
         """The user's message."""
+        self.approve = approve
+        """None where every call of a tool is only told."""
         self.instructions: list[Instruction] = []
         self.knowledge: list[Knowledge] = []
         self.intent: str | None = None
-        self.tool_calls: list[Any] = []
+        self.tool_calls: list[Call] = []
         self.written: list[str] = []
         """The answers of the nodes that are done with theirs."""
         self.pieces: list[str] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
 
-from trunkline.agents.graph import confined, yaml_graph, yaml_open
+from trunkline.agents.graph import bundled, confined, yaml_graph, yaml_open
 from trunkline.agents.graph.params import exits_of
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.script_source import Misplaced, Part
@@ -55,7 +55,7 @@ def examine(path: str) -> Report:
         return Report(None, (_finding(error, path),))
     if found.file is None or found.root is None:
         return Report(None, _ordered(found.wrong, path))
-    folder = yaml_graph.folder_of(path)
+    folder = bundled.folder_of(path)
     wrong = [*_wrong_kinds(found.root, found.file)] or asyncio.run(_opened(found.root, found.file, folder))
     problems = _ordered(wrong, path)
     odd = [*_paths(found.root, found.file), *_storages(found.root, found.file, folder)]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 from trunkline.agents import script_source
-from trunkline.agents.graph import embedded, storages
+from trunkline.agents.graph import bundled, embedded, storages
 from trunkline.agents.graph.agent import MAX_MAX_STEPS
 from trunkline.agents.graph.nodes.strings import Guardrail
 from trunkline.agents.graph.params import RULES, out_of_range
@@ -53,10 +53,6 @@ T = TypeVar("T")
 MAX_BYTES = 1024 * 1024
 #: What is told of one file.
 MAX_COMPLAINTS = 100
-
-#: Graphs that come with Trunkline.
-_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "graphs")
-_SUFFIX = ".yaml"
 
 _KINDS: dict[str, type[NodeParams]] = {rules.type: params for params, rules in RULES.items()}
 _NAMES: dict[str, dict[str, int]] = {
@@ -117,32 +113,16 @@ def read(path: str) -> Reading:
         ConfigError: it cannot be read.
     """
     try:
-        contents = read_regular(locate(path), MAX_BYTES)
+        contents = read_regular(bundled.locate(path), MAX_BYTES)
     except OSError as error:
-        meant = nearest(path, bundled()) if isinstance(error, FileNotFoundError) else None
+        meant = nearest(path, bundled.names()) if isinstance(error, FileNotFoundError) else None
         raise ConfigError(
             f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.",
             hint=f"Did you mean `{meant}`, which comes along?" if meant else None,
         ) from None
     if contents.cut:
         raise ConfigError(f"The graph `{path}` is larger than {MAX_BYTES} bytes.")
-    return _read(contents.data, path, folder_of(path))
-
-
-def bundled() -> list[str]:
-    """The names of the graphs that come with Trunkline."""
-    return sorted(name.removesuffix(_SUFFIX) for name in os.listdir(_FOLDER) if name.endswith(_SUFFIX))
-
-
-def locate(spec: str) -> str:
-    """The file of a graph. The name of a bundled one always means that one; `./NAME` is a file of that name."""
-    path = os.path.join(_FOLDER, spec + _SUFFIX)
-    return path if spec in bundled() else spec
-
-
-def folder_of(spec: str) -> str:
-    """The folder that a graph's files are looked for in."""
-    return os.path.dirname(os.path.abspath(locate(spec)))
+    return _read(contents.data, path, bundled.folder_of(path))
 
 
 def _sound(found: Reading) -> GraphFile:

@@ -84,6 +84,11 @@ class ToolCall(ModelNode[ToolCallParams]):
                 "answer": answer,
                 "calls": ", ".join(call.name for call in calls),
             }
+        denied = False
+        if turn.approve is not None and calls:
+            about = {tool.name: tool.description for tool in self.tools}
+            asked, calls = calls, [call for call in calls if await turn.approve(call, about[call.name])]
+            denied = len(calls) < len(asked)
         turn.tool_calls += calls
         if calls:
             if self.params.notify_client:
@@ -91,6 +96,6 @@ class ToolCall(ModelNode[ToolCallParams]):
                     pairs = (("tool_name", call.name), ("arguments_json", call.arguments_json))
                     turn.events.append(Event(self.name, TOOL_EVENT, pairs))
             return "tool_called"
-        if self.params.generate_on_no_tool:
+        if self.params.generate_on_no_tool and not denied:
             turn.tell(answer, final=not self.exits["no_tool_called"])
         return "no_tool_called"

@@ -1,0 +1,315 @@
+"""A graph's file as an agent of the core: any wire, terminal or bridge that has agents has graphs.
+
+    agent = GraphFileAgent.load("npc")            # or a file; `graph:npc` in the registry
+
+The models are those that the file names, unless whoever opens the conversation names another in its place; `mock` needs
+no weights. What has to be fetched is fetched by the first turn, which shows how far that is. A tool that the graph
+calls is asked for like any other: if it is denied, the turn goes on as if no tool had been called. What nodes tell are
+extensions of the kind `node_event`. What was said is in the session's journal, and known again when it is resumed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from trunkline.agents.graph import bundled, yaml_graph
+from trunkline.agents.graph.agent import GraphAgent
+from trunkline.agents.graph.agent_models import models_for
+from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
+from trunkline.agents.graph.pool import ModelPool
+from trunkline.agents.graph.vectors import VectorStore
+from trunkline.agents.graph.yaml_graph import GraphFile
+from trunkline.agents.turn_stream import TurnStream
+from trunkline.base import paths
+from trunkline.base.extras import lacking
+from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
+from trunkline.core.approvals import Decisions
+from trunkline.core.events import (
+    Audio,
+    Category,
+    Extension,
+    Failed,
+    Notice,
+    Progress,
+    TextDelta,
+    ToolCancelled,
+    ToolFinished,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    UserMessage,
+)
+from trunkline.core.faults import Fault, ModelError, Unsupported
+from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
+from trunkline.core.graph.hosting import HostSettings
+from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
+from trunkline.core.graph.turns import Ending
+from trunkline.core.turns import DENIED
+from trunkline.core.usage import NOTHING_USED, Usage
+from trunkline.models.tool_calls import Call
+
+#: What an extension with a node's event is called.
+NODE_EVENT = "node_event"
+#: Models whose names begin like this need no weights: then all of the graph runs on the engine of that name.
+MOCK = "mock"
+#: How long a turn may put its things in order when the conversation is closed.
+CLOSE_SECONDS = 1.0
+
+#: The member of a record in our journal that holds a message and its answer.
+_JOURNAL_KEY = "graph_exchange"
+#: What the character is taken to have answered to what it is told of the time before: an exchange has two sides, and in
+#: front of the next message it would be looked at by every node that reads messages.
+_REMEMBERED = "I remember that."
+#: What can be done about a model that cannot be had.
+_OTHER_MODELS = "`trunkline models list` shows those there are, and `--model mock` needs none of them."
+#: The tools of a graph are somebody else's, as those of an MCP server are.
+_CATEGORY: Category = "mcp"
+
+
+class GraphFileAgent:
+    """Opens conversations with what a graph's file describes. They share its models."""
+
+    def __init__(self, file: GraphFile, name: str, folder: str) -> None:
+        """`folder`: where the graph looks for files."""
+        self.name = name
+        self.file = file
+        speaks = any(isinstance(node.params, GenerateAndSpeakParams | SpeakParams) for node in file.graph.nodes)
+        #: Nothing runs unasked: tools are only ever asked for.
+        self.capabilities = Capabilities(approval=True, resume=True, voice=speaks)
+        self._folder = folder
+        self._hosts: dict[str, tuple[LocalGraphHost, list[SessionHost]]] = {}
+
+    @classmethod
+    def load(cls, spec: str) -> GraphFileAgent:
+        """The agent of a graph's file, or of the bundled graph of that name.
+
+        Raises:
+            ConfigError: it cannot be read, or no agent can be made of it. It says where.
+        """
+        spec = os.path.expanduser(spec)
+        return cls(yaml_graph.load(spec), f"graph:{spec}", bundled.folder_of(spec))
+
+    async def open(self, request: OpenRequest) -> GraphConversation:
+        """Begin a conversation. Models are for the first turn to get."""
+        return GraphConversation(self, request)
+
+    def enter(self, chosen: str, workspace: str) -> SessionHost:
+        """A session of the host with the model that was chosen in place of the file's. The host is there as long as one
+        of its sessions is. `chosen` is "" for the file's own.
+
+        Raises:
+            ConfigError: the graph names what is not there, or not for it to name.
+        """
+        found = self._hosts.get(chosen)
+        if found is None:
+            cache, default = paths.cache_dir(), self.file.default_model
+            check = not (chosen or default).startswith(MOCK)
+            models = models_for(self.file.graph, ModelPool(), default, chosen=chosen, workspace=workspace, check=check)
+            vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
+            found = self._hosts[chosen] = (LocalGraphHost(models, self._folder, vectors), [])
+        host, sessions = found
+        session = host.open_session()
+        sessions.append(session)
+        return session
+
+    async def leave(self, chosen: str, session: SessionHost) -> None:
+        """Give a session back. The last takes the models along."""
+        session.close()
+        host, sessions = self._hosts[chosen]
+        sessions.remove(session)
+        if not sessions:
+            del self._hosts[chosen]
+            await host.close()
+
+
+class GraphConversation:
+    """One dialogue over a graph."""
+
+    #: A model that is being loaded does not stop at once.
+    close_seconds = 2 * CLOSE_SECONDS
+
+    def __init__(self, owner: GraphFileAgent, request: OpenRequest) -> None:
+        self._owner = owner
+        self._request = request
+        self._chosen = str((request.options or {}).get("model") or "")
+        self._model = self._chosen or owner.file.default_model
+        self._session: SessionHost | None = None
+        self._agent: GraphAgent | None = None
+        self._stream: TurnStream | None = None
+        self._decisions = Decisions()
+        self._calls = 0
+        self._closed = False
+        told = [*([request.instructions] if request.instructions else []), *request.history]
+        self._before = [(text, _REMEMBERED) for text in told]
+        if request.resumed:
+            self._before += _exchanges(request.journal.records)
+
+    @property
+    def session_id(self) -> str | None:
+        return None
+
+    def turn(self, message: UserMessage) -> TurnStream:
+        self._stream = TurnStream(partial(self._work, message))
+        return self._stream
+
+    async def decide(self, call_id: str, decision: Decision) -> None:
+        self._decisions.resolve(call_id, decision)
+
+    async def configure(self, change: Change) -> None:
+        if not isinstance(change, AddHistory):
+            raise Unsupported("A graph takes no such change: its file says all of it.")
+        if self._agent is None:
+            self._before.append((change.text, _REMEMBERED))
+        else:
+            self._agent.restore([(change.text, _REMEMBERED)], append=True)
+
+    async def cancel(self) -> None:
+        if self._stream is not None:
+            self._stream.cancel()
+
+    async def close(self) -> None:
+        await self.cancel()
+        if self._stream is not None:
+            await self._stream.finished(CLOSE_SECONDS)
+        # What ends later must not write to a journal that is closed.
+        self._closed = True
+        if self._agent is not None:
+            self._agent.close()
+        if self._session is not None:
+            session, self._session = self._session, None
+            await self._owner.leave(self._chosen, session)
+
+    # A turn.
+
+    async def _work(self, message: UserMessage, tell: TurnStream) -> TurnEnded:
+        for file in message.files:
+            await tell.say(Notice(f"A graph reads no files: `{file}` was left out."))
+        heard = _Heard(tell)
+        try:
+            agent = await self._made(tell)
+            ending = await agent.turn(message.text, heard, partial(self._approved, tell))
+        except Fault as fault:
+            return await _failed(fault, tell)
+        except ModuleNotFoundError as error:
+            if (lacks := lacking(error)) is None:
+                raise
+            await tell.say(Failed("config", lacks))
+            return TurnEnded("error", tell.usage)
+        finally:
+            if heard.text and not self._closed:
+                self._request.journal.append({_JOURNAL_KEY: [message.text, heard.text]})
+        tell.usage = _usage(ending)
+        if ending.error is not None:
+            return await _failed(ending.error, tell)
+        return TurnEnded("cancelled" if ending.status == TurnStatus.CANCELLED else "success", tell.usage)
+
+    async def _made(self, tell: TurnStream) -> GraphAgent:
+        """The agent, with all that it needs.
+
+        Raises:
+            Fault: it cannot be made.
+        """
+        if self._agent is not None:
+            return self._agent
+
+        def progress(name: str, done: int, total: int) -> None:
+            share = f"{100 * done // total} %" if total else f"{done} bytes"
+            tell.say_now(Progress(f"{name}: {share}"))
+
+        if self._session is not None:
+            # What the turn before could not finish. Its storages are half there.
+            half, self._session = self._session, None
+            await self._owner.leave(self._chosen, half)
+        session = self._session = self._owner.enter(self._chosen, self._request.workspace)
+        session.configure(_settings(self._model))
+        file = self._owner.file
+        for strings in file.storages:
+            await session.create_strings(strings)
+        for records in file.knowledge:
+            await session.create_embedded(records, progress)
+        agent = await session.create_agent(file.graph, progress, default_model=self._model, max_steps=file.max_steps)
+        agent.restore(self._before)
+        self._before = []
+        self._agent = agent
+        return agent
+
+    async def _approved(self, tell: TurnStream, call: Call, description: str) -> bool:
+        """Whether a tool may be called. Who is told of the call carries it out: nobody here does."""
+        self._calls += 1
+        call_id = f"call-{self._calls}"
+        decision = self._decisions.ask(call_id)
+        await tell.say(ToolRequested(call_id, call.name, _CATEGORY, call.arguments, description))
+        verdict = await decision
+        if not isinstance(verdict, Approve):
+            reason = (verdict.reason if isinstance(verdict, Deny) else "") or DENIED
+            await tell.say(ToolCancelled(call_id, reason))
+            return False
+        await tell.say(ToolStarted(call_id, call.name))
+        await tell.say(ToolFinished(call_id, call.name, "success", "It was called: whoever listens carries it out."))
+        return True
+
+
+class _Heard:
+    """A `Listener` that tells a turn's stream."""
+
+    def __init__(self, tell: TurnStream) -> None:
+        self._tell = tell
+        self.text = ""
+        """All that was told so far."""
+
+    @property
+    def full(self) -> bool:
+        return self._tell.full
+
+    async def room(self) -> None:
+        await self._tell.room()
+
+    def delta(self, text: str) -> None:
+        if text:
+            self.text += text
+            self._tell.say_now(TextDelta(text))
+
+    def whole(self, text: str, final: bool) -> None:
+        self.delta(text[len(self.text) :])
+
+    def audio(self, pcm: bytes, sample_rate: int) -> None:
+        self._tell.say_now(Audio(pcm, sample_rate))
+
+    def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
+        self._tell.say_now(Extension(NODE_EVENT, {"node": node, "type": type, "pairs": dict(pairs)}))
+
+
+async def _failed(fault: Fault, tell: TurnStream) -> TurnEnded:
+    if isinstance(fault, ModelError) and fault.hint is None:
+        fault.say(hint=_OTHER_MODELS)
+    await tell.say(Failed(fault.kind, str(fault), fault.retryable))
+    return TurnEnded("error", tell.usage)
+
+
+def _settings(model: str) -> HostSettings:
+    """The engines of a conversation in which that model answers."""
+    if model.startswith(MOCK):
+        return HostSettings()
+    return HostSettings(
+        inference_engine=InferenceEngine.LLAMA_CPP,
+        embedding_engine=InferenceEngine.LLAMA_CPP,
+        stt_engine=InferenceEngine.SHERPA_ONNX,
+        tts_engine=InferenceEngine.SHERPA_ONNX,
+        allow_auto_model_downloading=True,
+    )
+
+
+def _usage(ending: Ending) -> Usage:
+    if not ending.tokens_generated:
+        return NOTHING_USED
+    return Usage(ending.tokens_prompt or None, ending.tokens_generated, ending.tokens_cached or None)
+
+
+def _exchanges(records: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for record in records:
+        found = record.get(_JOURNAL_KEY) if isinstance(record, dict) else None
+        if isinstance(found, list) and len(found) == 2 and all(isinstance(text, str) for text in found):
+            yield found[0], found[1]
