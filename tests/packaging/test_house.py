@@ -81,7 +81,8 @@ def private_names(path: Path) -> Iterator[str]:
             modules |= {alias.name for alias in node.names if alias.asname is None}
         elif isinstance(node, ast.ImportFrom) and node.module:
             modules.add(node.module)
-    yield from (name for name in modules if name.startswith("_") and name != "__future__")
+    modules -= {"__future__", "trunkline"}
+    yield from (name for name in modules if name.startswith("_"))
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules and name.startswith("_"):
