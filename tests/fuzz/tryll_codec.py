@@ -23,8 +23,8 @@ from struct import pack_into, unpack_from
 from tests.fuzz import tryll_target
 from tests.fuzz.mutation import Mutator, fuzz
 from tests.wires.tryll import hostile
+from tests.wires.tryll.codec.test_codec import FOREIGN
 from tests.wires.tryll.samples import ALL
-from tests.wires.tryll.test_codec import FOREIGN
 from trunkline.wires.tryll.codec import encode
 from trunkline.wires.tryll.codec.writer import write
 

@@ -266,7 +266,7 @@ async def test_tidying_up_that_fails_does_not_fail_the_request(
 
 
 def test_the_reference_names_every_route_of_runners_and_readers() -> None:
-    page = Path(__file__).parents[2].joinpath("docs/reference/network-api.md").read_text()
+    page = Path(__file__).parents[3].joinpath("docs/reference/network-api.md").read_text()
     modules = (api_agents, api_threads, api_public, api_live, api_former)
     for endpoint in (endpoint for module in modules for endpoint in module.ENDPOINTS):
         assert f"| `{endpoint.method} {endpoint.path}` |" in page

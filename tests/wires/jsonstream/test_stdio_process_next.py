@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agent_process import PATIENCE_SECONDS, AgentProcess
-from tests.wires.jsonstream.test_agent_process import fatal
+from tests.wires.jsonstream.test_stdio_process import fatal
 
 pytestmark = pytest.mark.process
 

@@ -16,7 +16,7 @@ from tests.support.tryll_voice import silence, tone
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import MAX_FRAME
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "tryll-states.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "tryll-states.md"
 NOBODY = 2**63
 #: A turn that lasts until it is stopped, and one that ends while a test looks.
 LONG, SHORT = "word " * 20_000, "word"
