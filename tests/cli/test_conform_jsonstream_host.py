@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from trunkline.cli.conform import command
-from trunkline.conform.jsonstream_host.catalogue import SUITE
+from trunkline.conform.jsonstream_host.suite import SUITE
 
 RUN_HOST = str(Path(__file__).parents[1] / "conform" / "jsonstream_host" / "run_host.py")
 HOST = (sys.executable, "-S", "-E", RUN_HOST)
@@ -51,6 +51,12 @@ def test_a_command_without_a_place_for_the_agent_is_wrong_usage() -> None:
     done = conform("--", "my-host")
     assert done.exit_code == 2
     assert "must hold `{agent}`, or `--as NAME` is needed" in done.stderr
+
+
+def test_a_check_that_the_command_has_no_way_for_is_wrong_usage_and_not_passed() -> None:
+    done = conform("--only", "jh.turn.second", "--", "my-host", "{agent}", "{prompt}")
+    assert done.exit_code == 2
+    assert "need more than was given" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["", "a/b"])

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conform.broken_agents import HABITS
 from tests.conform.habits import Habit
-from trunkline.conform.jsonstream.catalogue import SUITE
 from trunkline.conform.jsonstream.stage import Stage, Target
+from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Result
 
 RUN_AGENT = Path(__file__).with_name("run_agent.py")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trunkline.conform.jsonstream.catalogue import SUITE
+from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.record import Record
 
 JUDGES = {id: judge for id in SUITE.checks if (judge := SUITE.judge_of(id)) is not None}

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from trunkline.agents import script
-from trunkline.conform.jsonstream.catalogue import SUITE
 from trunkline.conform.jsonstream.prompts import PROMPTS
 from trunkline.conform.jsonstream.stage import Stage, Target
+from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.wording import fill
 
 COMMAND = (

@@ -1,32 +1,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
 from trunkline.base.process import SpawnError
+from trunkline.conform.jsonstream_host.suite import SUITE as HOSTS
 from trunkline.conform.kit import TOUR, Broken, Check, Judgement, NotExercised, Result, Suite
-from trunkline.conform.record import REPORT_HEAD_LINES, REPORT_LINE_CHARS, REPORT_TAIL_LINES, Record
+from trunkline.conform.record import HOST_AND_AGENT, REPORT_HEAD_LINES, REPORT_LINE_CHARS, REPORT_TAIL_LINES, Record
+from trunkline.conform.stage import Stage
 
 
-class FakeStage:
+class FakeStage(Stage):
     """A stage without processes: scenes write into its one record."""
 
     def __init__(self, name: str) -> None:
-        self.record = Record(name, ("target",))
+        super().__init__(name, HOST_AND_AGENT)
+        self.told = self.record(("target",))
+        self.records.append(self.told)
         self.is_closed = False
-
-    @property
-    def records(self) -> Sequence[Record]:
-        return [self.record]
 
     async def close(self) -> None:
         self.is_closed = True
 
 
 async def tour(stage: FakeStage) -> None:
-    stage.record.add("agent", b"tour")
+    stage.told.add("agent", b"tour")
 
 
 def suite() -> Suite[FakeStage]:
@@ -35,12 +34,12 @@ def suite() -> Suite[FakeStage]:
     @made.check("t.good", "MUST", "1")
     async def good(stage: FakeStage) -> None:
         """It is good."""
-        stage.record.add("agent", b"fine")
+        stage.told.add("agent", b"fine")
 
     @made.check("t.bad", "SHOULD", "2")
     async def bad(stage: FakeStage) -> None:
         """It is not bad."""
-        stage.record.add("agent", b"noise")
+        stage.told.add("agent", b"noise")
         raise Broken("it is bad")
 
     @made.check("t.never", "MUST", "3")
@@ -222,3 +221,11 @@ def test_a_check_is_playable_where_there_is_all_that_it_needs() -> None:
 
     assert names() == names("a peer") == {"t.good", "t.bad", "t.never", "t.quiet"}
     assert names("a peer", "time", "money") == set(made.checks)
+
+
+def test_a_suite_reports_the_checks_of_its_modules_in_the_order_of_their_groups() -> None:
+    found = list(dict.fromkeys(check.split(".")[1] for check in HOSTS.checks))
+    assert found[:3] == ["turn", "ready", "start"]
+    assert [check.split(".")[1] for check in HOSTS.checks] == [
+        group for group in found for check in HOSTS.checks if check.split(".")[1] == group
+    ]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.obliging_provider import provider as obliging_provider
-from trunkline.conform.jsonstream.catalogue import SUITE
 from trunkline.conform.jsonstream.stage import Stage, Target
+from trunkline.conform.jsonstream.suite import SUITE
 from trunkline.conform.kit import Result
 
 COMMAND = (sys.executable, "-m", "trunkline", "agent", "--json-stream")

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from trunkline.conform.agentproc.agent.catalogue import SUITES as AGENTPROC_AGENTS
-from trunkline.conform.agentproc.bridge.catalogue import SUITE as AGENTPROC_BRIDGES
-from trunkline.conform.jsonstream.catalogue import SUITE as JSONSTREAM
-from trunkline.conform.jsonstream_host.catalogue import SUITE as JSONSTREAM_HOSTS
+from trunkline.conform.agentproc.agent.suite import SUITES as AGENTPROC_AGENTS
+from trunkline.conform.agentproc.bridge.suite import SUITE as AGENTPROC_BRIDGES
+from trunkline.conform.jsonstream.suite import SUITE as JSONSTREAM
+from trunkline.conform.jsonstream_host.suite import SUITE as JSONSTREAM_HOSTS
 from trunkline.conform.kit import Check
-from trunkline.conform.sns.catalogue import SUITE as SNS
-from trunkline.conform.tryll.catalogue import SUITE as TRYLL
+from trunkline.conform.sns.suite import SUITE as SNS
+from trunkline.conform.tryll.suite import SUITE as TRYLL
 
 ROOT = Path(__file__).parents[2]
 LEVELS = {"must": "MUST", "should": "SHOULD", "may": "MAY"}

@@ -21,13 +21,13 @@ from trunkline.cli import agent as agent_cli
 from trunkline.cli.agentproc import Program
 from trunkline.cli.app import COMMANDS, app
 from trunkline.cli.terminal import commands as chat_commands
-from trunkline.conform.agentproc.agent import catalogue as agentproc_checks
-from trunkline.conform.agentproc.bridge import catalogue as bridge_checks
-from trunkline.conform.jsonstream import catalogue as jsonstream_checks
-from trunkline.conform.jsonstream_host import catalogue as host_checks
+from trunkline.conform.agentproc.agent import suite as agentproc_checks
+from trunkline.conform.agentproc.bridge import suite as bridge_checks
+from trunkline.conform.jsonstream import suite as jsonstream_checks
+from trunkline.conform.jsonstream_host import suite as host_checks
 from trunkline.conform.kit import Check
-from trunkline.conform.sns import catalogue as sns_checks
-from trunkline.conform.tryll import catalogue as tryll_checks
+from trunkline.conform.sns import suite as sns_checks
+from trunkline.conform.tryll import suite as tryll_checks
 from trunkline.core import events, faults
 from trunkline.core.agent import Capabilities
 from trunkline.core.fault_table import TABLE

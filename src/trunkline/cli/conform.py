@@ -58,28 +58,26 @@ def jsonstream(
     trunkline conform jsonstream -- my-agent --json-stream
     trunkline conform jsonstream --only 'js.stop.*' --report stop.md -- my-agent --json-stream
     """
-    from trunkline.conform.jsonstream.catalogue import SUITE
     from trunkline.conform.jsonstream.prompts import WORDING
     from trunkline.conform.jsonstream.stage import Stage, Target
+    from trunkline.conform.jsonstream.suite import SUITE
     from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION
 
     words = conform_run.prompts(WORDING, prompts)
-    checks = SUITE.select(how.only)
     if show_prompts:
         conform_run.show_prompts(words)
         return
-    if conform_run.is_list(checks, how):
-        return
-    writers = conform_run.writers(how.reports)
-    subject = Target(
-        argv=conform_run.argv(target, "trunkline conform jsonstream -- my-agent --json-stream"),
-        env=conform_run.environment(env),
-        cwd=str(cwd.resolve()) if cwd else None,
-        timeout=timeout,
-        prompts=words,
-    )
-    # Checks that share a directory would find each other's files.
-    jobs = 1 if cwd else how.jobs
-    about = conform_run.About("jsonstream", PROTOCOL_VERSION, subject.argv, subject.env)
-    report = conform_run.run(SUITE, checks, lambda name: Stage(subject, name), jobs, about)
-    conform_run.finish(report, writers, how)
+
+    def trial() -> conform_run.Trial[Stage]:
+        subject = Target(
+            argv=conform_run.argv(target, "trunkline conform jsonstream -- my-agent --json-stream"),
+            env=conform_run.environment(env),
+            cwd=str(cwd.resolve()) if cwd else None,
+            timeout=timeout,
+            prompts=words,
+        )
+        return conform_run.Trial(
+            lambda name: Stage(subject, name), subject.argv, subject.env, is_shared=cwd is not None
+        )
+
+    conform_run.conduct(SUITE, "jsonstream", PROTOCOL_VERSION, how, trial)

@@ -91,52 +91,46 @@ class _Asked(Value):
 
 
 def _agent(asked: _Asked) -> None:
-    from trunkline.conform.agentproc.agent.catalogue import SUITES
     from trunkline.conform.agentproc.agent.stage import Stage, Target
+    from trunkline.conform.agentproc.agent.suite import SUITES
     from trunkline.wires.agentproc.messages import Dialect
 
     protocol = cast(Dialect, asked.protocol)
-    suite = SUITES[protocol]
-    checks = suite.select(asked.how.only)
-    if conform_run.is_list(checks, asked.how):
-        return
-    writers = conform_run.writers(asked.how.reports)
-    target = Target(
-        argv=conform_run.argv(asked.target, _AGENT_EXAMPLE),
-        env=asked.env,
-        protocol=protocol,
-        cwd=str(asked.cwd.resolve()) if asked.cwd else None,
-        timeout=asked.timeout or DEFAULT_TIMEOUT,
-        prompts=asked.prompts,
-    )
-    about = conform_run.About("agentproc", protocol, target.argv, target.env)
-    # Checks that share a directory would find each other's files.
-    jobs = 1 if asked.cwd else asked.how.jobs
-    report = conform_run.run(suite, checks, lambda name: Stage(target, name), jobs, about)
-    conform_run.finish(report, writers, asked.how)
+
+    def trial() -> conform_run.Trial[Stage]:
+        target = Target(
+            argv=conform_run.argv(asked.target, _AGENT_EXAMPLE),
+            env=asked.env,
+            protocol=protocol,
+            cwd=str(asked.cwd.resolve()) if asked.cwd else None,
+            timeout=asked.timeout or DEFAULT_TIMEOUT,
+            prompts=asked.prompts,
+        )
+        return conform_run.Trial(
+            lambda name: Stage(target, name), target.argv, target.env, is_shared=asked.cwd is not None
+        )
+
+    conform_run.conduct(SUITES[protocol], "agentproc", protocol, asked.how, trial)
 
 
 def _bridge(asked: _Asked) -> None:
-    from trunkline.conform.agentproc.bridge.catalogue import SUITE
     from trunkline.conform.agentproc.bridge.seen import Output
     from trunkline.conform.agentproc.bridge.stage import Stage, Target
+    from trunkline.conform.agentproc.bridge.suite import SUITE
 
-    checks = SUITE.select(asked.how.only)
-    if conform_run.is_list(checks, asked.how):
-        return
-    writers = conform_run.writers(asked.how.reports)
-    target = Target(
-        argv=conform_run.argv(asked.target, _BRIDGE_EXAMPLE),
-        env=asked.env,
-        output=cast(Output, asked.output),
-        timeout=asked.timeout or DEFAULT_BRIDGE_TIMEOUT,
-    )
-    for place in ("{profile}", "{message}"):
-        if not any(place in word for word in target.argv):
-            raise click.UsageError(f"The command of a bridge must hold `{place}`: {_BRIDGE_EXAMPLE}")
-    about = conform_run.About("agentproc bridge", asked.protocol, target.argv, target.env)
-    report = conform_run.run(SUITE, checks, lambda name: Stage(target, name), asked.how.jobs, about)
-    conform_run.finish(report, writers, asked.how)
+    def trial() -> conform_run.Trial[Stage]:
+        target = Target(
+            argv=conform_run.argv(asked.target, _BRIDGE_EXAMPLE),
+            env=asked.env,
+            output=cast(Output, asked.output),
+            timeout=asked.timeout or DEFAULT_BRIDGE_TIMEOUT,
+        )
+        for place in ("{profile}", "{message}"):
+            if not any(place in word for word in target.argv):
+                raise click.UsageError(f"The command of a bridge must hold `{place}`: {_BRIDGE_EXAMPLE}")
+        return conform_run.Trial(lambda name: Stage(target, name), target.argv, target.env)
+
+    conform_run.conduct(SUITE, "agentproc bridge", asked.protocol, asked.how, trial)
 
 
 def _refuse(what: str, options: Mapping[str, object]) -> None:

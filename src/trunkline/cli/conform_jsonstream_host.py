@@ -10,6 +10,7 @@ from trunkline.cli import conform_run
 DEFAULT_TIMEOUT = 45.0
 
 _EXAMPLE = "trunkline conform jsonstream-host -- my-host --agent {agent} --prompt {prompt}"
+_LACKING = "a host that is told what to say on its standard input (without `{prompt}`)"
 
 
 @click.command("jsonstream-host", short_help="Put a host that drives JSON stream agents to the test.")
@@ -34,21 +35,19 @@ def command(
     trunkline conform jsonstream-host -- my-host --agent {agent} --prompt {prompt}
     trunkline conform jsonstream-host --as aionrs -- my-host
     """
-    from trunkline.conform.jsonstream_host.catalogue import SUITE
     from trunkline.conform.jsonstream_host.stage import AGENT, Stage, Target
-    from trunkline.conform.jsonstream_host.suite import CONVERSES
+    from trunkline.conform.jsonstream_host.suite import CONVERSES, SUITE
     from trunkline.wires.jsonstream.messages import PROTOCOL_VERSION
 
     if name is not None and (not name or "/" in name):
         raise click.UsageError(f"`--as {name}`: the name of a program, without a path.")
-    checks = SUITE.select(how.only)
-    if conform_run.is_list(checks, how):
-        return
-    writers = conform_run.writers(how.reports)
-    host = Target(argv=conform_run.argv(target, _EXAMPLE), env=conform_run.environment(env), timeout=timeout, name=name)
-    if name is None and not any(AGENT in word for word in host.argv):
-        raise click.UsageError(f"The command of a host must hold `{AGENT}`, or `--as NAME` is needed: {_EXAMPLE}")
-    checks = SUITE.playable(checks, {CONVERSES} if host.converses else set())
-    about = conform_run.About("jsonstream-host", PROTOCOL_VERSION, host.argv, host.env)
-    report = conform_run.run(SUITE, checks, lambda check: Stage(host, check), how.jobs, about)
-    conform_run.finish(report, writers, how)
+
+    def trial() -> conform_run.Trial[Stage]:
+        argv = conform_run.argv(target, _EXAMPLE)
+        host = Target(argv=argv, env=conform_run.environment(env), timeout=timeout, name=name)
+        if name is None and not any(AGENT in word for word in host.argv):
+            raise click.UsageError(f"The command of a host must hold `{AGENT}`, or `--as NAME` is needed: {_EXAMPLE}")
+        has = {CONVERSES} if host.converses else set()
+        return conform_run.Trial(lambda check: Stage(host, check), host.argv, host.env, has, _LACKING)
+
+    conform_run.conduct(SUITE, "jsonstream-host", PROTOCOL_VERSION, how, trial)

@@ -7,11 +7,12 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import click
 
@@ -21,11 +22,12 @@ from trunkline.base.values import Value
 from trunkline.cli import table
 
 if TYPE_CHECKING:
-    from trunkline.conform.kit import Check, Result, Stage, Suite
+    from trunkline.conform.kit import Check, Result, Suite
     from trunkline.conform.report import Report
+    from trunkline.conform.stage import Stage
     from trunkline.conform.wording import Wording
 
-    S = TypeVar("S", bound=Stage)
+S = TypeVar("S", bound="Stage")
 
 EXIT_DOES_NOT_CONFORM = 1
 EXIT_INTERRUPTED = 130
@@ -33,8 +35,6 @@ EXIT_INTERRUPTED = 130
 DEFAULT_JOBS = 2
 
 _STYLES = {"passed": "green", "failed": "bold red", "not exercised": "yellow"}
-
-Writer = tuple[Path, Callable[["Report"], str]]
 
 
 class How(Value):
@@ -75,16 +75,52 @@ def options(example: str) -> Callable[[Callable[..., None]], Callable[..., None]
     return decorate
 
 
-class About(Value):
-    """What a report says of a run: the wire, its version, and the target."""
+class Trial(NamedTuple, Generic[S]):
+    """Against what the checks of a kit are run. `stage` makes the place for the check of that name."""
 
-    wire: str
-    protocol: str
+    stage: Callable[[str], S]
     argv: tuple[str, ...]
-    env: Mapping[str, str]
+    """What a report calls it."""
+    env: Mapping[str, str] = {}
+    has: AbstractSet[str] = frozenset()
+    """What there is for checks beyond what every one has."""
+    lacking: str = ""
+    """What to say when there are no checks that this is enough for."""
+    is_shared: bool = False
+    """Checks would find each other's files: one at a time."""
+    secrets: Callable[[], Iterable[str]] = tuple
+    """What a report must not show, known when all is over."""
+    announce: Callable[[], None] = lambda: None
+    """Says what the run will do, before it does; raises `UsageError` where that is not agreed to."""
 
 
-def run(suite: Suite[S], checks: Sequence[Check], stage: Callable[[str], S], jobs: int, about: About) -> Report:
+def conduct(suite: Suite[S], wire: str, protocol: str, how: How, prepare: Callable[[], Trial[S]]) -> None:
+    """All that a kit's command does: choose the checks, list them or run them, and tell what was found.
+
+    `prepare` reads the rest of what was typed; it is asked after the list of checks, which needs nothing else.
+    """
+    checks = suite.select(how.only)
+    if not checks:
+        raise click.UsageError(f"No check matches {', '.join(how.only)}. `--list` shows them all.")
+    if how.list_only:
+        _list(checks, how.as_json)
+        return
+    writers = [(path, _writer(path)) for path in how.reports]
+    trial = prepare()
+    checks = suite.playable(checks, trial.has)
+    if not checks:
+        raise click.UsageError(f"These checks need more than was given: {trial.lacking}.")
+    trial.announce()
+    report = _run(suite, checks, trial, wire, protocol, 1 if trial.is_shared else how.jobs)
+    report.redactor.learn(trial.secrets())
+    click.echo(report.as_json(), nl=False) if how.as_json else _show(report)
+    for path, write in writers:
+        path.write_text(write(report), encoding="utf-8", errors="backslashreplace")
+    fine = report.is_flawless if how.strict else report.conforms
+    sys.exit(0 if fine else EXIT_DOES_NOT_CONFORM)
+
+
+def _run(suite: Suite[S], checks: Sequence[Check], trial: Trial[S], wire: str, protocol: str, jobs: int) -> Report:
     """Run checks. A target that cannot be started at all is wrong usage; Ctrl-C ends with 130."""
     from trunkline.base.process import SpawnError
     from trunkline.base.redact import Redactor
@@ -93,7 +129,7 @@ def run(suite: Suite[S], checks: Sequence[Check], stage: Callable[[str], S], job
     started, began = datetime.now(UTC), time.monotonic()
     progress = _Progress(len(checks))
     try:
-        results, records = asyncio.run(suite.run(checks, stage, jobs=jobs, on_result=progress.tell))
+        results, records = asyncio.run(suite.run(checks, trial.stage, jobs=jobs, on_result=progress.tell))
     except SpawnError as error:
         raise click.UsageError(str(error)) from None
     except KeyboardInterrupt:
@@ -101,34 +137,16 @@ def run(suite: Suite[S], checks: Sequence[Check], stage: Callable[[str], S], job
     finally:
         progress.finish()
     return Report(
-        wire=about.wire,
-        protocol=about.protocol,
-        argv=about.argv,
+        wire=wire,
+        protocol=protocol,
+        argv=trial.argv,
         started=started.isoformat(timespec="seconds"),
         seconds=time.monotonic() - began,
         results=tuple(results),
         records=tuple(records),
-        redactor=Redactor.from_environ(os.environ | dict(about.env)),
+        redactor=Redactor.from_environ(os.environ | dict(trial.env)),
         left_out=len(suite.select(())) - len(checks),
     )
-
-
-def finish(report: Report, writers: Sequence[Writer], how: How) -> NoReturn:
-    """Tell what was found, write the reports, and leave with the exit status that it deserves."""
-    click.echo(report.as_json(), nl=False) if how.as_json else _show(report)
-    for path, write in writers:
-        path.write_text(write(report), encoding="utf-8", errors="backslashreplace")
-    fine = report.is_flawless if how.strict else report.conforms
-    sys.exit(0 if fine else EXIT_DOES_NOT_CONFORM)
-
-
-def is_list(checks: Sequence[Check], how: How) -> bool:
-    """Whether only a list of the checks was asked for; it is shown then. No check at all is wrong usage."""
-    if not checks:
-        raise click.UsageError(f"No check matches {', '.join(how.only)}. `--list` shows them all.")
-    if how.list_only:
-        _list(checks, how.as_json)
-    return how.list_only
 
 
 def argv(target: Sequence[str], example: str) -> tuple[str, ...]:
@@ -164,12 +182,8 @@ def show_prompts(said: Mapping[str, str]) -> None:
     click.echo("".join(f"{name} = {jsontext.dumps(text).decode()}\n" for name, text in said.items()), nl=False)
 
 
-def writers(paths: Sequence[Path]) -> list[Writer]:
-    """The reports that were asked for, each with what makes it; before anything is run."""
-    return [(path, _writer(path)) for path in paths]
-
-
 def _writer(path: Path) -> Callable[[Report], str]:
+    """What makes the report for a file; known before anything is run."""
     writers: dict[str, Callable[[Report], str]] = {
         ".json": lambda report: report.as_json(),
         ".md": lambda report: report.as_markdown(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,9 +13,7 @@ from trunkline.cli import conform_run
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
-    from trunkline.conform.kit import Check
     from trunkline.conform.sns.cast import Agent, Cast
-    from trunkline.conform.sns.exchange import Target
 
 #: How long a network may take for one answer. It asks nobody else.
 DEFAULT_TIMEOUT = 10.0
@@ -24,6 +21,9 @@ DEFAULT_TIMEOUT = 10.0
 PROTOCOL = "1"
 
 _EXAMPLE = "trunkline conform sns http://127.0.0.1:4317"
+_LACKING = (
+    "another agent (`--peer-agent-id`, `--other-agent-id`), a wallet (without `--agent-id`), or time (`--patient`)"
+)
 
 _OWN = (
     "The kit registers up to 3 communities and 10 agents at {url} with a throw-away wallet, and writes about 120 "
@@ -78,23 +78,29 @@ def command(
     trunkline conform sns http://127.0.0.1:4317
     trunkline conform sns https://sns.example --agent-id c1... --runner-token rnr_... --yes
     """
-    from trunkline.conform.sns.catalogue import SUITE
     from trunkline.conform.sns.exchange import Target
+    from trunkline.conform.sns.stage import Stage
+    from trunkline.conform.sns.suite import SUITE
 
-    checks = SUITE.select(how.only)
-    if conform_run.is_list(checks, how):
-        return
-    writers = conform_run.writers(how.reports)
-    url = _address(base_url)
-    pairs = _Pairs(
-        _pair("agent-id", agent_id, "runner-token", runner_token),
-        _pair("peer-agent-id", peer_agent_id, "peer-token", peer_token),
-        _pair("other-agent-id", other_agent_id, "other-token", other_token),
-    )
-    cast = _cast(pairs, owner_key, no_owner)
-    chosen = _playable(checks, cast, patient)
-    _announce(url, pairs.agent, owner_key, yes)
-    _run(Target(url, timeout), cast, chosen, writers, how)
+    def trial() -> conform_run.Trial[Stage]:
+        url = _address(base_url)
+        pairs = _Pairs(
+            _pair("agent-id", agent_id, "runner-token", runner_token),
+            _pair("peer-agent-id", peer_agent_id, "peer-token", peer_token),
+            _pair("other-agent-id", other_agent_id, "other-token", other_token),
+        )
+        cast = _cast(pairs, owner_key, no_owner)
+        target = Target(url, timeout)
+        return conform_run.Trial(
+            lambda name: Stage(target, cast, name),
+            (url,),
+            has=cast.has | ({"patience"} if patient else set()),
+            lacking=_LACKING,
+            secrets=lambda: cast.memory.secrets,
+            announce=lambda: _announce(url, pairs.agent, owner_key, yes),
+        )
+
+    conform_run.conduct(SUITE, "sns", PROTOCOL, how, trial)
 
 
 class _Pairs(Value):
@@ -103,22 +109,6 @@ class _Pairs(Value):
     agent: Agent | None
     peer: Agent | None
     other: Agent | None
-
-
-def _run(
-    target: Target,
-    cast: Cast,
-    checks: Sequence[Check],
-    writers: Sequence[conform_run.Writer],
-    how: conform_run.How,
-) -> None:
-    from trunkline.conform.sns.catalogue import SUITE
-    from trunkline.conform.sns.stage import Stage
-
-    about = conform_run.About("sns", PROTOCOL, (target.base_url,), {})
-    report = conform_run.run(SUITE, checks, lambda name: Stage(target, cast, name), how.jobs, about)
-    report.redactor.learn(cast.memory.secrets)
-    conform_run.finish(report, writers, how)
 
 
 def _address(base_url: str | None) -> str:
@@ -160,20 +150,6 @@ def _cast(pairs: _Pairs, owner_key: str | None, no_owner: bool) -> Cast:
         return Own(Wallet(owner_key))
     except ConfigError as error:
         raise click.UsageError(f"{error.message} {error.hint or ''}".strip()) from None
-
-
-def _playable(checks: Sequence[Check], cast: Cast, patient: bool) -> Sequence[Check]:
-    from trunkline.conform.sns.cast import Need
-    from trunkline.conform.sns.catalogue import SUITE
-
-    extra: frozenset[Need] = frozenset(("patience",)) if patient else frozenset()
-    chosen = SUITE.playable(checks, cast.has | extra)
-    if not chosen:
-        raise click.UsageError(
-            "These checks need more than was given: another agent (`--peer-agent-id`, `--other-agent-id`), "
-            "a wallet (without `--agent-id`), or time (`--patient`)."
-        )
-    return chosen
 
 
 def _announce(url: str, agent: Agent | None, owner_key: str | None, yes: bool) -> None:

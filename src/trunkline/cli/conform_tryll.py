@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +11,6 @@ from trunkline.cli import conform_run, serving
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
-    from trunkline.conform.kit import Check
     from trunkline.conform.tryll.stage import Target
 
 #: How long a server may take for one answer, or for the next frame of it.
@@ -22,6 +20,7 @@ TOKEN_VARIABLE = "TRUNKLINE_TRYLL_TOKEN"  # noqa: S105  # its name, not its valu
 
 _EXAMPLE = "trunkline conform tryll 127.0.0.1:9100"
 _HOSTILE = "The kit opens about 190 connections to `{host}`, and many of them send what is broken or hostile."
+_LACKING = "the Mock engine (without `--no-mock`), a model (`--model`), or the storage folder (`--storage-root`)"
 
 
 @click.command("tryll", short_help="Put a Tryll server to the test.")
@@ -54,21 +53,21 @@ def command(
     trunkline conform tryll 127.0.0.1:9100
     trunkline conform tryll 127.0.0.1:9100 --no-mock --model smollm2-135m --only 'tryll.turn.*'
     """
-    from trunkline.conform.tryll.catalogue import SUITE
     from trunkline.conform.tryll.stage import Stage
+    from trunkline.conform.tryll.suite import SUITE
     from trunkline.wires.tryll.messages import PROTOCOL_VERSION
 
-    checks = SUITE.select(how.only)
-    if conform_run.is_list(checks, how):
-        return
-    writers = conform_run.writers(how.reports)
-    target = _target(address, model, no_mock, storage_root, timeout, yes)
-    chosen = _playable(checks, target)
-    about = conform_run.About("tryll", str(PROTOCOL_VERSION), (target.address,), {})
-    report = conform_run.run(SUITE, chosen, lambda name: Stage(target, name), how.jobs, about)
-    if target.token:
-        report.redactor.learn([target.token])
-    conform_run.finish(report, writers, how)
+    def trial() -> conform_run.Trial[Stage]:
+        target = _target(address, model, no_mock, storage_root, timeout, yes)
+        return conform_run.Trial(
+            lambda name: Stage(target, name),
+            (target.address,),
+            has=target.has,
+            lacking=_LACKING,
+            secrets=lambda: filter(None, [target.token]),
+        )
+
+    conform_run.conduct(SUITE, "tryll", str(PROTOCOL_VERSION), how, trial)
 
 
 def _target(
@@ -90,15 +89,3 @@ def _target(
     engine = InferenceEngine.LLAMA_CPP if model else InferenceEngine.MOCK
     token = os.environ.get(TOKEN_VARIABLE, "")
     return Target(host, port, timeout, token, model, engine, storage_root, not no_mock)
-
-
-def _playable(checks: Sequence[Check], target: Target) -> Sequence[Check]:
-    from trunkline.conform.tryll.catalogue import SUITE
-
-    chosen = SUITE.playable(checks, target.has)
-    if not chosen:
-        raise click.UsageError(
-            "These checks need more than was given: the Mock engine (without `--no-mock`), a model (`--model`), or "
-            "the storage folder (`--storage-root`)."
-        )
-    return chosen

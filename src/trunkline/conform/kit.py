@@ -12,15 +12,18 @@ A requirement that could not be brought about is "not exercised", never passed; 
 from __future__ import annotations
 
 import asyncio
+import pkgutil
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
-from typing import Generic, Literal, Protocol, TypeVar
+from importlib import import_module
+from typing import Generic, Literal, TypeVar
 
 from trunkline.base.process_errors import SpawnError
 from trunkline.base.values import Value
 from trunkline.conform.record import Record
+from trunkline.conform.stage import Stage
 
 Tier = Literal["MUST", "SHOULD", "MAY"]
 Verdict = Literal["passed", "failed", "not exercised"]
@@ -71,17 +74,6 @@ class Judgement(Value):
     problem: str | None = None
 
 
-class Stage(Protocol):
-    """Where one check plays: it hands out processes and keeps their records."""
-
-    @property
-    def records(self) -> Sequence[Record]:
-        """One for each process that was started."""
-
-    async def close(self) -> None:
-        """End whatever still runs. Bounded in time."""
-
-
 S = TypeVar("S", bound=Stage)
 Scene = Callable[[S], Awaitable[None]]
 Judge = Callable[[Record], Judgement]
@@ -90,11 +82,20 @@ Judge = Callable[[Record], Judgement]
 class Suite(Generic[S]):
     """The checks of one wire, in the order in which they are reported."""
 
-    def __init__(self, tour: Scene[S]) -> None:
-        self.checks: dict[str, Check] = {}
+    def __init__(
+        self, tour: Scene[S], *, package: str | None = None, groups: Sequence[str] = (), gate: str | None = None
+    ) -> None:
+        """A suite.
+
+        `package` holds the modules with the checks: each is imported when the checks are first asked for, and registers
+        its own. `groups`: the second parts of their ids, in the order in which they are reported.
+        """
         self.tour = tour
-        self.gate: str | None = None
+        self.gate = gate
         """A check without which no other makes sense: it is run first, and if it fails the rest is not exercised."""
+        self._package = package
+        self._groups = groups
+        self._checks: dict[str, Check] = {}
         self._needs: dict[str, frozenset[str]] = {}
         self._scenes: dict[str, Scene[S]] = {}
         self._judges: dict[str, Judge] = {}
@@ -131,9 +132,16 @@ class Suite(Generic[S]):
 
         return register
 
-    def arrange(self, key: Callable[[Check], int]) -> None:
-        """Put the checks into the order in which they are reported; equal ones keep theirs."""
-        self.checks = {check.id: check for check in sorted(self.checks.values(), key=key)}
+    @property
+    def checks(self) -> Mapping[str, Check]:
+        """All of them by their ids, in the order in which they are reported."""
+        package, self._package = self._package, None
+        if package is not None:
+            for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+                import_module(module.name)
+            ordered = sorted(self._checks.values(), key=lambda check: self._groups.index(check.id.split(".")[1]))
+            self._checks = {check.id: check for check in ordered}
+        return self._checks
 
     def select(self, patterns: Sequence[str]) -> list[Check]:
         """The checks whose id matches one of the glob patterns; all of them when there is no pattern."""
@@ -147,9 +155,9 @@ class Suite(Generic[S]):
     def _register(self, check: Check) -> None:
         if not check.requirement:
             raise ValueError(f"`{check.id}` does not say what it requires")
-        if check.id in self.checks:
+        if check.id in self._checks:
             raise ValueError(f"two checks are called `{check.id}`")
-        self.checks[check.id] = check
+        self._checks[check.id] = check
 
     async def run(
         self,

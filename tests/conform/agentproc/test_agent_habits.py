@@ -10,8 +10,8 @@ import pytest
 
 from tests.conform.agentproc.broken_agents import HABITS
 from trunkline.conform.agentproc.agent import ending
-from trunkline.conform.agentproc.agent.catalogue import SUITES
 from trunkline.conform.agentproc.agent.stage import Stage, Target
+from trunkline.conform.agentproc.agent.suite import SUITES
 from trunkline.conform.kit import Result
 from trunkline.wires.agentproc.messages import Dialect
 

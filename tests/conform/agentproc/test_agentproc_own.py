@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from trunkline.conform.agentproc.agent.catalogue import SUITES
 from trunkline.conform.agentproc.agent.stage import Stage as AgentStage
 from trunkline.conform.agentproc.agent.stage import Target as AgentTarget
-from trunkline.conform.agentproc.bridge.catalogue import SUITE
+from trunkline.conform.agentproc.agent.suite import SUITES
 from trunkline.conform.agentproc.bridge.stage import Stage, Target
+from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.wires.agentproc.messages import Dialect
 
 TRUNKLINE = (sys.executable, "-m", "trunkline", "agentproc")

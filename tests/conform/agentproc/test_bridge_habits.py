@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conform.agentproc.broken_bridges import HABITS
-from trunkline.conform.agentproc.bridge.catalogue import SUITE
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage, Target, command
+from trunkline.conform.agentproc.bridge.suite import SUITE
 from trunkline.conform.kit import Result
 
 RUN_BRIDGE = Path(__file__).with_name("run_bridge.py")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.conform.jsonstream_host.broken_hosts import HABITS
-from trunkline.conform.jsonstream_host.catalogue import SUITE
 from trunkline.conform.jsonstream_host.stage import TIMEOUT_SECONDS, Stage, Target
+from trunkline.conform.jsonstream_host.suite import SUITE
 from trunkline.conform.kit import Check, Result
 
 RUN_HOST = str(Path(__file__).with_name("run_host.py"))

@@ -11,9 +11,9 @@ from tests.conform.sns.bent import Bend, Bent
 from trunkline.conform.kit import Result, Suite
 from trunkline.conform.record import Record
 from trunkline.conform.sns.cast import Cast, Need, Own
-from trunkline.conform.sns.catalogue import SUITE
 from trunkline.conform.sns.exchange import Target
 from trunkline.conform.sns.stage import Stage
+from trunkline.conform.sns.suite import SUITE
 
 BASE = "http://localhost"
 EXPIRED = "sns.nonce.expired"

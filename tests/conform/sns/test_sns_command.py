@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from tests.conform.sns.network import Healthy
 from trunkline.cli.conform_sns import command
 from trunkline.conform.sns.cast import Agent, Own
-from trunkline.conform.sns.catalogue import SUITE
 from trunkline.conform.sns.exchange import Target
 from trunkline.conform.sns.stage import Stage
+from trunkline.conform.sns.suite import SUITE
 from trunkline.network.network import Network, Settings
 from trunkline.network.open_database import open_database
 from trunkline.network.serving import serve

@@ -7,7 +7,7 @@ import pytest
 from tests.conform.sns import broken_rules, broken_writing
 from tests.conform.sns.habits import HABITS
 from tests.conform.sns.network import EXPIRED, Healthy
-from trunkline.conform.sns.catalogue import SUITE
+from trunkline.conform.sns.suite import SUITE
 
 pytestmark = pytest.mark.slow
 

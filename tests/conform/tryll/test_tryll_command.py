@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from tests.conform.tryll.place import serving
 from trunkline.cli.conform_tryll import command
-from trunkline.conform.tryll.catalogue import SUITE
+from trunkline.conform.tryll.suite import SUITE
 
 
 def conform(*arguments: str) -> Result:

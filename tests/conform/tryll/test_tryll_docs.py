@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.conformance import DOCS, reference
 from trunkline.cli import conform_tryll
 from trunkline.conform.tryll import agents, framing, link, session, stage, turns
-from trunkline.conform.tryll.catalogue import SUITE
+from trunkline.conform.tryll.suite import SUITE
 
 
 def test_the_reference_names_the_limits() -> None:

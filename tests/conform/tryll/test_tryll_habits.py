@@ -18,8 +18,8 @@ from tests.support.tryll_served import Served
 from trunkline.cli.conform_tryll import command
 from trunkline.conform.kit import Result
 from trunkline.conform.record import Record
-from trunkline.conform.tryll.catalogue import SUITE
 from trunkline.conform.tryll.stage import Stage, Target
+from trunkline.conform.tryll.suite import SUITE
 
 pytestmark = pytest.mark.long
 

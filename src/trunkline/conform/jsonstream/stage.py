@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from trunkline.base.values import Value
 from trunkline.conform.jsonstream.prompts import PROMPTS
 from trunkline.conform.jsonstream.subject import SeenEvent, Subject
-from trunkline.conform.place import Place
 from trunkline.conform.record import HOST_AND_AGENT
+from trunkline.conform.stage import Program, ProgramStage
 from trunkline.conform.wording import fill
 
 #: How long the kit waits for the agent to do what it was asked, unless told otherwise: a model may take its time.
@@ -37,11 +35,9 @@ _FILES = {"conform-edit.txt": b"hello\n", "conform-read.txt": b"hello\n", "confo
 _CREATED = (*(f"conform-{name}.txt" for name in ("write", "again", "a", "b", "denied")), TICK_FILE)
 
 
-class Target(Value):
+class Target(Program):
     """What is under test: how to start it, and how patient to be with it."""
 
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
     cwd: str | None = None
     """Where it runs; a fresh directory for each check unless given. One check at a time can have it."""
     timeout: float = TIMEOUT_SECONDS
@@ -50,13 +46,12 @@ class Target(Value):
     prompts: Mapping[str, str] = PROMPTS
 
 
-class Stage(Place):
+class Stage(ProgramStage):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
-        super().__init__(name, target.cwd, HOST_AND_AGENT)
+        super().__init__(name, HOST_AND_AGENT, target.cwd)
         self.target = target
-        self._subjects: list[Subject] = []
         self._tidy()
         for file, content in _FILES.items():
             (self.workspace / file).write_bytes(content)
@@ -68,13 +63,9 @@ class Stage(Place):
     async def start(self, *flags: str, without: Callable[[str], bool] = lambda name: False) -> Subject:
         """Start the target with more flags behind its own, without the variables whose names are so; do not wait."""
         argv = (*self.target.argv, *flags)
-        found = {**os.environ, **self.home, **self.target.env}
-        env = {key: value for key, value in found.items() if not without(key)}
+        env = {key: value for key, value in self.environment(self.target).items() if not without(key)}
         record = self.record(argv)
-        subject = await Subject.start(argv, str(self.workspace), env, record)
-        self.records.append(record)
-        self._subjects.append(subject)
-        return subject
+        return self.opened(record, await Subject.start(argv, str(self.workspace), env, record))
 
     @asynccontextmanager
     async def agent(self, *flags: str) -> AsyncIterator[Subject]:
@@ -92,10 +83,8 @@ class Stage(Place):
 
     async def close(self) -> None:
         """End what was started, remove what was made."""
-        for subject in self._subjects:
-            await subject.close()
+        await super().close()
         self._tidy()
-        await self.remove()
 
     def _tidy(self) -> None:
         """A workspace that was given holds nothing of another check."""

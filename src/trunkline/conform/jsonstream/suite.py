@@ -53,5 +53,10 @@ async def _if_possible(step: Callable[[Stage, Subject], Awaitable[None]], stage:
         agent.record.remark(f"left out: {reason}")
 
 
-SUITE: Suite[Stage] = Suite(tour)
-SUITE.gate = "js.ready.arrives"
+#: The second part of the ids, in the order of the protocol document as far as it has one.
+_GROUPS = (
+    "ready", "flags", "start", "line", "shape", "turn", "text", "usage", "error", "tool", "grant", "deny", "mode",
+    "stop", "history", "bad", "eof", "sigterm", "dialect",
+)  # fmt: skip
+
+SUITE: Suite[Stage] = Suite(tour, package=__package__, groups=_GROUPS, gate="js.ready.arrives")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from trunkline.conform.expect import short
 from trunkline.conform.jsonstream_host.stage import HostCommand
-from trunkline.conform.jsonstream_host.suite import SUITE, short
+from trunkline.conform.jsonstream_host.suite import SUITE
 from trunkline.conform.kit import Judgement
 from trunkline.conform.record import Record
 from trunkline.wires.jsonstream.messages import COMMANDS

@@ -16,9 +16,9 @@ from trunkline.base.values import Value
 from trunkline.conform import probe
 from trunkline.conform.jsonstream_host.part import Step
 from trunkline.conform.kit import Broken
-from trunkline.conform.played import Played
 from trunkline.conform.process import Running
 from trunkline.conform.record import Roles
+from trunkline.conform.stage import AgentStage, Program
 
 #: How long a host may take, also for a run that goes wrong: some give an agent half a minute to be ready.
 TIMEOUT_SECONDS = 45.0
@@ -41,11 +41,9 @@ exec {command} "$@"
 """
 
 
-class Target(Value):
+class Target(Program):
     """What is under test: a command with `{agent}`, and `{prompt}` if it takes what is to be said as an argument."""
 
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
     timeout: float = TIMEOUT_SECONDS
     patience: float = PATIENCE_SECONDS
     name: str | None = None
@@ -95,7 +93,7 @@ class Seen(Value):
         return [command for command in self.commands if command.type in types]
 
 
-class Stage(Played):
+class Stage(AgentStage):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
@@ -117,12 +115,9 @@ class Stage(Played):
         agent = self._launcher()
         values = {AGENT: str(agent), PROMPT: say[0]}
         argv = tuple(_filled(word, values) for word in self.target.argv)
-        variables = {**os.environ, **self.home, "CONFORM_AGENT": str(agent), **self.target.env}
+        variables = self.environment(self.target, CONFORM_AGENT=str(agent))
         variables["PATH"] = f"{agent.parent}{os.pathsep}{variables.get('PATH', os.defpath)}"
-        record = self.record(argv)
-        running = await Running.start(argv, str(self.workspace), variables, record, "pipe")
-        self.records.append(record)
-        self._running.append(running)
+        running = await self.run(self.record(argv), variables)
         if self.target.converses:
             running.write("".join(f"{line}\n" for line in say).encode())
         running.close_input()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trunkline.conform.expect import holds
 from trunkline.conform.jsonstream_host.part import ANSWER, request, result, running, text, turn
 from trunkline.conform.jsonstream_host.stage import ASKED, Seen, Stage
 from trunkline.conform.kit import Broken, Suite
@@ -17,8 +18,13 @@ async def tour(stage: Stage) -> None:
     await stage.play(*turn(*steps), say=say)
 
 
-SUITE: Suite[Stage] = Suite(tour)
-SUITE.gate = "jh.turn.answer"
+#: The second part of the ids, in the order of the protocol document as far as it has one.
+_GROUPS = (
+    "turn", "ready", "start", "version", "line", "message", "history", "text", "event", "tool", "error", "crash",
+    "stderr", "end",
+)  # fmt: skip
+
+SUITE: Suite[Stage] = Suite(tour, package=__package__, groups=_GROUPS, gate="jh.turn.answer")
 
 
 def shows(seen: Seen, wanted: str = ANSWER) -> None:
@@ -27,8 +33,7 @@ def shows(seen: Seen, wanted: str = ANSWER) -> None:
     Raises:
         Broken: it has not.
     """
-    if wanted not in seen.stdout:
-        raise Broken(f"standard output does not hold {wanted!a}, but is {short(seen.stdout.strip())}")
+    holds("standard output", seen.stdout, wanted)
 
 
 def well(seen: Seen) -> None:
@@ -52,9 +57,3 @@ def told(seen: Seen) -> None:
         raise Broken("the exit status is 0 although there was no answer")
     if not seen.shown.strip():
         raise Broken("nothing was said")
-
-
-def short(value: object) -> str:
-    """Enough of a value for a reason."""
-    found = f"{value!a}"
-    return found if len(found) <= 200 else f"{found[:160]}... ({len(found)} characters)"

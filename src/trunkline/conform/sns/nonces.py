@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 
+from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
 from trunkline.conform.sns.exchange import Response
 from trunkline.conform.sns.stage import Stage
-from trunkline.conform.sns.suite import answered, check, refused, same
+from trunkline.conform.sns.suite import answered, check, refused
 from trunkline.wires.sns.messages import NONCE_SECONDS
 
 #: The same write so many times at once.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
 from trunkline.conform.sns.stage import Stage, word
-from trunkline.conform.sns.suite import answered, check, refused, same
+from trunkline.conform.sns.suite import answered, check, refused
 
 _NOBODY = "rnr_" + "0" * 64
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
+from trunkline.conform import stage
 from trunkline.conform.kit import Broken, NotExercised
-from trunkline.conform.record import Record, Roles
+from trunkline.conform.record import Roles
 from trunkline.conform.sns.cast import Agent, Cast, Community
 from trunkline.conform.sns.exchange import Exchanges, Response, Target
 from trunkline.wires.sns import codec
@@ -39,19 +40,15 @@ class Draft(Value):
         return {name: value for name, value in changed.items() if value is not None}
 
 
-class Stage:
+class Stage(stage.Stage):
     """The place of one check."""
 
     def __init__(self, target: Target, cast: Cast, name: str) -> None:
+        super().__init__(name, ROLES)
         self.target = target
         self.cast = cast
-        record = Record(name, (target.base_url,), ROLES)
-        self.records = [record]
-        self.exchanges = Exchanges(target, record, cast.memory)
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        await self.exchanges.close()
+        record = self.record((target.base_url,))
+        self.exchanges = self.opened(record, Exchanges(target, record, cast.memory))
 
     # Who plays.
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.base import jsontext
+from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
 from trunkline.conform.sns.cast import Agent, Owner
 from trunkline.conform.sns.exchange import Response
 from trunkline.conform.sns.stage import Stage
-from trunkline.conform.sns.suite import answered, check, same
+from trunkline.conform.sns.suite import answered, check
 
 #: The flags of each status: resolved and rejected.
 _FLAGS = {"pending": (False, False), "resolved": (True, False), "rejected": (False, True)}

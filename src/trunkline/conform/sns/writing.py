@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from trunkline.base import jsontext
+from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
 from trunkline.conform.sns.stage import Stage, word
-from trunkline.conform.sns.suite import answered, check, refused, same
+from trunkline.conform.sns.suite import answered, check, refused
 from trunkline.wires.sns.messages import AGENT_THREAD_TYPES
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from trunkline.conform.expect import expect, same
 from trunkline.conform.kit import NotExercised
 from trunkline.conform.tryll.link import Link, shown
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, holds, same
+from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well
 from trunkline.wires.tryll import messages as m
 
 T = TypeVar("T", bound=m.Message)
@@ -47,7 +48,7 @@ async def cancel_nothing(stage: Stage) -> None:
     """To cancel where there is no turn is an `Ack`; an agent that is not there is 3001."""
     link = await stage.session()
     found = await has(link, "cancel", m.CancelTurnRequest(0, NOBODY))
-    holds(isinstance(found, m.ErrorResponse) and found.code == 3001, f"nobody's turn: {shown(found)}")
+    expect(isinstance(found, m.ErrorResponse) and found.code == 3001, f"nobody's turn: {shown(found)}")
     agent = await link.agent(canned("say", LINE))
     await link.ask(m.CancelTurnRequest(0, agent), m.Ack)
     same("the answer afterwards", ended_well(await link.say(agent, "hello")).text, LINE)
@@ -75,10 +76,10 @@ async def health(stage: Stage) -> None:
     """`HealthRequest` needs no configured session, and tells that the server is ready."""
     link = await stage.greeted()
     found = await has(link, "health", m.HealthRequest())
-    holds(isinstance(found, m.HealthResponse), f"it was answered by {shown(found)}")
+    expect(isinstance(found, m.HealthResponse), f"it was answered by {shown(found)}")
     if isinstance(found, m.HealthResponse):
         same("the status", found.status, "ready")
-        holds(found.sessions >= 1, "it counts no session, and this is one")
+        expect(found.sessions >= 1, "it counts no session, and this is one")
 
 
 @check("tryll.extra.named", "MAY", "Additions")
@@ -92,7 +93,7 @@ async def named(stage: Stage) -> None:
     ):
         await has(link, extension, request)
         extensions = link.ready.extensions if link.ready is not None else ()
-        holds(extension in extensions, f"it has `{extension}`, and names {extensions}")
+        expect(extension in extensions, f"it has `{extension}`, and names {extensions}")
 
 
 @check("tryll.extra.usage", "MAY", "Additions", "model")
@@ -103,5 +104,5 @@ async def usage(stage: Stage) -> None:
     complete = ended_well(await link.say(agent, stage.chatter(8))).complete
     if not complete.tokens_prompt:
         raise NotExercised("this server does not count the tokens of prompts")
-    holds(complete.tokens_prompt >= 8, f"eight words or more are {complete.tokens_prompt} tokens")
-    holds(0 <= complete.tokens_cached <= complete.tokens_prompt, f"{complete.tokens_cached} of them were warm")
+    expect(complete.tokens_prompt >= 8, f"eight words or more are {complete.tokens_prompt} tokens")
+    expect(0 <= complete.tokens_cached <= complete.tokens_prompt, f"{complete.tokens_cached} of them were warm")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from trunkline.conform.expect import expect, same
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, holds, same
+from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well
 from trunkline.wires.tryll import messages as m
 
 #: Agents that one session has at a time, at least.
@@ -15,7 +16,7 @@ async def create(stage: Stage) -> None:
     """`CreateAgentRequest` is answered by `CreateAgentResponse` with an id that is not 0, another one each time."""
     link = await stage.session()
     ids = [await link.agent(canned("say", LINE)) for _ in range(3)]
-    holds(all(ids) and len(set(ids)) == len(ids), f"the ids of three agents are {ids}")
+    expect(all(ids) and len(set(ids)) == len(ids), f"the ids of three agents are {ids}")
 
 
 @check("tryll.agent.destroy", "MUST", "Session lifecycle")

@@ -6,11 +6,12 @@ import asyncio
 import random
 from struct import pack
 
+from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
 from trunkline.conform.tryll import raw
 from trunkline.conform.tryll.link import END_SECONDS, Link
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, same, usable
+from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, usable
 from trunkline.wires.tryll import messages as m
 
 #: Between two pieces of a frame, so that they do not travel together.

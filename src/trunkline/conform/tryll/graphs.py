@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from trunkline.conform.expect import same
 from trunkline.conform.tryll.stage import MOCK, Stage
-from trunkline.conform.tryll.suite import LINE, canned, check, ended_well, guard, same
+from trunkline.conform.tryll.suite import LINE, canned, check, ended_well, guard
 from trunkline.wires.tryll import messages as m
 
 _UNKNOWN_MODEL = "conform-has-no-such-model"

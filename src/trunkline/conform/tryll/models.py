@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from trunkline.conform.expect import expect, same
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import check, holds, same
+from trunkline.conform.tryll.suite import check
 from trunkline.wires.tryll import messages as m
 
 _UNKNOWN = "conform-has-no-such-model"
@@ -15,11 +16,11 @@ async def listed(stage: Stage) -> None:
     """`ListModelsRequest` is answered by the catalog: each name once, a known kind, a known status."""
     found = await _models(stage)
     names = [each.name for each in found]
-    holds(all(names), "a model has no name")
-    holds(len(set(names)) == len(names), "a name is there twice")
+    expect(all(names), "a model has no name")
+    expect(len(set(names)) == len(names), "a name is there twice")
     for each in found:
-        holds(each.model_type in _KINDS, f"the model {each.name!a} is of the kind {each.model_type!a}")
-        holds(each.status in m.ModelStatus.names(), f"the model {each.name!a} has the status {each.status}")
+        expect(each.model_type in _KINDS, f"the model {each.name!a} is of the kind {each.model_type!a}")
+        expect(each.status in m.ModelStatus.names(), f"the model {each.name!a} has the status {each.status}")
 
 
 @check("tryll.model.sizes", "SHOULD", "Details")
@@ -29,7 +30,7 @@ async def sizes(stage: Stage) -> None:
         if each.status == m.ModelStatus.ABSENT:
             same(f"what {each.name!a} has, which is absent,", (each.size_bytes, each.local_path), (0, ""))
         elif each.files and each.status != m.ModelStatus.DOWNLOADING:
-            holds(each.size_bytes > 0, f"the model {each.name!a} is there, with a size of 0")
+            expect(each.size_bytes > 0, f"the model {each.name!a} is there, with a size of 0")
 
 
 @check("tryll.model.unknown", "SHOULD", "Details")

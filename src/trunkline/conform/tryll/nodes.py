@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 from trunkline.base import jsontext
+from trunkline.conform.expect import expect, same
 from trunkline.conform.kit import Broken
 from trunkline.conform.tryll.link import Link
 from trunkline.conform.tryll.stage import MOCK, SLOW, Stage
-from trunkline.conform.tryll.suite import canned, check, diagnosed, ended_well, guard, holds, same
+from trunkline.conform.tryll.suite import canned, check, diagnosed, ended_well, guard
 from trunkline.wires.tryll import messages as m
 
 #: The least that a slow turn of 20 tokens takes.
@@ -43,11 +44,11 @@ async def lines(stage: Stage) -> None:
         params = m.CannedResponseParams(None, given, strategy)
         agent = await link.agent(m.NodeDescription("say", params))
         turns = [ended_well(await link.say(agent, "next")) for _ in range(4)]
-        holds(not any(turn.answers[0].is_delta for turn in turns), "a canned line came as a delta")
+        expect(not any(turn.answers[0].is_delta for turn in turns), "a canned line came as a delta")
         said[strategy] = [turn.text for turn in turns]
     same("the lines in turn", said[strategies.ROUND_ROBIN], ["a", "b", "c", "a"])
     same("the first line", said[strategies.FIRST], ["a", "a", "a", "a"])
-    holds(set(said[strategies.RANDOM]) <= set(given), f"any of them was {said[strategies.RANDOM]}")
+    expect(set(said[strategies.RANDOM]) <= set(given), f"any of them was {said[strategies.RANDOM]}")
 
 
 @check("tryll.node.default-strategy", "SHOULD", "Details")
@@ -69,8 +70,8 @@ async def generate(stage: Stage) -> None:
     ):
         agent = await link.agent(m.NodeDescription("say", node), **options)
         turn = ended_well(await link.say(agent, "Hello there,  old friend!"))
-        holds("Hello there,  old friend!" in turn.text, f"the answer is {turn.text!a}")
-        holds(turn.complete.tokens_generated > 0, "no token was generated")
+        expect("Hello there,  old friend!" in turn.text, f"the answer is {turn.text!a}")
+        expect(turn.complete.tokens_generated > 0, "no token was generated")
 
 
 @check("tryll.node.deltas", "SHOULD", "Mock engine", "mock")
@@ -95,7 +96,7 @@ async def history(stage: Stage) -> None:
     link = await stage.session()
     agent = await link.agent(m.NodeDescription("say", m.GenerateParams(MOCK, system_prompt="Be brief.")))
     said = [ended_well(await link.say(agent, text)).text for text in ("first words", "second words", "first words")]
-    holds("first words" in said[0] and "second words" in said[1] and "first" not in said[1], f"it said {said}")
+    expect("first words" in said[0] and "second words" in said[1] and "first" not in said[1], f"it said {said}")
     same("the answer to the same message", said[2], said[0])
 
 
@@ -130,7 +131,7 @@ async def slow(stage: Stage) -> None:
     taken = time.monotonic() - began
     same("the agents that spoke before the first was done", speaking, set(agents))
     # 20 tokens, of which the first may come at once.
-    holds(taken >= SLOW_SECONDS, f"20 tokens took {taken:.2f} s")
+    expect(taken >= SLOW_SECONDS, f"20 tokens took {taken:.2f} s")
 
 
 @check("tryll.node.tools", "SHOULD", "Mock engine", "mock")
@@ -176,7 +177,7 @@ async def retrieve(stage: Stage) -> None:
     turn = ended_well(await link.say(agent, _RECORDS[0]))
     same("the exit for a text that is there", turn.text, "Found.")
     told = jsontext.dumps(diagnosed(turn)).decode()
-    holds(_RECORDS[0] in told, f"`debug_info` does not have the record that was found: {told[:160]!a}")
+    expect(_RECORDS[0] in told, f"`debug_info` does not have the record that was found: {told[:160]!a}")
     far = m.RetrieveParams("lore", 3, 0.5, found_exit="yes", not_found_exit="no")
     agent = await link.agent(m.NodeDescription("find", far), *nodes[1:])
     same("the exit for a text that shares nothing", ended_well(await link.say(agent, "xyxyx qqqq")).text, "Not found.")
@@ -208,7 +209,7 @@ async def template(stage: Stage) -> None:
     )
     said = ended_well(await link.say(agent, _RECORDS[1])).text
     wanted = f"[{_RECORDS[1]}|be <kind> & 'calm'|{_RECORDS[1]}|]"
-    holds(wanted in said, f"the model was told {said!a}, not {wanted!a}")
+    expect(wanted in said, f"the model was told {said!a}, not {wanted!a}")
 
 
 @check("tryll.node.placement", "SHOULD", "Details", "mock")
@@ -225,7 +226,7 @@ async def placement(stage: Stage) -> None:
         node = m.GenerateParams(MOCK, template=text, placement=place)
         agent = await link.agent(m.NodeDescription("say", node))
         said = ended_well(await link.say(agent, "hello")).text
-        holds(said.rstrip().endswith(wanted), f"with the placement {place} the model was told last {said!a}")
+        expect(said.rstrip().endswith(wanted), f"with the placement {place} the model was told last {said!a}")
 
 
 @check("tryll.node.intent-model", "SHOULD", "Details", "mock")
@@ -236,8 +237,8 @@ async def intent_model(stage: Stage) -> None:
     turn = ended_well(await link.say(agent, "a greeting it is"))
     events = [_pairs(event) for event in turn.events if event.event_type == "intent_classified"]
     same("the number of `intent_classified` events", len(events), 1)
-    holds(events[0].get("intent") in ("greet", "trade"), f"the intent is {events[0].get('intent')!a}")
-    holds("Not found." not in turn.text, "it took `not_found` on a message")
+    expect(events[0].get("intent") in ("greet", "trade"), f"the intent is {events[0].get('intent')!a}")
+    expect("Not found." not in turn.text, "it took `not_found` on a message")
     turn = ended_well(await link.say(agent, ""))
     same("the exit on an empty message, and the events", (turn.text, turn.events), ("Not found.", ()))
 
@@ -250,7 +251,7 @@ async def intent_text(stage: Stage) -> None:
     turn = ended_well(await link.say(agent, "a greeting it is"))
     intent = next((_pairs(each).get("intent", "") for each in turn.events), "")
     wanted = {"greet": "Wave your hand.", "trade": "Show your goods."}.get(intent, "?")
-    holds(wanted in turn.text, f"for the intent {intent!a} the model was told {turn.text!a}")
+    expect(wanted in turn.text, f"for the intent {intent!a} the model was told {turn.text!a}")
 
 
 @check("tryll.node.sink", "SHOULD", "Details", "mock")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from trunkline.conform.expect import same
 from trunkline.conform.tryll.link import Link
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import canned, check, ended_well, same
+from trunkline.conform.tryll.suite import canned, check, ended_well
 from trunkline.wires.tryll import messages as m
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from trunkline.conform.expect import expect, same
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.conform.tryll.link import END_SECONDS, shown
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, holds, same, usable
+from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, usable
 from trunkline.wires.tryll import messages as m
 
 #: Ids that a server must not take for others: none, one, and the largest.
@@ -20,7 +21,7 @@ async def ready(stage: Stage) -> None:
     link = await stage.greeted()
     if link.ready is not None:
         same("the protocol version", link.ready.protocol_version, m.PROTOCOL_VERSION)
-        holds(link.ready.session_id != 0, "the session id is 0")
+        expect(link.ready.session_id != 0, "the session id is 0")
 
 
 @check("tryll.session.ids", "MUST", "Session lifecycle")
@@ -28,7 +29,7 @@ async def ids(stage: Stage) -> None:
     """Each connection is a session of its own, with an id of its own."""
     found = [(await stage.greeted()).ready for _ in range(3)]
     told = [each.session_id for each in found if each is not None]
-    holds(len(set(told)) == len(told), f"the ids of three sessions are {told}")
+    expect(len(set(told)) == len(told), f"the ids of three sessions are {told}")
 
 
 @check("tryll.session.configure", "MUST", "Session lifecycle")
@@ -176,7 +177,7 @@ async def debug(stage: Stage) -> None:
     found = await link.answer(request.request_id, "DebugCommandRequest")
     if isinstance(found, m.ErrorResponse) and found.code == 5002:
         raise NotExercised("this server knows no debug commands")
-    holds(
+    expect(
         isinstance(found, m.DebugCommandResponse) or (isinstance(found, m.ErrorResponse) and found.code == 5005),
         f"it was answered by {shown(found)}",
     )

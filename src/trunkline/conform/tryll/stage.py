@@ -11,8 +11,9 @@ from typing import Any, Literal
 from trunkline.base.process_errors import SpawnError
 from trunkline.base.refusal import refusal
 from trunkline.base.values import Value
+from trunkline.conform import stage
 from trunkline.conform.kit import Broken
-from trunkline.conform.record import Record, Roles
+from trunkline.conform.record import Roles
 from trunkline.conform.tryll.link import Link, shown
 from trunkline.wires.tryll import messages as m
 
@@ -61,20 +62,17 @@ class Target(Value):
         return frozenset(found)
 
 
-class Stage:
+class Stage(stage.Stage):
     """The place of one check."""
 
     def __init__(self, target: Target, name: str) -> None:
+        super().__init__(name, ROLES)
         self.target = target
-        self.records: list[Record] = []
-        self._name = name
-        self._links: list[Link] = []
         self._folders: list[Path] = []
 
     async def close(self) -> None:
         """Let go of all connections, and remove what was put into the storage folder."""
-        for link in self._links:
-            await link.close()
+        await super().close()
         for folder in self._folders:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
@@ -92,12 +90,8 @@ class Stage:
             raise self._unreachable(f"no connection within {target.timeout:g} s") from None
         except OSError as error:
             raise self._unreachable(refusal(error)) from None
-        name = self._name if not self.records else f"{self._name} ({len(self.records) + 1})"
-        record = Record(name, (target.address,), ROLES)
-        self.records.append(record)
-        link = Link(reader, writer, record, target.timeout)
-        self._links.append(link)
-        return link
+        record = self.record((target.address,))
+        return self.opened(record, Link(reader, writer, record, target.timeout))
 
     def _unreachable(self, problem: str) -> SpawnError:
         return SpawnError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from trunkline.base import jsontext
+from trunkline.conform.expect import expect, same
 from trunkline.conform.tryll.graphs import OUTSIDE
 from trunkline.conform.tryll.link import Link
 from trunkline.conform.tryll.stage import MOCK, Stage
-from trunkline.conform.tryll.suite import canned, check, ended_well, holds, same
+from trunkline.conform.tryll.suite import canned, check, ended_well
 from trunkline.wires.tryll import messages as m
 
 _LIST, _MAP, _MULTIMAP = m.StringStorageKind.LIST, m.StringStorageKind.MAP, m.StringStorageKind.MULTIMAP
@@ -189,7 +190,7 @@ async def embedded(stage: Stage) -> None:
     request = m.CreateEmbeddedStringStorageRequest(0, "lore", strings=("a mill", "a bridge"), embedding_model=MOCK)
     made = await link.ask(request, m.CreateEmbeddedStringStorageResponse)
     same("the storage", (made.name, made.record_count), ("lore", 2))
-    holds(made.embedding_dim > 0, f"it has {made.embedding_dim} dimensions")
+    expect(made.embedding_dim > 0, f"it has {made.embedding_dim} dimensions")
     await link.ask(m.DestroyEmbeddedStringStorageRequest(0, "lore"), m.Ack)
     await link.ask(request, m.CreateEmbeddedStringStorageResponse)
 
@@ -224,7 +225,7 @@ async def filtered(stage: Stage) -> None:
 
     agent = await link.agent(node(wanted), enable_diagnostics=True)
     told = ended_well(await link.say(agent, "the old mill 1")).complete.debug_info
-    holds("the old mill 5" in told and "the old mill 2" not in told, "records were found that the filter leaves out")
+    expect("the old mill 5" in told and "the old mill 2" not in told, "records were found that the filter leaves out")
     for wrong in (wanted.replace("level", "size"), wanted.replace("ge", "like"), "{", wanted.replace("5", '"five"')):
         request = m.CreateAgentRequest(0, m.GraphDescription((node(wrong),), "find"))
         await link.refused(request, 3007, why=f"with the filter {wrong!a}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trunkline.base import jsontext
+from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken, Scene, Suite, Tier
 from trunkline.conform.tryll.link import Link, ObservedTurn
 from trunkline.conform.tryll.stage import Need, Stage
@@ -26,8 +27,13 @@ async def tour(stage: Stage) -> None:
     await link.ask(m.DestroyAgentRequest(0, agent), m.Ack)
 
 
-SUITE: Suite[Stage] = Suite(tour)
-SUITE.gate = "tryll.session.ready"
+#: The second part of the ids, in the order in which a client meets them.
+_GROUPS = (
+    "session", "frame", "verify", "agent", "turn", "graph", "param", "storage", "embedded", "model", "node", "wire",
+    "extra", "voice",
+)  # fmt: skip
+
+SUITE: Suite[Stage] = Suite(tour, package=__package__, groups=_GROUPS, gate="tryll.session.ready")
 
 
 def check(id: str, tier: Tier, section: str, *needs: Need) -> Callable[[Scene[Stage]], Scene[Stage]]:
@@ -43,26 +49,6 @@ def canned(name: str, *lines: str, storage: str | None = None, exit: str | None 
 def guard(name: str, pattern: str, triggered: str | None = None, passed: str | None = None) -> m.NodeDescription:
     """A node that looks for a pattern."""
     return m.NodeDescription(name, m.HumanMessageGuardrailParams(None, (pattern,), triggered, passed))
-
-
-def same(what: str, found: object, wanted: object) -> None:
-    """Two things are the same.
-
-    Raises:
-        Broken: they are not.
-    """
-    if found != wanted:
-        raise Broken(f"{what} is {_short(found)}, not {_short(wanted)}")
-
-
-def holds(condition: bool, problem: str) -> None:
-    """Something is so.
-
-    Raises:
-        Broken: it is not.
-    """
-    if not condition:
-        raise Broken(problem)
 
 
 def ended_well(turn: ObservedTurn, status: int = m.TurnStatus.SUCCESS) -> ObservedTurn:
@@ -105,8 +91,3 @@ def diagnosed(turn: ObservedTurn) -> dict[str, object]:
     if not isinstance(found, dict):
         raise Broken(f"`debug_info` is no JSON object: {turn.complete.debug_info[:160]!a}")
     return found
-
-
-def _short(value: object) -> str:
-    text = f"{value!a}"
-    return text if len(text) <= 200 else f"{text[:160]}... ({len(text)} characters)"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from trunkline.base import jsontext
+from trunkline.conform.expect import expect, same
 from trunkline.conform.tryll.link import Link, shown
 from trunkline.conform.tryll.session import LONG_CHARS, REQUEST_IDS
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import LINE, canned, check, diagnosed, ended_well, guard, holds, same
+from trunkline.conform.tryll.suite import LINE, canned, check, diagnosed, ended_well, guard
 from trunkline.wires.tryll import messages as m
 
 #: How long nothing must come from an agent that was destroyed.
@@ -57,7 +58,7 @@ async def long(stage: Stage) -> None:
     link = await stage.session()
     agent = await link.agent(canned("say", "y" * LONG_CHARS))
     turn = ended_well(await link.say(agent, "x" * LONG_CHARS))
-    holds(turn.text == "y" * LONG_CHARS, f"of {LONG_CHARS} characters {len(turn.text)} came, or others")
+    expect(turn.text == "y" * LONG_CHARS, f"of {LONG_CHARS} characters {len(turn.text)} came, or others")
 
 
 @check("tryll.turn.unicode", "MUST", "Streaming answers")
@@ -76,7 +77,7 @@ async def several(stage: Stage) -> None:
     agent = await link.agent(canned("first", "One.", exit="second"), canned("second", "Two."))
     turn = ended_well(await link.say(agent, "hello"))
     said = "".join(answer.text for answer in turn.answers)
-    holds("One." in said and "Two." in said, f"the texts were {said!a}")
+    expect("One." in said and "Two." in said, f"the texts were {said!a}")
 
 
 @check("tryll.turn.so-far", "MUST", "Streaming answers")
@@ -88,10 +89,10 @@ async def so_far(stage: Stage) -> None:
     before = ""
     for answer in turn.answers:
         if not answer.is_delta:
-            holds(answer.text.startswith(before), f"after {before!a} the answer so far was {answer.text!a}")
+            expect(answer.text.startswith(before), f"after {before!a} the answer so far was {answer.text!a}")
         before = before + answer.text if answer.is_delta else answer.text
     places = [turn.text.find(line) for line in ("One.", "Two.", "Three.")]
-    holds(-1 not in places and places == sorted(places), f"the answer of the turn was {turn.text!a}")
+    expect(-1 not in places and places == sorted(places), f"the answer of the turn was {turn.text!a}")
 
 
 @check("tryll.turn.quiet", "MUST", "Streaming answers")
@@ -109,7 +110,7 @@ async def diagnostics(stage: Stage) -> None:
     nodes = (guard("gate-keeper", "nothing", passed="speaker"), canned("speaker", LINE), canned("never-run", LINE))
     turn = ended_well(await link.say(await link.agent(*nodes, enable_diagnostics=True), "hello"))
     told = jsontext.dumps(diagnosed(turn)).decode()
-    holds("gate-keeper" in told and "speaker" in told, f"it does not name the nodes: {told[:160]!a}")
+    expect("gate-keeper" in told and "speaker" in told, f"it does not name the nodes: {told[:160]!a}")
 
 
 @check("tryll.turn.failed", "MUST", "Error responses")
@@ -121,7 +122,7 @@ async def failed(stage: Stage) -> None:
     for _ in range(2):
         ended_well(await link.say(agent, "hello"), m.TurnStatus.ERROR)
     stray = [shown(each) for each in await link.quiet(0.05)]
-    holds(not stray, f"beside the turn came {stray}")
+    expect(not stray, f"beside the turn came {stray}")
 
 
 @check("tryll.turn.why", "SHOULD", "Error responses")
@@ -131,7 +132,7 @@ async def why(stage: Stage) -> None:
     agent = await link.agent(_instruction("one", "one"), enable_diagnostics=True)
     turn = ended_well(await link.say(agent, "hello"), m.TurnStatus.ERROR)
     told = jsontext.dumps(diagnosed(turn)).decode()
-    holds("4003" in told, f"a turn without end does not tell 4003, but {told[:160]!a}")
+    expect("4003" in told, f"a turn without end does not tell 4003, but {told[:160]!a}")
 
 
 @check("tryll.turn.steps", "SHOULD", "Details")
@@ -152,10 +153,10 @@ async def stream(stage: Stage) -> None:
     """A node that streams sends its answer in several deltas; the turn counts its tokens."""
     link = await stage.thinker()
     turn = ended_well(await link.say(await stage.slow(link), stage.chatter(8)))
-    holds(len(turn.answers) > 1, "the answer came in one frame")
-    holds(all(answer.is_delta for answer in turn.answers), "not all frames are deltas")
-    holds(bool(turn.text.strip()), "the answer is empty")
-    holds(turn.complete.tokens_generated > 0, f"{turn.complete.tokens_generated} tokens were generated")
+    expect(len(turn.answers) > 1, "the answer came in one frame")
+    expect(all(answer.is_delta for answer in turn.answers), "not all frames are deltas")
+    expect(bool(turn.text.strip()), "the answer is empty")
+    expect(turn.complete.tokens_generated > 0, f"{turn.complete.tokens_generated} tokens were generated")
 
 
 @check("tryll.turn.whole", "SHOULD", "Streaming answers", "model")
@@ -165,7 +166,7 @@ async def whole(stage: Stage) -> None:
     turn = ended_well(await link.say(await stage.slow(link, stream=False), stage.chatter(8)))
     texts = [answer for answer in turn.answers if answer.text]
     same("the frames with text, and which are deltas", [answer.is_delta for answer in texts], [False])
-    holds(turn.complete.tokens_generated > 0, f"{turn.complete.tokens_generated} tokens were generated")
+    expect(turn.complete.tokens_generated > 0, f"{turn.complete.tokens_generated} tokens were generated")
 
 
 @check("tryll.turn.busy", "MUST", "Session lifecycle", "model")
@@ -201,7 +202,7 @@ async def parallel(stage: Stage) -> None:
     for _ in range(3):
         same("the quick answer", ended_well(await link.say(quick, "hello")).text, LINE)
     over = [message for message in await link.quiet(0) if isinstance(message, m.TurnComplete)]
-    holds(not over, "the quick turns waited until the slow one was over")
+    expect(not over, "the quick turns waited until the slow one was over")
     same("the request id of the slow one", (await link.turn(slow, first)).complete.request_id, first)
 
 
@@ -218,11 +219,11 @@ async def destroyed(stage: Stage) -> None:
     kinds = [type(each).__name__ for each in frames[-3:]]
     same("what came last", kinds, ["AnswerText", "TurnComplete", "Ack"])
     text, complete = frames[-3:-1]
-    holds(isinstance(text, m.AnswerText) and text.is_final, f"before `TurnComplete` came {shown(text)}")
+    expect(isinstance(text, m.AnswerText) and text.is_final, f"before `TurnComplete` came {shown(text)}")
     same("the status", getattr(complete, "status", None), m.TurnStatus.CANCELLED)
     await link.refused(m.SendMessageRequest(0, agent, "hello"), 3002, why="for an agent that was destroyed")
     late = [each for each in await link.quiet(QUIET_SECONDS) if getattr(each, "agent_id", 0) == agent]
-    holds(not late, f"after `Ack` came {shown(late[0]) if late else ''}")
+    expect(not late, f"after `Ack` came {shown(late[0]) if late else ''}")
 
 
 def _instruction(name: str, then: str) -> m.NodeDescription:
@@ -236,5 +237,5 @@ async def _begin(stage: Stage, link: Link, agent: int, words: int) -> int:
     found = await link.take(
         lambda message: isinstance(message, m.AnswerText | m.ErrorResponse | m.TurnComplete), "text of the answer"
     )
-    holds(isinstance(found, m.AnswerText), f"a long turn began with {shown(found)}")
+    expect(isinstance(found, m.AnswerText), f"a long turn began with {shown(found)}")
     return request_id

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from trunkline.conform.expect import same
 from trunkline.conform.tryll import raw
 from trunkline.conform.tryll.link import Link
 from trunkline.conform.tryll.stage import Stage
-from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, same, usable
+from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, usable
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from trunkline.conform.expect import expect, same
 from trunkline.conform.kit import Broken
 from trunkline.conform.tryll.additions import has
 from trunkline.conform.tryll.link import Link, ObservedTurn, shown
 from trunkline.conform.tryll.stage import MOCK, SLOW, Stage
-from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well, holds, same
+from trunkline.conform.tryll.suite import LINE, NOBODY, canned, check, ended_well
 from trunkline.conform.tryll.turns import QUIET_SECONDS
 from trunkline.wires.tryll import messages as m
 
@@ -61,10 +62,10 @@ async def words(stage: Stage) -> None:
     await link.ask(m.EndUtteranceRequest(0, ear), m.Ack)
     updates = await _until_final(link, ear)
     same("the text", updates[-1].text, "w1 w2 w3 w4")
-    holds(updates[0].kind == _KINDS.SPEECH_START and not updates[0].text, f"first came {shown(updates[0])}")
+    expect(updates[0].kind == _KINDS.SPEECH_START and not updates[0].text, f"first came {shown(updates[0])}")
     partials = [each.text for each in updates if each.kind == _KINDS.PARTIAL]
-    holds(bool(partials), "there was no partial text")
-    holds(all(text in updates[-1].text for text in partials), f"the partial texts were {partials}")
+    expect(bool(partials), "there was no partial text")
+    expect(all(text in updates[-1].text for text in partials), f"the partial texts were {partials}")
     consumed = [each.audio_ms_consumed for each in updates]
     same("the sound that was consumed", consumed, sorted(consumed))
 
@@ -96,7 +97,7 @@ async def cancelled(stage: Stage) -> None:
     await _hear(link, ear, LOUD, LOUD)
     await link.ask(m.CancelUtteranceRequest(0, ear), m.Ack)
     late = [each for each in await link.quiet(QUIET_SECONDS) if getattr(each, "kind", 0) == _KINDS.UTTERANCE_FINAL]
-    holds(not late, "`UtteranceFinal` came")
+    expect(not late, "`UtteranceFinal` came")
     await _begin(link, ear)
     await _hear(link, ear, LOUD)
     await link.ask(m.EndUtteranceRequest(0, ear), m.Ack)
@@ -112,7 +113,7 @@ async def segments(stage: Stage) -> None:
     await link.ask(m.EndUtteranceRequest(0, ear), m.Ack)
     updates = await _until_final(link, ear)
     closed = [each.text for each in updates if each.kind == _KINDS.SEGMENT_FINAL and each.text]
-    holds(closed[:1] == ["w1 w2"], f"the segments were {closed}")
+    expect(closed[:1] == ["w1 w2"], f"the segments were {closed}")
     same("the text", updates[-1].text, "w1 w2 w3 w4 w5")
 
 
@@ -181,7 +182,7 @@ async def unconfigured(stage: Stage) -> None:
     """Before the session is configured, a voice input is refused with 2002."""
     link = await stage.greeted()
     found = await has(link, "voice", m.CreateVoiceInputRequest(0, MOCK))
-    holds(isinstance(found, m.ErrorResponse) and found.code == 2002, f"it was answered by {shown(found)}")
+    expect(isinstance(found, m.ErrorResponse) and found.code == 2002, f"it was answered by {shown(found)}")
 
 
 @check("tryll.voice.autosend", "MAY", "Voice input and transcripts", "mock")
@@ -194,13 +195,13 @@ async def autosend(stage: Stage) -> None:
     await link.ask(m.EndUtteranceRequest(0, ear), m.Ack)
     same("the text", (await _until_final(link, ear))[-1].text, "w1 w2")
     turn: ObservedTurn = ended_well(await link.turn(agent))
-    holds("w1 w2" in turn.text and turn.complete.request_id == 0, f"the turn was {shown(turn.complete)} {turn.text!a}")
+    expect("w1 w2" in turn.text and turn.complete.request_id == 0, f"the turn was {shown(turn.complete)} {turn.text!a}")
     await _begin(link, ear, agent_id=agent)
     await _hear(link, ear, SILENT, SILENT)
     await link.ask(m.EndUtteranceRequest(0, ear), m.Ack)
     await _until_final(link, ear)
     late = [each for each in await link.quiet(QUIET_SECONDS) if isinstance(each, m.AnswerText)]
-    holds(not late, "silence was sent to the agent")
+    expect(not late, "silence was sent to the agent")
 
 
 @check("tryll.voice.too-long", "MAY", "Voice input and transcripts", "mock")
@@ -214,7 +215,7 @@ async def too_long(stage: Stage) -> None:
         raise Broken(f"it was ended with {shown(found)}")
     kinds = [each for each in await link.quiet(QUIET_SECONDS) if not isinstance(each, m.WireTranscriptUpdate)
              or each.kind == _KINDS.UTTERANCE_FINAL]  # fmt: skip
-    holds(not kinds, "more came behind 4105")
+    expect(not kinds, "more came behind 4105")
     await _begin(link, ear)
 
 
@@ -225,11 +226,11 @@ async def mute(stage: Stage) -> None:
     speaking = m.NodeDescription("say", m.GenerateAndSpeakParams(MOCK, MOCK))
     agent = await link.agent(speaking)
     turn = ended_well(await link.say(agent, "hello there"))
-    holds("hello there" in turn.text, f"the answer is {turn.text!a}")
+    expect("hello there" in turn.text, f"the answer is {turn.text!a}")
     agent = await link.agent(canned("line", LINE, exit="aloud"), m.NodeDescription("aloud", m.SpeakParams(MOCK)))
     same("the answer", ended_well(await link.say(agent, "hello")).text, LINE)
     sound = [each for each in await link.quiet(QUIET_SECONDS) if isinstance(each, m.TtsAudioFrame)]
-    holds(not sound, "there was sound")
+    expect(not sound, "there was sound")
 
 
 @check("tryll.voice.nobody", "MAY", "Voice input and transcripts", "mock")
@@ -283,4 +284,4 @@ async def barge_in(stage: Stage) -> None:
     same("how the turn ended", (turn.complete.request_id, turn.complete.status), (7, m.TurnStatus.CANCELLED))
     await link.ask(m.EndUtteranceRequest(0, ear), m.Ack)
     turn = ended_well(await link.turn(agent))
-    holds("w1 w2" in turn.text and turn.complete.request_id == 0, f"then it said {turn.text!a}")
+    expect("w1 w2" in turn.text and turn.complete.request_id == 0, f"then it said {turn.text!a}")

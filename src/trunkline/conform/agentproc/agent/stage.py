@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 from trunkline.base.process import child_env
-from trunkline.base.values import Value
 from trunkline.conform.agentproc.agent.prompts import PROMPTS
 from trunkline.conform.agentproc.agent.turn import Heard, Turning
 from trunkline.conform.kit import Broken
-from trunkline.conform.place import Place
-from trunkline.conform.process import Running
 from trunkline.conform.record import Roles
+from trunkline.conform.stage import Program, ProgramStage
 from trunkline.conform.wording import fill
 from trunkline.wires.agentproc import codec, codec_ndjson
 from trunkline.wires.agentproc.messages import Attachment, Dialect, TurnRequest
@@ -37,11 +34,9 @@ ROLES: Roles = ("bridge", "agent")
 Variables = Mapping[str, str | None]
 
 
-class Target(Value):
+class Target(Program):
     """What is under test: how to start it, which dialect it speaks, and how patient to be with it."""
 
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
     protocol: Dialect = "0.1"
     cwd: str | None = None
     """Where it runs; a fresh directory for each check unless given. One check at a time can have it."""
@@ -51,13 +46,12 @@ class Target(Value):
     prompts: Mapping[str, str] = PROMPTS
 
 
-class Stage(Place):
+class Stage(ProgramStage):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
-        super().__init__(name, target.cwd, ROLES)
+        super().__init__(name, ROLES, target.cwd)
         self.target = target
-        self._turns: list[Turning] = []
 
     def prompt(self, name: str, text: str = "") -> str:
         """What to say to the agent."""
@@ -84,24 +78,19 @@ class Stage(Place):
         old = self.target.protocol == "0.1"
         asked = {**(codec.turn_environment(turn) if old else {}), **(env or {})}
         told = {name: value for name, value in asked.items() if value is not None}
-        variables = child_env({**os.environ, **self.home, **self.target.env}, told, ["AGENT_"])
+        variables = child_env(self.environment(self.target), told, ["AGENT_"])
         record = self.record(self.target.argv)
         for variable, value in told.items():
             record.add("host", f"{variable}={value}".encode("utf-8", "backslashreplace"))
         turning = Turning(turn, self.target.protocol)
         piped = not old or stdin != "none"
-        process = await Running.start(
-            self.target.argv, str(self.workspace), variables, record, "pipe" if piped else "null", turning.hear
-        )
-        turning.process = process
-        self.records.append(record)
-        self._turns.append(turning)
+        turning.process = await self.run(record, variables, "pipe" if piped else "null", turning.hear)
         if not old:
             turning.send(edit(codec_ndjson.encode_turn(turn)))
         elif stdin == "message":
             turning.send(turn.message.encode("utf-8", "surrogatepass"))
         if piped and stdin != "open":
-            process.close_input()
+            turning.process.close_input()
         return turning
 
     async def take(
@@ -142,8 +131,6 @@ class Stage(Place):
 
     async def close(self) -> None:
         """End what was started, remove what was made."""
-        for turning in self._turns:
-            await turning.process.close()
+        await super().close()
         # A workspace that was given holds nothing of another check.
         (self.workspace / "conform-write.txt").unlink(missing_ok=True)
-        await self.remove()

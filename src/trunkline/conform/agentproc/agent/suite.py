@@ -18,10 +18,14 @@ async def tour(stage: Stage) -> None:
     await stage.take(TurnRequest(stage.prompt("fail")))
 
 
+#: The second part of the ids, in the order of the protocol document as far as it has one.
+_GROUPS = (
+    "turn", "attach", "stdin", "line", "event", "body", "session", "stream", "permission", "error", "exit", "term",
+)  # fmt: skip
+
+
 def _suite(prefix: str) -> Suite[Stage]:
-    suite: Suite[Stage] = Suite(tour)
-    suite.gate = f"{prefix}.turn.answer"
-    return suite
+    return Suite(tour, package=__package__, groups=_GROUPS, gate=f"{prefix}.turn.answer")
 
 
 #: 0.1: variables in, lines out; the ids of its checks begin with `ap`.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from trunkline.base import jsontext
 from trunkline.conform.agentproc.bridge.part import said
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, needs, same
+from trunkline.conform.agentproc.bridge.suite import SUITE, needs
+from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
 
 #: Close to the longest variable that Linux passes on (128 KiB), in bytes.

@@ -7,7 +7,8 @@ import signal
 from trunkline.conform.agentproc.bridge.part import err, error, partial, said
 from trunkline.conform.agentproc.bridge.seen import Seen
 from trunkline.conform.agentproc.bridge.stage import Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, holds, lacks, same
+from trunkline.conform.agentproc.bridge.suite import SUITE
+from trunkline.conform.expect import holds, lacks, same
 from trunkline.conform.kit import Broken, NotExercised
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from trunkline.conform.agentproc.bridge.part import partial, said
 from trunkline.conform.agentproc.bridge.stage import Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, holds, lacks, same
+from trunkline.conform.agentproc.bridge.suite import SUITE
+from trunkline.conform.expect import holds, lacks, same
 from trunkline.conform.kit import Broken, NotExercised
 
 #: How soon after the agent said it a piece has to be shown: it is there within milliseconds, or only at the end.

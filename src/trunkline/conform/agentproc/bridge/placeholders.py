@@ -5,7 +5,8 @@ from __future__ import annotations
 from trunkline.conform.agentproc.bridge.environment import AWKWARD
 from trunkline.conform.agentproc.bridge.part import PROBE, said
 from trunkline.conform.agentproc.bridge.stage import DECOY, Ask, Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, holds, needs, same
+from trunkline.conform.agentproc.bridge.suite import SUITE, needs
+from trunkline.conform.expect import holds, same
 from trunkline.conform.kit import Broken
 
 #: Much more than a pipe holds (64 KiB), and less than a variable may.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from trunkline.conform.agentproc.bridge.part import err, in_bytes, out, partial, said
 from trunkline.conform.agentproc.bridge.seen import Seen
 from trunkline.conform.agentproc.bridge.stage import Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, holds, lacks, same
+from trunkline.conform.agentproc.bridge.suite import SUITE
+from trunkline.conform.expect import holds, lacks, same
 from trunkline.conform.kit import Broken
 
 #: One line of this length is long for an agent, and nothing for a bridge.

@@ -6,7 +6,8 @@ from typing import Any
 
 from trunkline.conform.agentproc.bridge.part import Step, error, out, partial, said
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, lacks, needs, same
+from trunkline.conform.agentproc.bridge.suite import SUITE, needs
+from trunkline.conform.expect import lacks, same
 from trunkline.conform.kit import NotExercised
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -15,10 +14,10 @@ from trunkline.conform.agentproc.bridge import part
 from trunkline.conform.agentproc.bridge.part import Step
 from trunkline.conform.agentproc.bridge.seen import Output, Seen, object_of
 from trunkline.conform.kit import Broken
-from trunkline.conform.played import Played
 from trunkline.conform.probe import CHILD_LOCK
 from trunkline.conform.process import Running
 from trunkline.conform.record import Record, Roles
+from trunkline.conform.stage import AgentStage, Program
 
 #: How long the kit waits for a turn to end that should end by itself at once.
 TIMEOUT_SECONDS = 15.0
@@ -32,11 +31,9 @@ DECOY = b"conform: this is not for the agent\n"
 ROLES: Roles = ("user", "bridge")
 
 
-class Target(Value):
+class Target(Program):
     """What is under test: a command with `{profile}`, `{message}` and more, and how it tells what came of a turn."""
 
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
     output: Output = "auto"
     timeout: float = TIMEOUT_SECONDS
     patience: float = PATIENCE_SECONDS
@@ -69,7 +66,7 @@ class Got(Value):
     pid: int
 
 
-class Stage(Played):
+class Stage(AgentStage):
     """The place of one check. `close` ends what it started and removes what it made."""
 
     def __init__(self, target: Target, name: str) -> None:
@@ -109,11 +106,8 @@ class Stage(Played):
         record = self.record(argv)
         for line in text.splitlines():
             record.remark(f"profile: {line}")
-        variables = {**os.environ, **self.home, **self.target.env, **env}
-        running = await Running.start(argv, str(self.workspace), variables, record, "pipe")
+        running = await self.run(record, self.environment(self.target) | dict(env))
         running.write(DECOY)
-        self.records.append(record)
-        self._running.append(running)
         return running
 
     async def play(
@@ -177,7 +171,7 @@ class Stage(Played):
 
     async def child_lives(self) -> bool:
         """Whether the process that the agent started goes on although it should not; a moment is granted."""
-        return await self._is_held(CHILD_LOCK)
+        return await self.is_held(CHILD_LOCK)
 
     def _json(self, name: str) -> Any:
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from trunkline.conform.agentproc.bridge.part import PROBE, PYTHON, said
 from trunkline.conform.agentproc.bridge.seen import Seen
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, holds, lacks, same
+from trunkline.conform.agentproc.bridge.suite import SUITE
+from trunkline.conform.expect import holds, lacks, same
 from trunkline.conform.kit import Broken
 
 #: Arguments that a shell, or a second split, would make something else of.

@@ -8,7 +8,8 @@ from trunkline.conform.agentproc.bridge.part import partial, said
 from trunkline.conform.agentproc.bridge.placeholders import UNREAD_BYTES
 from trunkline.conform.agentproc.bridge.seen import Seen
 from trunkline.conform.agentproc.bridge.stage import Ask, Stage
-from trunkline.conform.agentproc.bridge.suite import SUITE, holds, lacks, same
+from trunkline.conform.agentproc.bridge.suite import SUITE
+from trunkline.conform.expect import holds, lacks, same
 from trunkline.conform.kit import Broken, NotExercised
 
 #: What the shell's `timeout` says.
