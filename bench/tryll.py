@@ -20,7 +20,11 @@ from bench._command import Progress, run
 from bench._measure import Row
 from bench._tryll_codec import codec_rows
 from bench._tryll_model import MODEL, model_rows, weights
+from bench._tryll_turns import turn_row
 from bench._tryll_wire import agent_row, idle_rows, load_rows
+
+#: Turns of one conversation: few, since a long history is work for both.
+TURNS = 20
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ def measure(sizes: Sizes, progress: Progress) -> list[Row]:
     """All rows."""
     progress("the codec")
     rows = codec_rows(sizes.frames, sizes.codec_rounds)
+    progress("a turn in a session of the core")
+    rows.append(turn_row(TURNS, sizes.codec_rounds))
     with tempfile.TemporaryDirectory(prefix="trunkline-bench-") as home:
         progress("the wire, and whole turns")
         rows += load_rows(home, sizes.load_rounds, sizes.times, sizes.mock_times)

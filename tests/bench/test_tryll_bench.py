@@ -22,6 +22,7 @@ IDLE = "memory of an idle connection of 500"
 PROMISED = [
     *(row for name, goal in CODEC for row in ((f"encode {name}", "generated code", goal),
                                               (f"verify and decode {name}", "generated code", "CPU >= 6"))),
+    ("a turn of a graph in a session of the core", "by itself", None),
     ("the wire alone", "asyncio echo", "CPU >= 0.3"),
     *([("the wire alone", "C++ epoll echo", None)] if shutil.which("g++") or shutil.which("c++") else []),
     ("whole turns on Mock", "the wire alone", "CPU >= 0.1"),
