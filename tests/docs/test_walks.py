@@ -1,4 +1,4 @@
-"""The four walks of `docs/explanation/architecture.md` are taken: each function is called, in the order that is told."""
+"""The four walks of `docs/explanation/architecture.md` are taken: each function is called, in the order told."""
 
 from __future__ import annotations
 
