@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests.support.chat_bridge import DONE, Stage
-from tests.support.loop import run
 from trunkline.chat.bridge import DISK_MINUTES
 from trunkline.chat.conversation import Conversation
 from trunkline.core.events import TextDelta, ToolRequested, TurnEnded
 from trunkline.core.faults import ConfigError
+
+pytestmark = pytest.mark.virtual_time
 
 ASK = ToolRequested("c1", "Bash", "exec", {"command": "make"})
 #: Several tries of everything.
@@ -48,247 +49,210 @@ class Disk:
 
 
 @pytest.mark.parametrize("statement", ["UPDATE notes", "BEGIN", "COMMIT", "INSERT INTO conversations", ""])
-def test_whatever_fails_for_a_while_all_is_answered_once_and_in_order(stage: Stage, statement: str) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            stage.platform.says("one")
-            stage.platform.says("two")
-            await asyncio.sleep(0)
-            disk.fails(*[statement] if statement else [])
-            await asyncio.sleep(A_WHILE)
-            disk.works()
-            await stage.asked(1)
-            stage.agent.say(TextDelta("first"))
-            await stage.sees("first")
-            disk.fails(*[statement] if statement else [])
-            stage.agent.say(TextDelta(" and last"), DONE)
-            await asyncio.sleep(A_WHILE)
-            assert disk.failures
-            disk.works()
-            await stage.asked(2)
-            await stage.answers("second")
-            answers = [text for text in stage.platform.shown() if "waiting" not in text]
-            assert answers == ["first and last", "second"]
-            assert [message.text for message in stage.agent.heard] == ["one", "two"]
-
-    run(main())
+async def test_whatever_fails_for_a_while_all_is_answered_once_and_in_order(stage: Stage, statement: str) -> None:
+    async with stage.bridge():
+        disk = Disk(stage)
+        stage.platform.says("one")
+        stage.platform.says("two")
+        await asyncio.sleep(0)
+        disk.fails(*[statement] if statement else [])
+        await asyncio.sleep(A_WHILE)
+        disk.works()
+        await stage.asked(1)
+        stage.agent.say(TextDelta("first"))
+        await stage.sees("first")
+        disk.fails(*[statement] if statement else [])
+        stage.agent.say(TextDelta(" and last"), DONE)
+        await asyncio.sleep(A_WHILE)
+        assert disk.failures
+        disk.works()
+        await stage.asked(2)
+        await stage.answers("second")
+        answers = [text for text in stage.platform.shown() if "waiting" not in text]
+        assert answers == ["first and last", "second"]
+        assert [message.text for message in stage.agent.heard] == ["one", "two"]
 
 
-def test_a_failure_is_told_when_the_disk_is_back(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            stage.platform.says("one")
-            await stage.asked()
-            stage.agent.say(TextDelta("half"))
-            await stage.sees("half")
-            disk.fails("COMMIT")
-            stage.agent.crash(RuntimeError("boom"))
-            await asyncio.sleep(A_WHILE)
-            disk.works()
-            await stage.sees("half\n\n**Error**: RuntimeError: boom")
-            stage.platform.says("two")
-            await stage.asked(2)
-            await stage.answers("ok")
-
-    run(main())
+async def test_a_failure_is_told_when_the_disk_is_back(stage: Stage) -> None:
+    async with stage.bridge():
+        disk = Disk(stage)
+        stage.platform.says("one")
+        await stage.asked()
+        stage.agent.say(TextDelta("half"))
+        await stage.sees("half")
+        disk.fails("COMMIT")
+        stage.agent.crash(RuntimeError("boom"))
+        await asyncio.sleep(A_WHILE)
+        disk.works()
+        await stage.sees("half\n\n**Error**: RuntimeError: boom")
+        stage.platform.says("two")
+        await stage.asked(2)
+        await stage.answers("ok")
 
 
-def test_what_comes_meanwhile_is_not_confirmed_before_it_is_noted(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            disk.fails()
-            stage.platform.says("one")
-            stage.platform.says("/status")
-            await asyncio.sleep(A_WHILE)
-            assert stage.platform.confirmed == 0
-            assert not stage.fakes
-            disk.works()
-            await stage.asked()
-            await stage.sees("state: answering")
-            await stage.answers("here")
-            assert stage.platform.confirmed >= 1
-
-    run(main())
+async def test_what_comes_meanwhile_is_not_confirmed_before_it_is_noted(stage: Stage) -> None:
+    async with stage.bridge():
+        disk = Disk(stage)
+        disk.fails()
+        stage.platform.says("one")
+        stage.platform.says("/status")
+        await asyncio.sleep(A_WHILE)
+        assert stage.platform.confirmed == 0
+        assert not stage.fakes
+        disk.works()
+        await stage.asked()
+        await stage.sees("state: answering")
+        await stage.answers("here")
+        assert stage.platform.confirmed >= 1
 
 
 @pytest.mark.parametrize(("command", "said"), [("/status", "state: idle"), ("/new", "A new session begins")])
-def test_a_command_whose_end_cannot_be_kept_is_carried_out_later(stage: Stage, command: str, said: str) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            disk.fails("UPDATE notes", "INSERT INTO outbox")
-            stage.platform.says(command)
-            await asyncio.sleep(A_WHILE)
-            disk.works()
-            await stage.sees(said)
-            assert len(stage.platform.shown()) == 1
-
-    run(main())
+async def test_a_command_whose_end_cannot_be_kept_is_carried_out_later(stage: Stage, command: str, said: str) -> None:
+    async with stage.bridge():
+        disk = Disk(stage)
+        disk.fails("UPDATE notes", "INSERT INTO outbox")
+        stage.platform.says(command)
+        await asyncio.sleep(A_WHILE)
+        disk.works()
+        await stage.sees(said)
+        assert len(stage.platform.shown()) == 1
 
 
 @pytest.mark.parametrize(
     ("command", "said"), [("/new", "A new session begins"), ("/agent b", "`b` answers from now on")]
 )
-def test_what_could_not_be_kept_has_not_changed(tmp_path: Path, command: str, said: str) -> None:
+async def test_what_could_not_be_kept_has_not_changed(tmp_path: Path, command: str, said: str) -> None:
     stage = Stage(tmp_path, agent="a", agents={"a": "a", "b": "b"})
-
-    async def main() -> None:
-        async with stage.bridge() as bridge:
-            stage.platform.says("one")
-            await stage.asked()
-            await stage.answers("first")
-            chat_session = bridge._conversations["c"].chat_session
-            before = chat_session.kept
-            disk = Disk(stage)
-            disk.fails("COMMIT")
-            stage.platform.says(command)
-            await asyncio.sleep(A_WHILE)
-            assert (chat_session.agent, chat_session.kept, chat_session.session is None) == ("a", before, False)
-            disk.works()
-            await stage.sees(said)
-            stage.platform.says("two")
-            await stage.asked(2)
-            await stage.answers("second")
-            assert not stage.agent.requests[0].resumed
-
-    run(main())
+    async with stage.bridge() as bridge:
+        stage.platform.says("one")
+        await stage.asked()
+        await stage.answers("first")
+        chat_session = bridge._conversations["c"].chat_session
+        before = chat_session.kept
+        disk = Disk(stage)
+        disk.fails("COMMIT")
+        stage.platform.says(command)
+        await asyncio.sleep(A_WHILE)
+        assert (chat_session.agent, chat_session.kept, chat_session.session is None) == ("a", before, False)
+        disk.works()
+        await stage.sees(said)
+        stage.platform.says("two")
+        await stage.asked(2)
+        await stage.answers("second")
+        assert not stage.agent.requests[0].resumed
 
 
-def test_what_was_said_before_a_question_is_shown_when_the_disk_is_back(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            stage.platform.says("build it")
-            await stage.asked()
-            disk.fails()
-            stage.agent.say(TextDelta("I will."), ASK)
-            await asyncio.sleep(A_WHILE)
-            disk.works()
-            await stage.sees("I will.")
-            await stage.sees("**Approval")
-            assert not stage.agent.decisions
-            stage.agent.say(DONE)
-
-    run(main())
+async def test_what_was_said_before_a_question_is_shown_when_the_disk_is_back(stage: Stage) -> None:
+    async with stage.bridge():
+        disk = Disk(stage)
+        stage.platform.says("build it")
+        await stage.asked()
+        disk.fails()
+        stage.agent.say(TextDelta("I will."), ASK)
+        await asyncio.sleep(A_WHILE)
+        disk.works()
+        await stage.sees("I will.")
+        await stage.sees("**Approval")
+        assert not stage.agent.decisions
+        stage.agent.say(DONE)
 
 
 @pytest.mark.parametrize("statement", ["UPDATE notes", "COMMIT"])
-def test_a_stop_is_obeyed_although_the_disk_is_full_and_what_waits_is_dropped_when_it_is_not(
+async def test_a_stop_is_obeyed_although_the_disk_is_full_and_what_waits_is_dropped_when_it_is_not(
     stage: Stage, statement: str
 ) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            stage.platform.says("one")
-            stage.platform.says("two")
-            await stage.asked()
-            await stage.sees("1 message is waiting")
-            disk.fails(statement)
-            stage.platform.says("/stop")
-            await stage.passes(lambda: not stage.agent.busy)
-            await asyncio.sleep(A_WHILE)
-            disk.works()
-            await stage.sees("(stopped)")
-            await stage.sees("1 waiting message was dropped.")
-            assert [message.text for message in stage.agent.heard] == ["one"]
-            assert stage.store is not None
-            assert stage.store.waiting("memory") == []
-
-    run(main())
-
-
-def test_a_disk_that_is_gone_for_minutes_ends_the_bridge(stage: Stage) -> None:
-    async def main() -> None:
-        bridge = await stage.started()
-        disk = Disk(stage)
-        disk.fails("INSERT INTO notes")
-        stage.platform.says("one")
-        serving = asyncio.ensure_future(bridge.serve())
-        await asyncio.sleep(DISK_MINUTES * 60 - 20)
-        assert not serving.done()
-        with pytest.raises(ConfigError, match="disk is full"):
-            await asyncio.wait_for(serving, 60)
-        disk.works()
-        await stage.end(bridge, serving)
-
-    run(main())
-
-
-def test_a_question_is_asked_when_it_can_be_and_runs_out_although_it_could_not(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, approval_seconds=300.0)
-
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            stage.platform.says("build it")
-            await stage.asked()
-            stage.agent.say(TextDelta("I will."))
-            await stage.sees("I will.")
-            disk.fails()
-            stage.agent.say(ASK)
-            await asyncio.sleep(A_WHILE)
-            disk.works()
-            await stage.sees("**Approval")
-            disk.fails()
-            stage.agent.say(ToolRequested("c2", "Bash", "exec", {"command": "ls"}))
-            await asyncio.sleep(400)
-            assert [call for call, _ in stage.agent.decisions] == ["c1", "c2"]
-            disk.works()
-            await stage.sees("Denied: nobody answered within 5 minutes.")
-            assert len([text for text in stage.platform.shown() if "Approval" in text]) == 1
-            stage.agent.say(TurnEnded("success"))
-
-    run(main())
-
-
-def test_a_conversation_ends_in_bounded_time_although_the_disk_is_full(stage: Stage) -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        bridge = await stage.started()
-        serving = asyncio.ensure_future(bridge.serve())
+    async with stage.bridge():
         disk = Disk(stage)
         stage.platform.says("one")
+        stage.platform.says("two")
         await stage.asked()
-        disk.fails()
-        stage.agent.say(TextDelta("answer"), DONE)
+        await stage.sees("1 message is waiting")
+        disk.fails(statement)
+        stage.platform.says("/stop")
+        await stage.passes(lambda: not stage.agent.busy)
         await asyncio.sleep(A_WHILE)
-        conversation: Conversation = bridge._conversations["c"]
-        worker: asyncio.Task[Any] | None = conversation._worker
-        assert worker is not None
-        leave, seen = conversation.chat_session.leave, []
-
-        async def watched() -> None:
-            seen.append(worker.done())
-            await leave()
-
-        conversation.chat_session.leave = watched  # type: ignore[method-assign]
-        conversation.channel.spawn(
-            conversation.channel.tell("nobody will read this"), "something that waits for the disk"
-        )
-        began = loop.time()
-        await stage.end(bridge, serving)
-        assert loop.time() - began < 30
-        assert seen == [True]
-        assert not conversation.channel._tasks
-        async with stage.bridge():
-            await stage.sees("The bridge was interrupted before this was answered: `one`.")
-
-    run(main())
+        disk.works()
+        await stage.sees("(stopped)")
+        await stage.sees("1 waiting message was dropped.")
+        assert [message.text for message in stage.agent.heard] == ["one"]
+        assert stage.store is not None
+        assert stage.store.waiting("memory") == []
 
 
-def test_a_stranger_costs_the_bridge_nothing_when_the_disk_is_full(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            disk = Disk(stage)
-            disk.fails("INSERT INTO outbox")
-            stage.platform.says("let me in", sender="666", chat="x")
-            stage.platform.says("hello")
-            await stage.asked()
-            assert [message.text for message in stage.agent.heard] == ["hello"]
-            disk.works()
-            await stage.answers("hi")
+async def test_a_disk_that_is_gone_for_minutes_ends_the_bridge(stage: Stage) -> None:
+    bridge = await stage.started()
+    disk = Disk(stage)
+    disk.fails("INSERT INTO notes")
+    stage.platform.says("one")
+    serving = asyncio.ensure_future(bridge.serve())
+    await asyncio.sleep(DISK_MINUTES * 60 - 20)
+    assert not serving.done()
+    with pytest.raises(ConfigError, match="disk is full"):
+        await asyncio.wait_for(serving, 60)
+    disk.works()
+    await stage.end(bridge, serving)
 
-    run(main())
+
+async def test_a_question_is_asked_when_it_can_be_and_runs_out_although_it_could_not(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, approval_seconds=300.0)
+    async with stage.bridge():
+        disk = Disk(stage)
+        stage.platform.says("build it")
+        await stage.asked()
+        stage.agent.say(TextDelta("I will."))
+        await stage.sees("I will.")
+        disk.fails()
+        stage.agent.say(ASK)
+        await asyncio.sleep(A_WHILE)
+        disk.works()
+        await stage.sees("**Approval")
+        disk.fails()
+        stage.agent.say(ToolRequested("c2", "Bash", "exec", {"command": "ls"}))
+        await asyncio.sleep(400)
+        assert [call for call, _ in stage.agent.decisions] == ["c1", "c2"]
+        disk.works()
+        await stage.sees("Denied: nobody answered within 5 minutes.")
+        assert len([text for text in stage.platform.shown() if "Approval" in text]) == 1
+        stage.agent.say(TurnEnded("success"))
+
+
+async def test_a_conversation_ends_in_bounded_time_although_the_disk_is_full(stage: Stage) -> None:
+    loop = asyncio.get_running_loop()
+    bridge = await stage.started()
+    serving = asyncio.ensure_future(bridge.serve())
+    disk = Disk(stage)
+    stage.platform.says("one")
+    await stage.asked()
+    disk.fails()
+    stage.agent.say(TextDelta("answer"), DONE)
+    await asyncio.sleep(A_WHILE)
+    conversation: Conversation = bridge._conversations["c"]
+    worker: asyncio.Task[Any] | None = conversation._worker
+    assert worker is not None
+    leave, seen = conversation.chat_session.leave, []
+
+    async def watched() -> None:
+        seen.append(worker.done())
+        await leave()
+
+    conversation.chat_session.leave = watched  # type: ignore[method-assign]
+    conversation.channel.spawn(conversation.channel.tell("nobody will read this"), "something that waits for the disk")
+    began = loop.time()
+    await stage.end(bridge, serving)
+    assert loop.time() - began < 30
+    assert seen == [True]
+    assert not conversation.channel._tasks
+    async with stage.bridge():
+        await stage.sees("The bridge was interrupted before this was answered: `one`.")
+
+
+async def test_a_stranger_costs_the_bridge_nothing_when_the_disk_is_full(stage: Stage) -> None:
+    async with stage.bridge():
+        disk = Disk(stage)
+        disk.fails("INSERT INTO outbox")
+        stage.platform.says("let me in", sender="666", chat="x")
+        stage.platform.says("hello")
+        await stage.asked()
+        assert [message.text for message in stage.agent.heard] == ["hello"]
+        disk.works()
+        await stage.answers("hi")

@@ -9,11 +9,12 @@ import pytest
 
 from tests.support.chat_bridge import Stage
 from tests.support.chat_platform import LIMITS, MemoryPlatform
-from tests.support.loop import run
 from trunkline.chat import retry
 from trunkline.chat.delivery.store import ChatStore, Note
 from trunkline.chat.platform import Inbound
 from trunkline.core.events import Failed, TextDelta, TurnEnded
+
+pytestmark = pytest.mark.virtual_time
 
 FAILED = (Failed("agent", "No."), TurnEnded("error"))
 
@@ -33,246 +34,202 @@ def heard(stage: Stage) -> list[str]:
     return [message.text for fake in stage.fakes for message in fake.heard]
 
 
-def test_a_button_asks_the_message_that_it_stands_under_and_goes(stage: Stage) -> None:
-    async def main() -> None:
-        await interrupt(stage, "one")
-        await interrupt(stage, "two")
-        async with stage.bridge():
-            await stage.sees("`two`")
-            first, second = (each for each in stage.platform.chats["c"] if each.buttons)
-            stage.platform.presses_data(first.buttons[0].data, first.id)
-            await stage.asked(3)
-            await stage.answers("the first")
-            assert heard(stage) == ["one", "two", "one"]
-            await stage.sees("`one`. Asked again by `1`.")
-            assert first.buttons == ()
-            assert second.buttons
-
-    run(main())
+async def test_a_button_asks_the_message_that_it_stands_under_and_goes(stage: Stage) -> None:
+    await interrupt(stage, "one")
+    await interrupt(stage, "two")
+    async with stage.bridge():
+        await stage.sees("`two`")
+        first, second = (each for each in stage.platform.chats["c"] if each.buttons)
+        stage.platform.presses_data(first.buttons[0].data, first.id)
+        await stage.asked(3)
+        await stage.answers("the first")
+        assert heard(stage) == ["one", "two", "one"]
+        await stage.sees("`one`. Asked again by `1`.")
+        assert first.buttons == ()
+        assert second.buttons
 
 
-def test_no_secret_is_in_what_takes_the_place_of_a_button(tmp_path: Path) -> None:
+async def test_no_secret_is_in_what_takes_the_place_of_a_button(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.environ = {"MATRIX_PASSWORD": "hunter-two-2"}
-
-    async def main() -> None:
-        await interrupt(stage, "say hunter-two-2")
-        async with stage.bridge():
-            await stage.sees("interrupted")
-            stage.platform.presses("Ask again")
-            await stage.asked(2)
-            await stage.sees("`say [redacted]`. Asked again by `1`.")
-
-    run(main())
-
-
-def test_a_button_that_is_pressed_twice_asks_once_and_nothing_older(stage: Stage) -> None:
-    async def main() -> None:
-        await interrupt(stage, "one")
-        await interrupt(stage, "two")
-        async with stage.bridge():
-            await stage.sees("`two`")
-            button = stage.platform.last().buttons[0]
-            for _ in range(3):
-                stage.platform.presses_data(button.data, stage.platform.last().id)
-            await stage.sees("There is nothing to ask again.")
-            await stage.asked(3)
-            await stage.answers("done")
-            stage.platform.says("/status")
-            await stage.sees("state: idle")
-            assert heard(stage) == ["one", "two", "two"]
-
-    run(main())
-
-
-def test_a_press_that_is_delivered_again_after_a_crash_runs_nothing(stage: Stage) -> None:
-    async def main() -> None:
-        await interrupt(stage, "one")
-        bridge = await stage.started()
-        serving = asyncio.ensure_future(bridge.serve())
-        await stage.sees("`one`")
-        button, message = stage.platform.last().buttons[0], stage.platform.last().id
-        stage.platform.presses_data(button.data, message, id="p")
+    await interrupt(stage, "say hunter-two-2")
+    async with stage.bridge():
+        await stage.sees("interrupted")
+        stage.platform.presses("Ask again")
         await stage.asked(2)
-        await stage.vanishes(bridge, serving)
-        async with stage.bridge():
-            stage.platform.presses_data(button.data, message, id="p")
-            await stage.passes(lambda: len([text for text in stage.platform.shown() if "interrupted" in text]) == 2)
-            stage.platform.says("/status")
-            await stage.sees("state: idle")
-            assert heard(stage) == ["one", "one"]
-            assert not stage.platform.sees("nothing to ask again")
-            stage.platform.presses("Ask again")
-            await stage.asked(3)
-            await stage.answers("at last")
-
-    run(main())
+        await stage.sees("`say [redacted]`. Asked again by `1`.")
 
 
-def test_a_stranger_cannot_ask_again(stage: Stage) -> None:
-    async def main() -> None:
-        await interrupt(stage, "one")
-        async with stage.bridge():
-            await stage.sees("`one`")
-            stage.platform.presses("Ask again", sender="666")
-            stage.platform.says("/status")
-            await stage.sees("state: idle")
-            assert heard(stage) == ["one"]
+async def test_a_button_that_is_pressed_twice_asks_once_and_nothing_older(stage: Stage) -> None:
+    await interrupt(stage, "one")
+    await interrupt(stage, "two")
+    async with stage.bridge():
+        await stage.sees("`two`")
+        button = stage.platform.last().buttons[0]
+        for _ in range(3):
+            stage.platform.presses_data(button.data, stage.platform.last().id)
+        await stage.sees("There is nothing to ask again.")
+        await stage.asked(3)
+        await stage.answers("done")
+        stage.platform.says("/status")
+        await stage.sees("state: idle")
+        assert heard(stage) == ["one", "two", "two"]
 
-    run(main())
+
+async def test_a_press_that_is_delivered_again_after_a_crash_runs_nothing(stage: Stage) -> None:
+    await interrupt(stage, "one")
+    bridge = await stage.started()
+    serving = asyncio.ensure_future(bridge.serve())
+    await stage.sees("`one`")
+    button, message = stage.platform.last().buttons[0], stage.platform.last().id
+    stage.platform.presses_data(button.data, message, id="p")
+    await stage.asked(2)
+    await stage.vanishes(bridge, serving)
+    async with stage.bridge():
+        stage.platform.presses_data(button.data, message, id="p")
+        await stage.passes(lambda: len([text for text in stage.platform.shown() if "interrupted" in text]) == 2)
+        stage.platform.says("/status")
+        await stage.sees("state: idle")
+        assert heard(stage) == ["one", "one"]
+        assert not stage.platform.sees("nothing to ask again")
+        stage.platform.presses("Ask again")
+        await stage.asked(3)
+        await stage.answers("at last")
 
 
-def test_what_somebody_wrote_who_is_not_let_in_any_more_is_not_asked_again(stage: Stage) -> None:
+async def test_a_stranger_cannot_ask_again(stage: Stage) -> None:
+    await interrupt(stage, "one")
+    async with stage.bridge():
+        await stage.sees("`one`")
+        stage.platform.presses("Ask again", sender="666")
+        stage.platform.says("/status")
+        await stage.sees("state: idle")
+        assert heard(stage) == ["one"]
+
+
+async def test_what_somebody_wrote_who_is_not_let_in_any_more_is_not_asked_again(stage: Stage) -> None:
     stage.allow = ("memory:1", "memory:2")
+    async with stage.bridge():
+        stage.platform.says("delete it", sender="2", private=False)
+        await stage.asked()
+        stage.agent.say(*FAILED)
+        await stage.sees("No.")
+    stage.allow = ("memory:1",)
+    async with stage.bridge():
+        stage.platform.says("/retry", private=False)
+        await stage.sees("Who wrote this is not let in any more")
+        assert heard(stage) == ["delete it"]
 
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("delete it", sender="2", private=False)
-            await stage.asked()
+
+async def test_in_a_group_the_answer_is_a_reply_to_the_message_that_was_asked_again(stage: Stage) -> None:
+    async with stage.bridge():
+        id = stage.platform.says("one", private=False)
+        for number in (1, 2):
+            await stage.asked(number)
             stage.agent.say(*FAILED)
-            await stage.sees("No.")
-        stage.allow = ("memory:1",)
-        async with stage.bridge():
+            await stage.shows(number, "No.")
             stage.platform.says("/retry", private=False)
-            await stage.sees("Who wrote this is not let in any more")
-            assert heard(stage) == ["delete it"]
-
-    run(main())
-
-
-def test_in_a_group_the_answer_is_a_reply_to_the_message_that_was_asked_again(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            id = stage.platform.says("one", private=False)
-            for number in (1, 2):
-                await stage.asked(number)
-                stage.agent.say(*FAILED)
-                await stage.shows(number, "No.")
-                stage.platform.says("/retry", private=False)
-            await stage.asked(3)
-            await stage.answers("yes")
-            answers = [each for each in stage.platform.chats["c"] if each.reply_to]
-            assert [each.reply_to for each in answers] == [id, id, id]
-
-    run(main())
+        await stage.asked(3)
+        await stage.answers("yes")
+        answers = [each for each in stage.platform.chats["c"] if each.reply_to]
+        assert [each.reply_to for each in answers] == [id, id, id]
 
 
-def test_retry_alone_reaches_the_last_message_only(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("one")
-            await stage.asked()
-            stage.agent.say(*FAILED)
-            await stage.sees("**Error**: No.")
-            stage.platform.says("/status")
-            stage.platform.says("two")
-            await stage.asked(2)
-            await stage.answers("fine")
-            stage.platform.says("/retry")
-            await stage.sees("There is nothing to ask again.")
-            stage.platform.says("three")
-            await stage.asked(3)
-            stage.agent.say(*FAILED)
-            await stage.shows(2, "No.")
-            stage.platform.says("/help")
-            stage.platform.says("/retry")
-            await stage.sees("Asked again: `three`.")
-            await stage.asked(4)
-            assert heard(stage) == ["one", "two", "three", "three"]
-
-    run(main())
+async def test_retry_alone_reaches_the_last_message_only(stage: Stage) -> None:
+    async with stage.bridge():
+        stage.platform.says("one")
+        await stage.asked()
+        stage.agent.say(*FAILED)
+        await stage.sees("**Error**: No.")
+        stage.platform.says("/status")
+        stage.platform.says("two")
+        await stage.asked(2)
+        await stage.answers("fine")
+        stage.platform.says("/retry")
+        await stage.sees("There is nothing to ask again.")
+        stage.platform.says("three")
+        await stage.asked(3)
+        stage.agent.say(*FAILED)
+        await stage.shows(2, "No.")
+        stage.platform.says("/help")
+        stage.platform.says("/retry")
+        await stage.sees("Asked again: `three`.")
+        await stage.asked(4)
+        assert heard(stage) == ["one", "two", "three", "three"]
 
 
-def test_a_message_that_was_refused_is_not_mistaken_for_the_one_before(tmp_path: Path) -> None:
+async def test_a_message_that_was_refused_is_not_mistaken_for_the_one_before(tmp_path: Path) -> None:
     stage = Stage(tmp_path, max_chars=10)
-
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("one")
-            await stage.asked()
-            stage.agent.say(*FAILED)
-            await stage.sees("**Error**: No.")
-            stage.platform.says("delete it all")
-            await stage.sees("was not taken")
-            stage.platform.says("/retry")
-            await stage.sees("There is nothing to ask again.")
-            assert heard(stage) == ["one"]
-
-    run(main())
+    async with stage.bridge():
+        stage.platform.says("one")
+        await stage.asked()
+        stage.agent.say(*FAILED)
+        await stage.sees("**Error**: No.")
+        stage.platform.says("delete it all")
+        await stage.sees("was not taken")
+        stage.platform.says("/retry")
+        await stage.sees("There is nothing to ask again.")
+        assert heard(stage) == ["one"]
 
 
-def test_what_a_stop_dropped_can_be_asked_again(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("one")
-            stage.platform.says("two")
-            await stage.sees("1 message is waiting")
-            stage.platform.says("/stop")
-            await stage.sees("1 waiting message was dropped.")
-            await stage.sees("(stopped)")
-            stage.platform.says("/retry")
-            await stage.asked(2)
-            assert heard(stage) == ["one", "two"]
-
-    run(main())
+async def test_what_a_stop_dropped_can_be_asked_again(stage: Stage) -> None:
+    async with stage.bridge():
+        stage.platform.says("one")
+        stage.platform.says("two")
+        await stage.sees("1 message is waiting")
+        stage.platform.says("/stop")
+        await stage.sees("1 waiting message was dropped.")
+        await stage.sees("(stopped)")
+        stage.platform.says("/retry")
+        await stage.asked(2)
+        assert heard(stage) == ["one", "two"]
 
 
-def test_where_there_are_no_buttons_the_number_says_which(tmp_path: Path) -> None:
+async def test_where_there_are_no_buttons_the_number_says_which(tmp_path: Path) -> None:
     stage = Stage(tmp_path, MemoryPlatform(LIMITS.replace(buttons=False)))
-
-    async def main() -> None:
-        await interrupt(stage, "one")
-        await interrupt(stage, "two")
-        async with stage.bridge():
-            await stage.sees("`two`. `/retry 2` asks again.")
-            stage.platform.says("/retry x")
-            await stage.sees("That was not understood.")
-            stage.platform.says("/retry 1", chat="other")
-            await stage.sees("There is nothing to ask again.", "other")
-            stage.platform.says("/retry 1")
-            await stage.asked(3)
-            await stage.answers("the first")
-            assert heard(stage) == ["one", "two", "one"]
-
-    run(main())
+    await interrupt(stage, "one")
+    await interrupt(stage, "two")
+    async with stage.bridge():
+        await stage.sees("`two`. `/retry 2` asks again.")
+        stage.platform.says("/retry x")
+        await stage.sees("That was not understood.")
+        stage.platform.says("/retry 1", chat="other")
+        await stage.sees("There is nothing to ask again.", "other")
+        stage.platform.says("/retry 1")
+        await stage.asked(3)
+        await stage.answers("the first")
+        assert heard(stage) == ["one", "two", "one"]
 
 
-def test_what_cannot_wait_is_not_asked_again_and_can_be_later(tmp_path: Path) -> None:
+async def test_what_cannot_wait_is_not_asked_again_and_can_be_later(tmp_path: Path) -> None:
     stage = Stage(tmp_path, queue=1)
-
-    async def main() -> None:
-        await interrupt(stage, "one")
-        async with stage.bridge():
-            await stage.sees("`one`")
-            stage.platform.says("two")
-            stage.platform.says("three")
-            await stage.sees("1 message is waiting;")
-            stage.platform.presses("Ask again")
-            await stage.sees("1 message is waiting already; this was not asked again.")
-            for number, text in ((2, "second"), (3, "third")):
-                await stage.asked(number)
-                await stage.answers(text)
-            stage.platform.presses("Ask again")
-            await stage.asked(4)
-            assert heard(stage)[-1] == "one"
-
-    run(main())
+    await interrupt(stage, "one")
+    async with stage.bridge():
+        await stage.sees("`one`")
+        stage.platform.says("two")
+        stage.platform.says("three")
+        await stage.sees("1 message is waiting;")
+        stage.platform.presses("Ask again")
+        await stage.sees("1 message is waiting already; this was not asked again.")
+        for number, text in ((2, "second"), (3, "third")):
+            await stage.asked(number)
+            await stage.answers(text)
+        stage.platform.presses("Ask again")
+        await stage.asked(4)
+        assert heard(stage)[-1] == "one"
 
 
-def test_an_answer_that_was_cut_off_by_an_earlier_run_is_not_touched_by_the_new_one(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            stage.platform.says("one")
-            await stage.asked()
-            stage.agent.say(TextDelta("half"))
-            await stage.sees("half")
-        async with stage.bridge():
-            stage.platform.says("/retry")
-            await stage.asked(2)
-            await stage.answers("whole")
-            assert stage.platform.shown()[0] == "half\n\n(stopped: the bridge was stopped; `/retry 1` asks again)"
-
-    run(main())
+async def test_an_answer_that_was_cut_off_by_an_earlier_run_is_not_touched_by_the_new_one(stage: Stage) -> None:
+    async with stage.bridge():
+        stage.platform.says("one")
+        await stage.asked()
+        stage.agent.say(TextDelta("half"))
+        await stage.sees("half")
+    async with stage.bridge():
+        stage.platform.says("/retry")
+        await stage.asked(2)
+        await stage.answers("whole")
+        assert stage.platform.shown()[0] == "half\n\n(stopped: the bridge was stopped; `/retry 1` asks again)"
 
 
 def asked_again(store: ChatStore, number: int) -> Note:

@@ -18,6 +18,8 @@ from trunkline.chat.matrix.stream import LONGEST_WAIT_SECONDS, MOST_MISSED, TRIE
 from trunkline.chat.platform import NotNow, Unclear
 from trunkline.core.faults import ConfigError
 
+pytestmark = pytest.mark.virtual_time
+
 ME = "@bot:here"
 ANN = "@ann:here"
 
@@ -106,86 +108,62 @@ async def opened(tmp_path: Path, since: str = "s0", renew: Any = None, **answers
         yield Opened(server, keeper, events)
 
 
-def test_a_token_is_kept_when_what_came_with_it_was_taken_and_not_before(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, sync=[news("s1", "a", "b"), news("s2", "c")]) as stream:
-            assert await stream.texts(2) == ["a", "b"]
-            assert Keeper(str(tmp_path)).state.since == "s0"
-            assert await stream.texts(1) == ["c"]
-            assert Keeper(str(tmp_path)).state.since == "s1"
-
-    loop.run(main())
+async def test_a_token_is_kept_when_what_came_with_it_was_taken_and_not_before(tmp_path: Path) -> None:
+    async with opened(tmp_path, sync=[news("s1", "a", "b"), news("s2", "c")]) as stream:
+        assert await stream.texts(2) == ["a", "b"]
+        assert Keeper(str(tmp_path)).state.since == "s0"
+        assert await stream.texts(1) == ["c"]
+        assert Keeper(str(tmp_path)).state.since == "s1"
 
 
-def test_who_begins_without_a_token_begins_now(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, since="", sync=[news("s1", "old"), news("s2", "new")]) as stream:
-            assert await stream.texts(1) == ["new"]
-            assert [request[1] for request in stream.server.requests("sync")] == [None, "s1"]
-
-    loop.run(main())
+async def test_who_begins_without_a_token_begins_now(tmp_path: Path) -> None:
+    async with opened(tmp_path, since="", sync=[news("s1", "old"), news("s2", "new")]) as stream:
+        assert await stream.texts(1) == ["new"]
+        assert [request[1] for request in stream.server.requests("sync")] == [None, "s1"]
 
 
-def test_what_one_answer_does_not_hold_is_asked_for_and_comes_first(tmp_path: Path) -> None:
-    async def main() -> None:
-        pages = [{"chunk": [text("c"), text("b")], "end": "p2"}, {"chunk": [text("a")]}]
-        async with opened(tmp_path, sync=[news("s1", "d", gap="p1")], room_messages=pages) as stream:
-            assert await stream.texts(4) == ["a", "b", "c", "d"]
-            assert [request[2:4] for request in stream.server.requests("room_messages")] == [("p1", "s0"), ("p2", "s0")]
-
-    loop.run(main())
+async def test_what_one_answer_does_not_hold_is_asked_for_and_comes_first(tmp_path: Path) -> None:
+    pages = [{"chunk": [text("c"), text("b")], "end": "p2"}, {"chunk": [text("a")]}]
+    async with opened(tmp_path, sync=[news("s1", "d", gap="p1")], room_messages=pages) as stream:
+        assert await stream.texts(4) == ["a", "b", "c", "d"]
+        assert [request[2:4] for request in stream.server.requests("room_messages")] == [("p1", "s0"), ("p2", "s0")]
 
 
-def test_a_server_that_pages_in_circles_is_not_followed(tmp_path: Path) -> None:
-    async def main() -> None:
-        pages = [{"chunk": [text("x")] * 100, "end": f"p{number % 2}"} for number in range(100)]
-        async with opened(tmp_path, sync=[news("s1", "last", gap="p9")], room_messages=pages) as stream:
-            assert (await stream.texts(MOST_MISSED + 1))[-1] == "last"
-
-    loop.run(main())
+async def test_a_server_that_pages_in_circles_is_not_followed(tmp_path: Path) -> None:
+    pages = [{"chunk": [text("x")] * 100, "end": f"p{number % 2}"} for number in range(100)]
+    async with opened(tmp_path, sync=[news("s1", "last", gap="p9")], room_messages=pages) as stream:
+        assert (await stream.texts(MOST_MISSED + 1))[-1] == "last"
 
 
-def test_a_gap_before_our_coming_is_none(tmp_path: Path) -> None:
-    async def main() -> None:
-        answer = news("s1", "old", gap="p1")
-        joined = {"type": "m.room.member", "state_key": ME, "content": {"membership": "join"}}
-        answer["rooms"]["join"]["!r"]["timeline"]["events"] += [joined, text("new")]
-        async with opened(tmp_path, sync=[answer]) as stream:
-            assert await stream.texts(1) == ["new"]
-            assert not stream.server.requests("room_messages")
-
-    loop.run(main())
+async def test_a_gap_before_our_coming_is_none(tmp_path: Path) -> None:
+    answer = news("s1", "old", gap="p1")
+    joined = {"type": "m.room.member", "state_key": ME, "content": {"membership": "join"}}
+    answer["rooms"]["join"]["!r"]["timeline"]["events"] += [joined, text("new")]
+    async with opened(tmp_path, sync=[answer]) as stream:
+        assert await stream.texts(1) == ["new"]
+        assert not stream.server.requests("room_messages")
 
 
-def test_it_goes_on_after_every_kind_of_failure_and_waits_longer_each_time(tmp_path: Path) -> None:
-    async def main() -> None:
-        failures = [NotNow("no connection"), Unclear("500"), MatrixRefused("no", 403, "M_FORBIDDEN"), {"rooms": {}}]
-        async with opened(tmp_path, sync=[*failures * 3, news("s1", "a")]) as stream:
-            assert await stream.texts(1) == ["a"]
-            assert 2 * LONGEST_WAIT_SECONDS < asyncio.get_running_loop().time() < 12 * LONGEST_WAIT_SECONDS
-
-    loop.run(main())
+async def test_it_goes_on_after_every_kind_of_failure_and_waits_longer_each_time(tmp_path: Path) -> None:
+    failures = [NotNow("no connection"), Unclear("500"), MatrixRefused("no", 403, "M_FORBIDDEN"), {"rooms": {}}]
+    async with opened(tmp_path, sync=[*failures * 3, news("s1", "a")]) as stream:
+        assert await stream.texts(1) == ["a"]
+        assert 2 * LONGEST_WAIT_SECONDS < asyncio.get_running_loop().time() < 12 * LONGEST_WAIT_SECONDS
 
 
-def test_it_waits_as_long_as_the_server_asks_for(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, sync=[NotNow("slowly", 7.0), news("s1", "a")]) as stream:
-            await stream.texts(1)
-            assert asyncio.get_running_loop().time() == pytest.approx(7.0)
-
-    loop.run(main())
+async def test_it_waits_as_long_as_the_server_asks_for(tmp_path: Path) -> None:
+    async with opened(tmp_path, sync=[NotNow("slowly", 7.0), news("s1", "a")]) as stream:
+        await stream.texts(1)
+        assert asyncio.get_running_loop().time() == pytest.approx(7.0)
 
 
-def test_a_token_that_the_server_does_not_know_is_given_up(tmp_path: Path) -> None:
-    async def main() -> None:
-        answers = [MatrixRefused("unknown token", 400, "M_UNKNOWN"), news("n1", "old"), news("n2", "new")]
-        async with opened(tmp_path, sync=answers) as stream:
-            assert await stream.texts(1) == ["new"]
-
-    loop.run(main())
+async def test_a_token_that_the_server_does_not_know_is_given_up(tmp_path: Path) -> None:
+    answers = [MatrixRefused("unknown token", 400, "M_UNKNOWN"), news("n1", "old"), news("n2", "new")]
+    async with opened(tmp_path, sync=answers) as stream:
+        assert await stream.texts(1) == ["new"]
 
 
-def test_a_refused_access_token_is_renewed_or_ends_it(tmp_path: Path) -> None:
+async def test_a_refused_access_token_is_renewed_or_ends_it(tmp_path: Path) -> None:
     renewed = []
     away: list[ConfigError] = []
 
@@ -194,67 +172,49 @@ def test_a_refused_access_token_is_renewed_or_ends_it(tmp_path: Path) -> None:
             raise away.pop()
         renewed.append(True)
 
-    async def main() -> None:
-        async with opened(tmp_path, sync=[TokenRefused("401"), news("s1", "a")], renew=renew) as stream:
-            assert await stream.texts(1) == ["a"]
-            assert renewed == [True]
-        refused = [TokenRefused("401"), TokenRefused("401"), news("s2", "b")]
-        away.append(ConfigError("Nobody answers.", retryable=True))
-        async with opened(tmp_path, sync=refused, renew=renew) as stream:
-            assert await stream.texts(1) == ["b"]
-        async with opened(tmp_path, sync=[TokenRefused("401")]) as stream:
-            with pytest.raises(ConfigError, match="no other token"):
-                await stream.texts(1)
-
-    loop.run(main())
+    async with opened(tmp_path, sync=[TokenRefused("401"), news("s1", "a")], renew=renew) as stream:
+        assert await stream.texts(1) == ["a"]
+        assert renewed == [True]
+    refused = [TokenRefused("401"), TokenRefused("401"), news("s2", "b")]
+    away.append(ConfigError("Nobody answers.", retryable=True))
+    async with opened(tmp_path, sync=refused, renew=renew) as stream:
+        assert await stream.texts(1) == ["b"]
+    async with opened(tmp_path, sync=[TokenRefused("401")]) as stream:
+        with pytest.raises(ConfigError, match="no other token"):
+            await stream.texts(1)
 
 
 @pytest.mark.parametrize(("sender", "action"), [(ANN, "join"), ("@eve:here", "room_leave")])
-def test_only_those_who_may_are_followed_into_a_room(tmp_path: Path, sender: str, action: str) -> None:
-    async def main() -> None:
-        answers: dict[str, Any] = {action: [{}], "sync": [invitation("s1", sender), news("s2", "a")]}
-        async with opened(tmp_path, **answers) as stream:
-            await stream.texts(1)
-            assert [request for request in stream.server.asked if request[0] != "sync"] == [(action, "!new")]
-
-    loop.run(main())
+async def test_only_those_who_may_are_followed_into_a_room(tmp_path: Path, sender: str, action: str) -> None:
+    answers: dict[str, Any] = {action: [{}], "sync": [invitation("s1", sender), news("s2", "a")]}
+    async with opened(tmp_path, **answers) as stream:
+        await stream.texts(1)
+        assert [request for request in stream.server.asked if request[0] != "sync"] == [(action, "!new")]
 
 
-def test_a_room_that_cannot_be_joined_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    async def main() -> None:
-        broken = [Unclear("502")] * TRIES
-        async with opened(tmp_path, sync=[invitation("s1", ANN), news("s2", "a")], join=broken) as stream:
-            assert await stream.texts(1) == ["a"]
-            assert len(stream.server.requests("join")) == TRIES
-
-    loop.run(main())
+async def test_a_room_that_cannot_be_joined_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    broken = [Unclear("502")] * TRIES
+    async with opened(tmp_path, sync=[invitation("s1", ANN), news("s2", "a")], join=broken) as stream:
+        assert await stream.texts(1) == ["a"]
+        assert len(stream.server.requests("join")) == TRIES
 
 
-def test_a_lost_network_in_the_middle_of_a_gap_loses_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        pages = [*[NotNow("no connection")] * 20, {"chunk": [text("a")]}]
-        async with opened(tmp_path, sync=[news("s1", "b", gap="p1")], room_messages=pages) as stream:
-            assert await stream.texts(2) == ["a", "b"]
-
-    loop.run(main())
+async def test_a_lost_network_in_the_middle_of_a_gap_loses_nothing(tmp_path: Path) -> None:
+    pages = [*[NotNow("no connection")] * 20, {"chunk": [text("a")]}]
+    async with opened(tmp_path, sync=[news("s1", "b", gap="p1")], room_messages=pages) as stream:
+        assert await stream.texts(2) == ["a", "b"]
 
 
-def test_closing_ends_it_while_it_waits(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, sync=[NotNow("no connection", 1e6)]) as stream:
-            waiting = asyncio.ensure_future(stream.texts(1))
-            await loop.until(lambda: not stream.server.answers["sync"])
-            stream.server.closed.set()
-            with pytest.raises(StopAsyncIteration):
-                await waiting
-
-    loop.run(main())
+async def test_closing_ends_it_while_it_waits(tmp_path: Path) -> None:
+    async with opened(tmp_path, sync=[NotNow("no connection", 1e6)]) as stream:
+        waiting = asyncio.ensure_future(stream.texts(1))
+        await loop.until(lambda: not stream.server.answers["sync"])
+        stream.server.closed.set()
+        with pytest.raises(StopAsyncIteration):
+            await waiting
 
 
-def test_news_without_anything_in_it_move_the_token_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path, sync=[{"next_batch": "s1"}, {"next_batch": "s2"}]) as stream:
-            await stream.end()
-            assert stream.keeper.state.since == "s2"
-
-    loop.run(main())
+async def test_news_without_anything_in_it_move_the_token_on(tmp_path: Path) -> None:
+    async with opened(tmp_path, sync=[{"next_batch": "s1"}, {"next_batch": "s2"}]) as stream:
+        await stream.end()
+        assert stream.keeper.state.since == "s2"
