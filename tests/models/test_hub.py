@@ -231,7 +231,10 @@ async def test_where_the_api_tells_no_hash_the_headers_do(served: Hub, monkeypat
     with pytest.raises(DownloadFailed, match=r"not 0{64}"):
         await fetch.pull(unknown)
     served.wrong_hash = ""
+    served.asked.clear()
     assert content(await fetch.pull(unknown)) == served.files[SMALL]
+    # The host with the files is asked once: its addresses may be good for no more.
+    assert served.ranges == [None]
 
 
 async def test_a_token_goes_to_the_hub_and_to_nobody_else(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,15 +144,17 @@ async def offered(client: httpx.AsyncClient, url: str, headers: Mapping[str, str
 
 
 async def _offered(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> tuple[int, str]:
-    async with _response(client, url, headers, "HEAD") as response:
-        # A hub tells the hash where it sends us on to the file.
-        told = [each.headers for each in (*response.history, response)]
-    sizes = [header["x-linked-size"] for header in told if "x-linked-size" in header]
-    size = (sizes or [told[-1].get("content-length", "")])[0]
+    async with _response(client, url, headers, "HEAD", redirects=False) as response:
+        told = response.headers
+    if response.is_redirect and "x-linked-size" not in told:
+        async with _response(client, url, headers, "HEAD") as response:
+            told = response.headers
+    # A hub tells size and hash where it sends us on to the file, to an address that may be good for one GET alone.
+    size = told.get("x-linked-size") or told.get("content-length", "")
     if not (size.isascii() and size.isdecimal()):
         raise Broken("the server does not say how long the file is")
-    digests = [found[1] for header in told if (found := _SHA256.fullmatch(header.get("x-linked-etag", "")))]
-    return int(size), (digests or [""])[0]
+    digest = _SHA256.fullmatch(told.get("x-linked-etag", ""))
+    return int(size), digest[1] if digest else ""
 
 
 async def download(
@@ -249,14 +251,14 @@ def _keep_version(path: str, version: str) -> None:
 
 @asynccontextmanager
 async def _response(
-    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], method: str = "GET"
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str], method: str = "GET", *, redirects: bool = True
 ) -> AsyncIterator[httpx.Response]:
     """A response that has a body worth reading. Whatever goes wrong until its end is `Broken`."""
     import httpx
 
     try:
-        async with client.stream(method, url, headers=dict(headers)) as response:
-            if response.status_code not in (200, 206):
+        async with client.stream(method, url, headers=dict(headers), follow_redirects=redirects) as response:
+            if response.status_code not in (200, 206) and not response.is_redirect:
                 raise _refused(response)
             yield response
     except httpx.TimeoutException:

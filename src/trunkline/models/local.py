@@ -15,7 +15,6 @@ from typing import Any
 
 from trunkline.base.extras import adding
 from trunkline.core.faults import ConfigError, Fault
-from trunkline.core.usage import Usage
 from trunkline.models import catalog, grammar, hub, local_gguf, local_prompt
 from trunkline.models.catalog_entry import LLM
 from trunkline.models.llama import Llama
@@ -27,8 +26,9 @@ from trunkline.models.llama_server import (
     default_threads,
     has_engine,
 )
-from trunkline.models.messages import Block, Thinking, ToolUse
-from trunkline.models.model import Answer, Chunk, Request, Stop, TextChunk, ThinkingChunk, ToolSpec
+from trunkline.models.messages import Thinking, ToolUse
+from trunkline.models.model import Answer, Chunk, Request, TextChunk, ToolSpec
+from trunkline.models.openai_decoder import OpenAIDecoder
 from trunkline.models.overflow import HINT, PromptTooLong
 from trunkline.models.providers import DEFAULT_MODELS, ModelSettings
 
@@ -154,34 +154,26 @@ class _Answer:
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         self._text = local_prompt.Answering(tools)
-        self._thinking: list[str] = []
-        self._finish: str | None = None
-        self._usage: Usage | None = None
+        self._decoder = OpenAIDecoder()
 
-    def feed(self, piece: dict[str, Any]) -> list[Chunk]:
-        if usage := piece.get("usage"):
-            self._usage = _usage(usage)
+    def feed(self, piece: Mapping[str, Any]) -> list[Chunk]:
         chunks: list[Chunk] = []
-        for choice in piece.get("choices", ()):
-            delta = choice.get("delta", {})
-            if thought := delta.get("reasoning_content"):
-                self._thinking.append(thought)
-                chunks.append(ThinkingChunk(thought))
-            if (written := delta.get("content")) and (text := self._text.feed(written)):
+        for chunk in self._decoder.feed(piece):
+            if not isinstance(chunk, TextChunk):
+                chunks.append(chunk)
+            elif text := self._text.feed(chunk.text):
                 chunks.append(TextChunk(text))
-            self._finish = choice.get("finish_reason") or self._finish
         return chunks
 
     def finish(self) -> list[Chunk]:
+        told = self._decoder.finish()
         rest, blocks = self._text.finish()
-        content: tuple[Block, ...] = (Thinking("".join(self._thinking)), *blocks) if self._thinking else blocks
-        answer = Answer(content, self._stop(blocks), self._usage)
+        thoughts = tuple(block for block in told.content if isinstance(block, Thinking))
+        stop = told.stop
+        if stop != "max_tokens":
+            stop = "tool_use" if blocks and isinstance(blocks[-1], ToolUse) else "end"
+        answer = Answer((*thoughts, *blocks), stop, told.usage)
         return [TextChunk(rest), answer] if rest else [answer]
-
-    def _stop(self, blocks: tuple[Block, ...]) -> Stop:
-        if self._finish == "length":
-            return "max_tokens"
-        return "tool_use" if blocks and isinstance(blocks[-1], ToolUse) else "end"
 
 
 def _find(name: str) -> tuple[str, int | None]:
@@ -210,12 +202,3 @@ def _count(compat: Mapping[str, Any], key: str, least: int, most: int) -> int | 
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigError(f"`{key}` must be a whole number from {least} to {most}, not `{value}`.")
     return value
-
-
-def _usage(reported: Mapping[str, Any]) -> Usage:
-    details = reported.get("prompt_tokens_details") or {}
-    return Usage(
-        input_tokens=reported.get("prompt_tokens"),
-        output_tokens=reported.get("completion_tokens"),
-        cache_read_tokens=details.get("cached_tokens"),
-    )
