@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.support.unmeasured import unmeasured
 from trunkline.base import config_aionrs
 from trunkline.base.config import Config, ConfigFileError, Origin, load, user_file
-from trunkline.base.config_file import find_line
-from trunkline.base.config_schema import ANY, SCHEMA, Kind, check, dotted
+from trunkline.base.config_file import Place, dotted, find_place
+from trunkline.base.config_schema import ANY, SCHEMA, Kind, check
 
 
 class Files:
@@ -71,10 +71,10 @@ def test_every_value_knows_its_file_key_and_line(files: Files) -> None:
     files.user.write_text(f'trust = ["{files.workspace}"]\n{own}')
     files.project.write_text('[default]\n\nmodel = "m"\n')
     config = files.load()
-    assert config.origin("default", "provider") == Origin(str(files.user), "default.provider", 3)
-    assert config.origin("default", "model") == Origin(str(files.project), "default.model", 3)
+    assert config.origin("default", "provider") == Origin(str(files.user), "default.provider", 3, 1)
+    assert config.origin("default", "model") == Origin(str(files.project), "default.model", 3, 1)
     compat = config.origin("providers", "openai", "compat", "api_path")
-    assert compat == Origin(str(files.user), "providers.openai.compat.api_path", 6)
+    assert compat == Origin(str(files.user), "providers.openai.compat.api_path", 6, 1)
     assert config.origin("default", "effort") is None
 
 
@@ -212,18 +212,20 @@ def test_the_notepad_way_of_writing_is_understood(files: Files) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "keys", "line"),
+    ("text", "keys", "place"),
     [
-        ('[a]\n[b]\nc = 1', ("b", "c"), 3),
-        ('a.b.c = 1', ("a", "b", "c"), 1),
-        ('[a]\nb = { c = 1 }', ("a", "b", "c"), 2),
-        ('[ a . "b c" ] # table\nd = 1', ("a", "b c", "d"), 2),
-        ('[a]\nb = 1\n[a.c]\nd = 1', ("a", "c"), 3),
+        ('[a]\n[b]\nc = 1', ("b", "c"), Place(3, 1)),
+        ('a.b.c = 1', ("a", "b", "c"), Place(1, 1)),
+        ('[a]\n  b = { c = 1 }', ("a", "b", "c"), Place(2, 3)),
+        ('[ a . "b c" ] # table\nd = 1', ("a", "b c", "d"), Place(2, 1)),
+        ('[a]\nb = 1\n[a.c]\nd = 1', ("a", "c"), Place(3, 2)),
+        ('[a]\nb = """\nc = 1\n[d]\n"""\nc = 2', ("a", "c"), Place(6, 1)),
+        ('# a """\r\nb = 1\r\n', ("b",), Place(2, 1)),
         ("[a]\nb = 1", ("x",), None),
     ],
 )  # fmt: skip
-def test_a_key_is_found_in_its_file(text: str, keys: tuple[str, ...], line: int | None) -> None:
-    assert find_line(text, keys) == line
+def test_a_key_is_found_in_its_file(text: str, keys: tuple[str, ...], place: Place | None) -> None:
+    assert find_place(text, keys) == place
 
 
 def test_keys_are_shown_as_toml_writes_them() -> None:

@@ -57,8 +57,6 @@ def test_a_password_that_is_written_down_is_meant() -> None:
 
 
 def test_what_is_wrong_with_a_table_is_said() -> None:
-    assert "`bridge.matrix.tokn` is not known. Did you mean `token`" in refused({"tokn": "x"})
-    assert "`bridge.matrix.user` must be a text" in refused({"user": 3})
     assert "`MY_TOKEN`, which is not set" in refused({"token_env": "MY_TOKEN"})
     missing = refused({"homeserver": ""})
     assert "`bridge.matrix.homeserver` is missing" in missing

@@ -78,10 +78,48 @@ def test_a_workspace_may_only_narrow(workspace: Path) -> None:
     }
 
 
-def test_every_key_that_narrows_has_a_default_to_be_narrowed() -> None:
-    bridge = settings.SCHEMA["bridge"]
-    assert isinstance(bridge, dict)
-    assert {key for key, kind in bridge.items() if getattr(kind, "narrows", None)} == {*settings._by_default()}
+def test_what_holds_without_files_is_what_the_schema_says(workspace: Path) -> None:
+    found, plain = settings.load(str(workspace)), settings.BridgeSettings()
+    assert found == plain.replace(workspace=found.workspace)
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ('[bridge.telegram]\ntokn = "x"', "`bridge.telegram.tokn` is not known. Did you mean `token`?"),
+        ('[bridge.matrix]\ntokn = "x"', "`bridge.matrix.tokn` is not known. Did you mean `token`?"),
+        ("[bridge.terminal]\nx = 1", "`bridge.terminal.x` is not known."),
+    ],
+)
+def test_an_unknown_key_of_a_platform_is_warned_about(workspace: Path, text: str, warned: str) -> None:
+    own(text)
+    (warning,) = settings.load(str(workspace)).warnings
+    assert warning.endswith(warned)
+
+
+def test_variables_beat_the_files_and_flags_beat_variables(workspace: Path) -> None:
+    own('[bridge]\nrate = 5\nmode = "yolo"\nagent = "coder"\n')
+    (workspace / "trunkline.toml").write_text("[bridge]\nrate = 1\n")
+    environ = {
+        **os.environ,
+        "TRUNKLINE_BRIDGE_RATE": "7",
+        "TRUNKLINE_BRIDGE_MODE": "default",
+        "TRUNKLINE_BRIDGE_AGENT": "echo",
+        "TRUNKLINE_BRIDGE_ALLOW": "telegram:1, matrix:@me:example.org",
+    }
+    found = settings.load(str(workspace), environ=environ)
+    # What the user says here and now is not narrowed either.
+    assert (found.rate, found.mode, found.agent, found.insist) == (7, "default", "echo", False)
+    assert found.allow == ("telegram:1", "matrix:@me:example.org")
+    assert settings.load(str(workspace), "coder", environ).agent == "coder"
+    with pytest.raises(ConfigError, match=r"TRUNKLINE_BRIDGE_RATE: must be a whole number from 1 on, not `many`"):
+        settings.load(str(workspace), environ={**environ, "TRUNKLINE_BRIDGE_RATE": "many"})
+
+
+def test_of_two_files_one_says_all_about_an_account(workspace: Path) -> None:
+    own(f'trust = ["{workspace}"]\n[bridge.telegram]\ntoken = "mine"\n')
+    (workspace / "trunkline.toml").write_text('[bridge.telegram]\napi_url = "https://other.example"\n')
+    assert settings.load(str(workspace)).platforms == {"telegram": {"api_url": "https://other.example"}}
 
 
 def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:
@@ -113,6 +151,7 @@ def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:
         ("[bridge]\napproval_minutes = 0", "must be a number of minutes above 0"),
         ('[bridge]\nagent = "ech"', "Did you mean `echo`?"),
         ('[bridge]\nworkspace = "/nowhere/at/all"', "is not a directory"),
+        ("[bridge.matrix]\nuser = 3", "line 2: `bridge.matrix.user` must be a text"),
         ("[bridge", "is not TOML"),
     ],
 )

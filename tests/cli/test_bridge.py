@@ -97,7 +97,7 @@ def test_what_cannot_work_is_said_before_anything_begins(
 
 
 def test_a_key_that_is_missing_is_told_with_the_file_to_write_it_in() -> None:
-    own("[bridge.telegram]\napi_url = 5\n")
+    own('[bridge.telegram]\ntoken_env = "NOWHERE"\n')
     for platform in ("telegram", "matrix"):
         for what in ("run", "check"):
             assert f"`{user_file()}`." in bridge(what, platform, "--agent", "echo", "--allow", "*").output
@@ -142,7 +142,7 @@ def test_check_finds_what_is_missing_and_shows_no_secret(tmp_path: Path) -> None
         broken = "jsonstream:'very-secret-token"
         [bridge.telegram]
         token = "very-secret-token"
-        api_url = 5
+        api_url = "nowhere"
         """
     )
     result = bridge("check")
@@ -151,7 +151,7 @@ def test_check_finds_what_is_missing_and_shows_no_secret(tmp_path: Path) -> None
     assert "nobody on telegram: write to it" in result.output
     assert f'Then write `allow = ["telegram:12345"]` below `[bridge]` in `{user_file()}`' in result.output
     assert "agent broken (jsonstream:'[redacted]): The command in" in result.output
-    assert "platform telegram: `bridge.telegram.api_url` must be a text." in result.output
+    assert "platform telegram: `api_url` is no address." in result.output
     assert "very-secret" not in result.output
 
 

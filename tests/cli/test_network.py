@@ -15,7 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from trunkline.cli import network, serving
+from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
+from trunkline.network.network import Settings
 
 
 def test_an_address_that_others_reach_needs_to_be_meant() -> None:
@@ -31,12 +33,16 @@ def test_an_address_that_others_reach_needs_to_be_meant() -> None:
             serving.address(wrong, public=True)
 
 
+def settings(environ: dict[str, str]) -> Settings:
+    return network.settings_from(settled("network", None, environ, workspace=None), environ)
+
+
 def test_the_environment_is_understood_or_refused(tmp_path: Path) -> None:
     home = {"TRUNKLINE_HOME": str(tmp_path)}
-    plain = network.settings_from(home)
+    plain = settings(home)
     assert (plain.admin_key, plain.app_origin, plain.writes_per_minute) == (None, None, 120)
     assert plain.home == str(tmp_path / "network")
-    said = network.settings_from(
+    said = settings(
         home
         | {
             "ADMIN_API_KEY": "key",
@@ -49,13 +55,13 @@ def test_the_environment_is_understood_or_refused(tmp_path: Path) -> None:
     assert said.app_origin == "https://app.example:8443"
     assert (said.admin_key, said.writes_per_minute, said.explorer_key) == ("key", None, "secret")
     assert said.explorer_url == "http://127.0.0.1:9/v2/api"
-    assert network.settings_from({"TRUNKLINE_NETWORK_RATE_LIMIT": "7", **home}).writes_per_minute == 7
+    assert settings({"TRUNKLINE_NETWORK_RATE_LIMIT": "7", **home}).writes_per_minute == 7
     assert not plain.fixed_message_moderation
     switch = "TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION"
-    assert network.settings_from({switch: "1", **home}).fixed_message_moderation
-    assert not network.settings_from({switch: "0", **home}).fixed_message_moderation
+    assert settings({switch: "1", **home}).fixed_message_moderation
+    assert not settings({switch: "0", **home}).fixed_message_moderation
     names = {"TRUNKLINE_NETWORK_HOSTS": "Net.Example, other.example", "TRUNKLINE_NETWORK_PROXIES": "10.1.2.3/8,::1"}
-    named = network.settings_from(home | names)
+    named = settings(home | names)
     assert (named.hosts, named.proxies) == (("net.example", "other.example"), ("10.0.0.0/8", "::1/128"))
     for variable, value in (
         (switch, "perhaps"),
@@ -73,7 +79,33 @@ def test_the_environment_is_understood_or_refused(tmp_path: Path) -> None:
         ("TRUNKLINE_EXPLORER_URL", "ftp://x"),
     ):
         with pytest.raises(ConfigError, match=variable):
-            network.settings_from(home | {variable: value})
+            settings(home | {variable: value})
+
+
+def test_the_files_say_what_the_environment_does_not(tmp_path: Path) -> None:
+    home = {"TRUNKLINE_HOME": str(tmp_path)}
+    file = tmp_path / "config" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(
+        '[network]\napp_origin = "https://App.Example/"\nadmin_key = "of the file"\nrate_limit = "off"\n'
+        'hosts = ["Net.Example"]\nproxies = ["10.1.2.3/8"]\nprivate_webhooks = true\n'
+    )
+    found = settings(home)
+    assert (found.app_origin, found.admin_key, found.writes_per_minute) == ("https://app.example", "of the file", None)
+    assert (found.hosts, found.proxies, found.private_webhooks) == (("net.example",), ("10.0.0.0/8",), True)
+    said = settings(home | {"ADMIN_API_KEY": "of the environment", "TRUNKLINE_NETWORK_PRIVATE_WEBHOOKS": "0"})
+    assert (said.admin_key, said.private_webhooks, said.app_origin) == (
+        "of the environment",
+        False,
+        "https://app.example",
+    )
+    file.write_text('[network]\nhosts = ["net.example:443"]\n')
+    with pytest.raises(ConfigError, match=r"line 2: `network.hosts` must be a list of names of hosts"):
+        settings(home)
+
+
+def test_what_holds_without_any_configuration_is_what_the_schema_says(tmp_path: Path) -> None:
+    assert settings({"TRUNKLINE_HOME": str(tmp_path)}) == Settings(home=str(tmp_path / "network"))
 
 
 def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
@@ -129,7 +161,7 @@ def test_without_its_packages_nothing_is_made(tmp_path: Path, monkeypatch: pytes
                 f"sqlite:///{tmp_path}/made/network.db",
                 "127.0.0.1",
                 0,
-                network.settings_from({"TRUNKLINE_HOME": str(tmp_path / "home")}),
+                settings({"TRUNKLINE_HOME": str(tmp_path / "home")}),
                 asyncio.Event(),
             )
         )

@@ -20,7 +20,9 @@ from tests.conftest import require
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.cli import tryll
+from trunkline.base.config import user_file
+from trunkline.cli import services, tryll
+from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
 from trunkline.models.discover import Found
 from trunkline.models.providers import ModelSettings
@@ -48,11 +50,47 @@ def test_wrong_usage_is_told_without_a_traceback(tmp_path: Path) -> None:
 
 
 def test_the_token_comes_from_the_environment() -> None:
-    assert tryll._token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True, without=False) == "x"
-    assert tryll._token({}, public=False, without=False) == ""
+    def token(environ: dict[str, str], **flags: bool) -> str:
+        return tryll._token(settled("tryll", flags, environ | {"TRUNKLINE_HOME": "/nowhere"}, workspace=None))
+
+    assert token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True) == "x"
+    assert token({}) == ""
     with pytest.raises(ConfigError, match=r"TRUNKLINE_TRYLL_TOKEN.*--no-token"):
-        tryll._token({}, public=True, without=False)
-    assert tryll._token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True, without=True) == ""
+        token({}, public=True)
+    assert token({"TRUNKLINE_TRYLL_TOKEN": "x"}, public=True, no_token=True) == ""
+
+
+def test_what_no_flag_says_the_files_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path(user_file())
+    file.parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for text, said in (
+        ('listen = "0.0.0.0:1"', "Other machines can reach"),
+        ('listen = "0.0.0.0:1"\npublic = true', "needs a token"),
+        ('listen = "nowhere"', f"`{file}`, line 2: `tryll.listen` must be an address such as 127.0.0.1:8080"),
+        ('models_dir = "models"', f"{file}:2:1: `models_dir` names `{file.parent}/models`, which is no directory"),
+        ('tls_cert = "none.pem"', "which is no file"),
+        ('agents = ["nobody"]', "nobody"),
+        ('mode = "wild"', '`tryll.mode` must be one of "default", "auto_edit", "yolo"'),
+        ("publik = true\nlisten = ':0'", "`tryll.listen` must be an address"),
+    ):
+        file.write_text(f"[tryll]\n{text}\n")
+        result = CliRunner().invoke(tryll.command, ["serve"])
+        assert (result.exit_code, said in result.output) == (1, True), (text, result.output)
+
+
+def test_a_workspace_that_nobody_trusts_opens_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trunkline.toml").write_text(
+        '[tryll]\nlisten = "0.0.0.0:0"\npublic = true\nno_token = true\nagents = ["coder"]\nmode = "yolo"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    found = services.settled("tryll", {})
+    assert (found["listen"], found["public"], found["no_token"]) == ("127.0.0.1:9100", False, False)
+    assert (found["agents"], found["mode"]) == ([], "default")
+    told = capfd.readouterr().err
+    assert all(f"`tryll.{key}`" in told for key in ("listen", "public", "no_token", "agents", "mode"))
 
 
 @pytest.mark.process
@@ -82,13 +120,14 @@ async def _configured(port: int) -> None:
 
 
 async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else(tmp_path: Path) -> None:
-    among = tryll._agents(["scripted:tour"], str(tmp_path), "auto_edit", "Bash,,Mine", "a-long-token-0123")
+    said = {"agents": ["scripted:tour"], "workspace": str(tmp_path), "mode": "auto_edit", "allow": ["Bash", "Mine"]}
+    among = tryll._agents(settled("tryll", said), "a-long-token-0123")
     made = among(ModelPool())
     assert [model.name for model in made.list()][-2:] == ["agent:echo", "agent:scripted:tour"]
     policy = made._policy()
     told = [policy.verdict("Write", "edit"), policy.verdict("Bash", "exec"), policy.verdict("Other", "exec")]
     assert told == ["allow", "allow", "deny"]
-    assert tryll._agents([], None, "default", "", "")(ModelPool())._policy().verdict("Read", "info") == "deny"
+    assert tryll._agents(settled("tryll"), "")(ModelPool())._policy().verdict("Read", "info") == "deny"
     assert "a-long-token-0123" not in made._secrets.text("it is a-long-token-0123")
     await made.close()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -17,6 +18,9 @@ import click
 from tests.docs.examples import DOCUMENTS
 from tests.docs.public_names import name_tables
 from trunkline.agents.coder import commands as coder_commands
+from trunkline.base import jsontext
+from trunkline.base.config_services import SECTIONS as SERVICE_SECTIONS
+from trunkline.base.config_services import settings_of
 from trunkline.cli import agent as agent_cli
 from trunkline.cli.agentproc import Program
 from trunkline.cli.app import COMMANDS, app
@@ -341,6 +345,17 @@ def slash_commands() -> str:
     return table(("command", "understood by", "what it does"), rows)
 
 
+def settings_table(service: str) -> str:
+    """The keys of a service, with what says the same."""
+    rows = []
+    for key, setting in settings_of(service).items():
+        value = "" if setting.default in (None, []) else f"`{jsontext.dumps(setting.default).decode()}`"
+        flag = f"`{setting.flag}`" if setting.flag else ""
+        narrows = "yes" if setting.narrows else ""
+        rows.append([f"`{key}`", setting.about, value or setting.otherwise, flag, f"`{setting.variable}`", narrows])
+    return table(("key", "meaning", "default", "flag", "variable", "a workspace may narrow it"), rows)
+
+
 def check_table(checks: Mapping[str, Check]) -> str:
     """The requirements that a conformance kit checks."""
     rows = [(f"`{check.id}`", check.tier, check.section, check.requirement) for check in checks.values()]
@@ -374,6 +389,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "providers": provider_table,
     "discovered-keys": discovery_table,
     "catalog": catalog_table,
+    **{f"{service}-settings": partial(settings_table, service) for service in SERVICE_SECTIONS},
     "slash-commands": slash_commands,
     "jsonstream-checks": lambda: check_table(jsonstream_checks.SUITE.checks),
     "host-checks": lambda: check_table(host_checks.SUITE.checks),

@@ -11,8 +11,10 @@ variables, which beat all of them, are the caller's.
 That is so in a workspace that the user trusts. The files of any other are not laid over the user's: what they say is no
 value at all, and only narrows one that the caller has found (`Config.narrowed`, `config_trust`).
 
-Unknown keys are warned about. A file of ours that is broken is an error; one of aionrs' is a warning, since hosts rely
-on a start that works. So is a value of the wrong kind in a workspace, which may be somebody else's work.
+Which keys a reader looks at is said by its schema: the coding agent's, or that of one service (`config_services`),
+which leaves all other sections alone. Unknown keys are warned about. A file of ours that is broken is an error; one of
+aionrs' is a warning, since hosts rely on a start that works. So is a value of the wrong kind in a workspace, which may
+be somebody else's work.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trunkline.base import config_aionrs, paths
-from trunkline.base.config_file import ConfigFileError, TomlFile, read_toml
-from trunkline.base.config_schema import WHOLE, Keys, check, dotted, generic, kind_at
+from trunkline.base.config_file import ConfigFileError, Place, TomlFile, dotted, read_toml
+from trunkline.base.config_schema import SCHEMA, WHOLE, Keys, Schema, check, generic, kind_at
 from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
@@ -44,6 +46,7 @@ class Origin(Value):
     file: str
     key: str
     line: int | None = None
+    column: int | None = None
 
 
 class Layer(Value):
@@ -79,7 +82,9 @@ class Config:
         projects: Sequence[Layer] = (),
         refused: Mapping[str, Sequence[Keys]] | None = None,
         advice: str = "",
+        schema: Schema = SCHEMA,
     ) -> None:
+        self.schema = schema
         self.layers = tuple(layers)
         self.warnings = list(warnings)
         self.unused = {file: list(keys) for file, keys in (unused or {}).items()}
@@ -105,7 +110,7 @@ class Config:
 
         `value` is what holds without them, also by default; None if that is nothing.
         """
-        kind = kind_at(path)
+        kind = kind_at(path, self.schema)
         for layer in self.projects:
             theirs = layer.at(*path)
             if theirs is None or kind is None or kind.narrows is None:
@@ -125,15 +130,22 @@ class Config:
         for length in range(len(path), 0, -1):
             layer = self._origins.get(path[:length])
             if layer is not None:
-                return Origin(layer.file.path, dotted(path), layer.file.line_of(path))
+                return _origin(layer, path)
         return None
+
+    def narrowed_by(self, value: Any, *path: str) -> Origin | None:
+        """Which file of the workspace makes it narrower than `value`, if one does."""
+        if self.narrowed(value, *path) == value:
+            return None
+        return next((_origin(layer, path) for layer in self.projects if layer.at(*path) is not None), None)
 
     def error(self, problem: str, *path: str) -> ConfigFileError:
         """An error about the value at a path, with its place."""
         origin = self.origin(*path)
         if origin is None:
             return ConfigFileError("configuration", problem, key=dotted(path))
-        return ConfigFileError(origin.file, problem, key=origin.key, line=origin.line)
+        at = Place(origin.line, origin.column or 1) if origin.line else None
+        return ConfigFileError(origin.file, problem, key=origin.key, at=at)
 
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings, with one more per file that says something without effect, or that is not followed."""
@@ -150,7 +162,7 @@ class Config:
         """Add what the upper files do not say."""
         for key, value in lower.items():
             here = (*path, key)
-            if isinstance(value, dict) and generic(here) not in WHOLE:
+            if isinstance(value, dict) and generic(here, self.schema) not in WHOLE:
                 inner = upper.setdefault(key, {})
                 if isinstance(inner, dict):
                     self._lay_under(inner, value, layer, here)
@@ -164,19 +176,22 @@ def user_file(environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join(paths.config_dir(environ), USER_FILE)
 
 
-def load(workspace: str, environ: Mapping[str, str] = os.environ) -> Config:
-    """Read all files that there are.
+def load(workspace: str | None, environ: Mapping[str, str] = os.environ, schema: Schema = SCHEMA) -> Config:
+    """Read all files that there are; without a workspace, the user's own.
 
     Raises:
         ConfigFileError: `trunkline.toml` or the user's file cannot be read or used.
     """
-    loader = _Loader(workspace, environ)
+    loader = _Loader(workspace or os.curdir, environ, schema)
     loader.own(user_file(environ))
+    if workspace is None:
+        return loader.config()
     loader.trust()
-    named = environ.get(config_aionrs.FILE_VARIABLE)
-    if named:
-        loader.theirs(named)
-    loader.project(config_aionrs.PROJECT_FILE, foreign=True)
+    if schema is SCHEMA:
+        named = environ.get(config_aionrs.FILE_VARIABLE)
+        if named:
+            loader.theirs(named)
+        loader.project(config_aionrs.PROJECT_FILE, foreign=True)
     loader.project(PROJECT_FILE)
     return loader.config()
 
@@ -184,8 +199,9 @@ def load(workspace: str, environ: Mapping[str, str] = os.environ) -> Config:
 class _Loader:
     """Reads files one after the other, the user's own first: it says whether the others are trusted."""
 
-    def __init__(self, workspace: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, workspace: str, environ: Mapping[str, str], schema: Schema) -> None:
         self._workspace = workspace
+        self._schema = schema
         self._user_file = user_file(environ)
         self._trusted = False
         self._layers: list[Layer] = []
@@ -204,6 +220,7 @@ class _Loader:
             self._refused,
             "A workspace's file may only narrow what you have set: less, fewer, stricter. If you trust this directory, "
             f'say `trust = ["{os.path.realpath(self._workspace)}"]` at the top of `{self._user_file}`.',
+            self._schema,
         )
 
     def own(self, path: str) -> None:
@@ -234,7 +251,7 @@ class _Loader:
         if self._trusted:
             self._layers.insert(0, layer)
             return
-        table, refused = restrict(layer.table)
+        table, refused = restrict(layer.table, self._schema)
         self._refused[path] = refused
         self._projects.insert(0, layer.replace(table=table))
 
@@ -258,16 +275,22 @@ class _Loader:
         return Layer(file, checked.table, foreign=True)
 
     def _checked(self, file: TomlFile, *, strict: bool = True) -> dict[str, Any]:
-        checked = check(file.table)
+        whole = self._schema is SCHEMA
+        mine = {key: value for key, value in file.table.items() if whole or key in self._schema}
+        checked = check(mine, self._schema)
         for keys, problem in checked.wrong:
-            error = ConfigFileError(file.path, problem, key=dotted(keys), line=file.line_of(keys))
+            error = file.wrong(problem, keys)
             if strict:
                 raise error
             self._warnings.append(_without(error))
         for keys, known in checked.unknown:
-            error = ConfigFileError(file.path, "is not known", key=dotted(keys), line=file.line_of(keys))
-            self._warnings.append(f"{error}.{suggestion(keys[-1], known)}")
+            self._warnings.append(f"{file.wrong('is not known', keys)}.{suggestion(keys[-1], known)}")
         return checked.table
+
+
+def _origin(layer: Layer, path: Keys) -> Origin:
+    at = layer.file.place_of(path)
+    return Origin(layer.file.path, dotted(path), at.line if at else None, at.column if at else None)
 
 
 def _listed(keys: Iterable[str]) -> str:

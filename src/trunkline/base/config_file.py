@@ -20,20 +20,29 @@ MAX_BYTES = 1024 * 1024
 # Compiled when first needed: most starts look for no line.
 _HEADER = r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?"
 _PART = r"""[\w-]+|"[^"]*"|'[^']*'"""
+_QUOTES = r"""\"\"\"|'''"""
 _KEY = rf"""\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*="""
 
 
-class ConfigFileError(ValueError):
-    """A configuration file that cannot be used. `key` and `line` are known where one place is to blame."""
+class Place(Value):
+    """A line of a file and a column of it, both from 1 on."""
 
-    def __init__(self, file: str, problem: str, *, key: str | None = None, line: int | None = None) -> None:
-        place = f"`{file}`, line {line}" if line else f"`{file}`"
+    line: int
+    column: int = 1
+
+
+class ConfigFileError(ValueError):
+    """A configuration file that cannot be used. `key`, `line` and `column` are known where one place is to blame."""
+
+    def __init__(self, file: str, problem: str, *, key: str | None = None, at: Place | None = None) -> None:
+        place = f"`{file}`, line {at.line}" if at else f"`{file}`"
         # Names are in it, which anybody may have given: one that begins a new line could say there what it likes.
         super().__init__(printable_line(f"{place}: `{key}` {problem}" if key else f"{place}: {problem}"))
         self.file = file
         self.problem = problem
         self.key = key
-        self.line = line
+        self.line = at.line if at else None
+        self.column = at.column if at else None
 
 
 class TomlFile(Value):
@@ -43,9 +52,13 @@ class TomlFile(Value):
     table: dict[str, Any]
     text: str
 
-    def line_of(self, keys: Sequence[str]) -> int | None:
-        """The line where a key is set, if the file is written in the usual way."""
-        return find_line(self.text, keys)
+    def place_of(self, keys: Sequence[str]) -> Place | None:
+        """Where a key is set, if the file is written in the usual way."""
+        return find_place(self.text, keys)
+
+    def wrong(self, problem: str, keys: Sequence[str]) -> ConfigFileError:
+        """The error that says what is wrong with a key."""
+        return ConfigFileError(self.path, problem, key=dotted(keys), at=self.place_of(keys))
 
 
 def read_toml(path: str) -> TomlFile | None:
@@ -67,8 +80,9 @@ def read_toml(path: str) -> TomlFile | None:
     try:
         text = contents.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = contents.data.count(b"\n", 0, error.start) + 1
-        raise ConfigFileError(path, "is not UTF-8", line=line) from None
+        line_start = contents.data.rfind(b"\n", 0, error.start) + 1
+        at = Place(contents.data.count(b"\n", 0, error.start) + 1, error.start - line_start + 1)
+        raise ConfigFileError(path, "is not UTF-8", at=at) from None
     return TomlFile(path, _parsed(path, text), text)
 
 
@@ -82,24 +96,39 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
     except RecursionError:
         raise ConfigFileError(path, "is nested too deeply") from None
     except ValueError as error:
-        found = re.search(r"\(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        found = re.search(r"\(at (?:line (\d+), column (\d+)|end of document)\)", str(error))
         problem = str(error)[: found.start()].rstrip() if found else str(error)
-        line = int(found[1]) if found and found[1] else None
-        raise ConfigFileError(path, f"is not TOML: {problem}", line=line) from None
+        at = Place(int(found[1]), int(found[2])) if found and found[1] else None
+        raise ConfigFileError(path, f"is not TOML: {problem}", at=at) from None
 
 
-def find_line(text: str, keys: Sequence[str]) -> int | None:
-    """The line, from 1 on, where a key or its table begins. None when it is written in a way not looked for."""
+def find_place(text: str, keys: Sequence[str]) -> Place | None:
+    """Where a key or its table begins. None when it is written in a way not looked for."""
     wanted = list(keys)
     table: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    quotes = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        # What stands in a text of several lines is none of ours, whatever it looks like.
+        inside, quotes = quotes, _open_quotes(line, quotes)
+        if inside:
+            continue
         if header := re.fullmatch(_HEADER, line):
             table = _parts(header[1])
             if table == wanted:
-                return number
+                return Place(number, header.start(1) + 1)
         elif (key := re.match(_KEY, line)) and _begins(wanted, [*table, *_parts(key[1])]):
-            return number
+            return Place(number, key.start(1) + 1)
     return None
+
+
+def _open_quotes(line: str, quotes: str) -> str:
+    """The quotes of a text of several lines that is open at the end of a line; `quotes` are those at its beginning."""
+    if not quotes and line.lstrip().startswith("#"):
+        return ""
+    for found in re.findall(_QUOTES, line):
+        if not quotes or found == quotes:
+            quotes = "" if quotes else found
+    return quotes
 
 
 def _begins(wanted: list[str], found: list[str]) -> bool:
@@ -109,3 +138,9 @@ def _begins(wanted: list[str], found: list[str]) -> bool:
 
 def _parts(dotted: str) -> list[str]:
     return [part.strip("\"'") for part in re.findall(_PART, dotted)]
+
+
+def dotted(path: Sequence[str]) -> str:
+    """A path as one writes it in TOML."""
+    bare = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+    return ".".join(key if key and bare.issuperset(key) else f'"{key}"' for key in path)

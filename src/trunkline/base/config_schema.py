@@ -1,8 +1,10 @@
 """Which keys a configuration file may have, and what may stand there.
 
-`SCHEMA` is the whole of it, as data: a key leads to a `Kind`, or to a further table. The key `ANY` stands for names
-that the user chooses. A key that a project may use says how it narrows what the user has set (`config_narrowing`); one
-that says nothing of it is not for projects.
+`SCHEMA` is what the coding agent reads, as data: a key leads to a `Kind`, or to a further table. The key `ANY` stands
+for names that the user chooses. A key that a project may use says how it narrows what the user has set
+(`config_narrowing`); one that says nothing of it is not for projects.
+
+The sections of the services, which an agent that a host waits for does not need, are in `config_services`.
 """
 
 from __future__ import annotations
@@ -25,11 +27,22 @@ class Kind(Value):
     fits: Callable[[Any], bool]
     narrows: Narrowing | None = None
     """What a project's value makes of the user's. None: the key is not for projects."""
+    slip: Callable[[Any], str | None] | None = None
+    """What is wrong with a value of the right kind, if anything."""
+
+    def problem(self, value: Any) -> str | None:
+        """What is wrong with a value: `must be ...`, or None."""
+        if not self.fits(value):
+            return f"must be {self.wanted}"
+        return self.slip(value) if self.slip is not None else None
 
     def narrowing(self, how: Narrowing) -> Kind:
         """The same for a key that projects may use, too."""
         return self.replace(narrows=how)
 
+
+#: Those that have a section of their own.
+SERVICES = ("bridge", "network", "runner", "tryll")
 
 Schema: TypeAlias = Mapping[str, "Kind | Schema"]
 Keys: TypeAlias = tuple[str, ...]
@@ -153,8 +166,6 @@ SCHEMA: Schema = {
         "allow_list": TEXTS.narrowing(within(DEFAULT_ALLOW)),
         "allow_outside": SWITCH.narrowing(only_off),
     },
-    # The chat bridge reads it by itself, and knows its keys.
-    "bridge": {ANY: ANYTHING},
     "mcp": {
         "servers": {
             ANY: {
@@ -171,11 +182,15 @@ SCHEMA: Schema = {
     "session": {"enabled": SWITCH.narrowing(only_off)},
     "compact": {"enabled": SWITCH, "context_window": COUNT, "threshold_pct": PERCENT},
     "prices": {ANY: {"input": PRICE, "output": PRICE, "cache_read": PRICE, "cache_write": PRICE}},
+    # Each service reads its own, and knows its keys.
+    **{service: {ANY: ANYTHING} for service in SERVICES},
 }
 
 #: Tables that are taken from one file whole: half a server of one file and half of another would be a third thing, and
-#: so would a profile with one file's key and another's provider.
-WHOLE: frozenset[Keys] = frozenset({("profiles", ANY), ("mcp", "servers", ANY), ("prices", ANY)})
+#: so would a profile with one file's key and another's provider, or one file's account with another's homeserver.
+WHOLE: frozenset[Keys] = frozenset(
+    {("profiles", ANY), ("mcp", "servers", ANY), ("prices", ANY), ("bridge", "telegram"), ("bridge", "matrix")}
+)
 
 
 class Checked(Value):
@@ -210,10 +225,11 @@ def _walk(
         if expected is None:
             unknown.append((here, tuple(schema)))
         elif isinstance(expected, Kind):
-            if expected.fits(value):
+            problem = expected.problem(value)
+            if problem is None:
                 good[key] = value
             else:
-                wrong.append((here, f"must be {expected.wanted}"))
+                wrong.append((here, problem))
         elif isinstance(value, dict):
             good[key] = _walk(value, expected, here, unknown, wrong)
         else:
@@ -241,9 +257,3 @@ def kind_at(path: Keys, schema: Schema = SCHEMA) -> Kind | None:
             return None
         level = level.get(key, level.get(ANY))
     return level if isinstance(level, Kind) else None
-
-
-def dotted(path: Keys) -> str:
-    """A path as one writes it in TOML."""
-    bare = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-    return ".".join(key if key and bare.issuperset(key) else f'"{key}"' for key in path)

@@ -15,16 +15,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trunkline.base.config_schema import ANY, SCHEMA, Keys, Kind, Schema
-
-#: Nothing here heeds it; the chat bridge has a schema of its own for it.
-_OTHERS = frozenset({"bridge"})
+from trunkline.base.config_schema import ANY, SCHEMA, SERVICES, Keys, Kind, Schema
 
 
 def restrict(table: Mapping[str, Any], schema: Schema = SCHEMA) -> tuple[dict[str, Any], tuple[Keys, ...]]:
     """A checked table without what is not for projects, and the paths of that."""
     refused: list[Keys] = []
-    mine = {key: value for key, value in table.items() if key not in _OTHERS or schema is not SCHEMA}
+    # What is said of services is for them to heed or to refuse.
+    mine = {key: value for key, value in table.items() if key not in SERVICES or schema is not SCHEMA}
     return _walk(mine, schema, (), refused), tuple(refused)
 
 

@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from trunkline.base.config_services import LOG_LEVELS
 from trunkline.base.redact import RedactingFilter, Redactor
 from trunkline.cli.agent_options import StderrHandler
 from trunkline.core.faults import ConfigError
-
-LEVELS = ("debug", "info", "warning", "error")
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -27,9 +26,7 @@ def log_options(command: F) -> F:
         type=click.Path(dir_okay=False),
         help="Append the log to this file, in place of standard error. It may be moved away while we write.",
     )
-    level = click.option(
-        "--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="How much is logged."
-    )
+    level = click.option("--log-level", type=click.Choice(LOG_LEVELS), help="How much is logged (default: warning).")
     return level(to_file(command))
 
 

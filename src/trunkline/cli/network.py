@@ -7,31 +7,27 @@ Exit codes of `serve`: 1 when it could not start, 2 for wrong usage, 130 after C
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import click
 
+from trunkline.base import config_addresses as addresses
 from trunkline.base import paths
+from trunkline.base.config_services import OFF
+from trunkline.base.config_settled import Settled
 from trunkline.base.printable import printable
-from trunkline.cli import opening, serving
+from trunkline.cli import opening, services, serving
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.starting import require
 
 if TYPE_CHECKING:
     from trunkline.network.network import Settings
 
-DEFAULT_LISTEN = "127.0.0.1:4317"
 _PUBLIC = "Add `--public` if they may; put a server with TLS in front of it."
-#: More than any machine writes in a minute.
-_MAX_RATE = 1_000_000
-_HOSTS = "TRUNKLINE_NETWORK_HOSTS"
-_NAME = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?", re.ASCII)
 
 
 #: Command name -> module in this folder, for what owners do; each has a `click` group named `command`.
@@ -80,14 +76,12 @@ def command() -> None:
 
 @command.command("serve", short_help="Serve the network until stopped.")
 @click.option("--db", metavar="URL", help="`sqlite:///PATH` or `postgresql://...` (default: SQLite in our own folder).")
-@click.option(
-    "--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, show_default=True, help="Port 0 is any free one."
-)
+@services.option("network", "listen", metavar="HOST:PORT", help="Port 0 is any free one.")
 @click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="NAME", help="A name that it is called by, such as net.example."
 )
-def serve(db: str | None, listen: str, public: bool, hosts: tuple[str, ...]) -> None:
+def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ...]) -> None:
     """Serve pages and API until stopped. The network is ready when `GET /readyz` answers with 200.
 
     It answers only who calls it by a name of its own: one of this machine, the one in `--listen`, that of
@@ -112,33 +106,31 @@ def serve(db: str | None, listen: str, public: bool, hosts: tuple[str, ...]) -> 
       TRUNKLINE_EXPLORER_URL         where ABIs are fetched, with ETHERSCAN_API_KEY as the key
     """
     try:
-        host, port = serving.address(listen, public=public, hint=_PUBLIC)
-        settings = settings_from(os.environ)
+        found = services.settled("network", {"listen": listen, "public": public, "db": db})
+        host, port = serving.address(found["listen"], public=found["public"], hint=_PUBLIC)
+        settings = settings_from(found)
         settings = settings.replace(hosts=(*settings.hosts, *map(_host, hosts)))
-        url = db or f"sqlite:///{os.path.join(paths.state_dir(), 'network', 'network.db')}"
+        url = found["db"] or f"sqlite:///{os.path.join(paths.state_dir(), 'network', 'network.db')}"
     except (Fault, OSError) as error:
         raise click.ClickException(printable(str(error))) from error
     serving.serve(lambda stop: _serve(url, host, port, settings, stop))
 
 
-def settings_from(environ: Mapping[str, str]) -> Settings:
-    """What the environment says about the network.
-
-    Raises:
-        ConfigError: a variable cannot be understood.
-    """
+def settings_from(found: Settled, environ: Mapping[str, str] = os.environ) -> Settings:
+    """What holds, as the network takes it."""
     from trunkline.network.network import Settings
 
+    limit = found["rate_limit"]
     return Settings(
-        admin_key=environ.get("ADMIN_API_KEY") or None,
-        app_origin=_origin(environ.get("SNS_APP_ORIGIN", "")),
-        hosts=tuple(_host(name, _HOSTS) for name in _listed(environ, _HOSTS)),
-        proxies=tuple(map(_proxy, _listed(environ, "TRUNKLINE_NETWORK_PROXIES"))),
-        writes_per_minute=_rate(environ.get("TRUNKLINE_NETWORK_RATE_LIMIT", "")),
-        fixed_message_moderation=_switch(environ, "TRUNKLINE_NETWORK_FIXED_MESSAGE_MODERATION"),
-        private_webhooks=_switch(environ, "TRUNKLINE_NETWORK_PRIVATE_WEBHOOKS"),
-        explorer_url=_explorer(environ.get("TRUNKLINE_EXPLORER_URL", "")),
-        explorer_key=environ.get("ETHERSCAN_API_KEY") or None,
+        admin_key=found["admin_key"],
+        app_origin=found["app_origin"],
+        hosts=tuple(found["hosts"]),
+        proxies=tuple(found["proxies"]),
+        writes_per_minute=None if limit == OFF else limit,
+        fixed_message_moderation=found["fixed_message_moderation"],
+        private_webhooks=found["private_webhooks"],
+        explorer_url=found["explorer_url"],
+        explorer_key=found["explorer_key"],
         home=os.path.join(paths.state_dir(environ), "network"),
     )
 
@@ -172,71 +164,10 @@ def _secrets(settings: Settings, url: str) -> list[str]:
     return [secret for secret in (settings.admin_key, settings.explorer_key, password) if secret]
 
 
-def _origin(value: str) -> str | None:
-    """An origin as browsers send it: no path, no slash at its end, never `*`."""
-    if not value:
-        return None
-    found = _split("SNS_APP_ORIGIN", value)
-    if found.path.strip("/") or found.query or found.fragment or "@" in found.netloc:
-        raise ConfigError(f"SNS_APP_ORIGIN: `{value}` is more than an origin.", hint="Say `https://HOST[:PORT]`.")
-    return f"{found.scheme}://{found.netloc}".lower()
-
-
-def _listed(environ: Mapping[str, str], variable: str) -> list[str]:
-    return [part.strip() for part in environ.get(variable, "").split(",") if part.strip()]
-
-
-def _host(value: str, where: str = "--allow-host") -> str:
-    if not _NAME.fullmatch(value):
-        raise ConfigError(f"{where}: `{value}` is not the name of a host.", hint="Say `net.example`, without a port.")
-    return value.lower()
-
-
-def _proxy(value: str) -> str:
-    try:
-        return str(ipaddress.ip_network(value, strict=False))
-    except ValueError:
+def _host(value: str) -> str:
+    name = addresses.host(value)
+    if name is None:
         raise ConfigError(
-            f"TRUNKLINE_NETWORK_PROXIES: `{value}` is no address.", hint="Say `127.0.0.1` or `10.0.0.0/8`."
-        ) from None
-
-
-def _explorer(value: str) -> str | None:
-    return _split("TRUNKLINE_EXPLORER_URL", value).geturl() if value else None
-
-
-def _split(variable: str, value: str) -> SplitResult:
-    try:
-        found = urlsplit(value)
-        port_is_good = (found.port or 1) > 0
-    except ValueError:
-        found, port_is_good = urlsplit(""), False
-    whole = port_is_good and found.scheme in ("http", "https") and found.hostname
-    if not whole or not value.isprintable() or " " in value:
-        raise ConfigError(
-            f"{variable}: `{value}` is not the address of a web server.", hint="Say `https://HOST[:PORT]`."
+            f"--allow-host: `{value}` is not the name of a host.", hint="Say `net.example`, without a port."
         )
-    return found
-
-
-def _switch(environ: Mapping[str, str], variable: str) -> bool:
-    value = environ.get(variable, "")
-    if value not in ("", "0", "1"):
-        raise ConfigError(f"{variable}: `{value}` is neither on nor off.", hint="Say `1` or `0`.")
-    return value == "1"
-
-
-def _rate(value: str) -> int | None:
-    """`off`, or how many writes."""
-    if not value:
-        from trunkline.network.network import Settings
-
-        return Settings().writes_per_minute
-    if value.lower() == "off":
-        return None
-    if not value.isdecimal() or not 0 < int(value) <= _MAX_RATE:
-        raise ConfigError(
-            f"TRUNKLINE_NETWORK_RATE_LIMIT: `{value}` is not a limit.",
-            hint=f"Say `off`, or how many signed writes an agent may send in a minute (1 to {_MAX_RATE}).",
-        )
-    return int(value)
+    return name

@@ -7,8 +7,6 @@ commands that ask a launcher: 0, or 1 when it said no or is not there.
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from textwrap import indent
@@ -17,19 +15,20 @@ from urllib.parse import urlencode
 
 import click
 
+from trunkline.base import config_addresses as addresses
 from trunkline.base import jsontext, paths
+from trunkline.base.config_services import settings_of
+from trunkline.base.config_settled import Settled
 from trunkline.base.printable import printable
 from trunkline.base.visible import visible
-from trunkline.cli import serving, table
+from trunkline.cli import services, serving, table
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.core.preview import plain, preview
 
-DEFAULT_LISTEN = "127.0.0.1:4318"
+DEFAULT_LISTEN = str(settings_of("runner")["listen"].default)
 #: More than anybody reads in a terminal.
 MOST_LOG = 1000
-DEFAULT_ORIGIN = "http://127.0.0.1:4317"
-SECRET_VARIABLE = "RUNNER_LAUNCHER_SECRET"  # noqa: S105 - the name of a variable
-ORIGIN_VARIABLE = "RUNNER_ALLOWED_ORIGIN"
+SECRET_VARIABLE = str(settings_of("runner")["secret"].variable)
 #: A first cycle is waited for; a launcher answers before this in any case.
 _ANSWER_SECONDS = 90.0
 #: A thousand entries of a log have less.
@@ -65,18 +64,11 @@ def command() -> None:
 
 
 @command.command("serve", short_help="Keep agents running, and listen for those who look after them.")
-@click.option("--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, show_default=True, help="Port 0: any free one.")
+@services.option("runner", "listen", metavar="HOST:PORT", help="Port 0: any free one.")
 @click.option("--secret", metavar="TEXT", help="What callers must know. Others on this machine can see it here.")
 @click.option("--secret-file", type=click.Path(dir_okay=False), metavar="FILE", help="Read the secret from a file.")
-@click.option(
-    "--allow-origin",
-    metavar="ORIGIN",
-    default=DEFAULT_ORIGIN,
-    envvar=ORIGIN_VARIABLE,
-    show_default=True,
-    help="The one origin whose pages may call.",
-)
-def serve(listen: str, secret: str | None, secret_file: str | None, allow_origin: str) -> None:
+@services.option("runner", "allow_origin", metavar="ORIGIN", help="The one origin whose pages may call.")
+def serve(listen: str | None, secret: str | None, secret_file: str | None, allow_origin: str | None) -> None:
     """Keep agents running until stopped. Those that run now run again after a restart, if a keyring has their secrets.
 
     The secret comes from `--secret`, from `--secret-file` or from the variable RUNNER_LAUNCHER_SECRET. Whoever knows
@@ -90,10 +82,11 @@ def serve(listen: str, secret: str | None, secret_file: str | None, allow_origin
     from trunkline.runner.launcher import Launcher
     from trunkline.runner.launcher import serve as serve_until
 
-    found = launcher_secret(secret, secret_file)
+    said = _settled({"listen": listen, "allow_origin": allow_origin})
+    found = launcher_secret(secret, secret_file, said)
     try:
-        host, port = serving.address(listen, hint=_LOCAL_ONLY)
-        launcher = Launcher(paths.state_dir(), host, port, found, _origin(allow_origin))
+        host, port = serving.address(said["listen"], hint=_LOCAL_ONLY)
+        launcher = Launcher(paths.state_dir(), host, port, found, _origin(said["allow_origin"]))
     except (Fault, OSError) as error:
         raise click.ClickException(printable(str(error))) from error
 
@@ -260,15 +253,18 @@ def read_config(path: str) -> Any:
 
 def _origin(value: str) -> str:
     """An origin as browsers send it; never `*`, and never `null`, which any page can be."""
-    if not re.fullmatch(r"(?i)https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?/?", value):
+    found = addresses.origin(value)
+    if found is None:
         raise ConfigError(f"`--allow-origin`: `{value}` is not an origin.", hint="Say `https://HOST[:PORT]`.")
-    return value.rstrip("/").lower()
+    return found
 
 
-def launcher_secret(secret: str | None, secret_file: str | None) -> str:
+def launcher_secret(secret: str | None, secret_file: str | None, said: Settled | None = None) -> str:
     """What a launcher's callers must know, from where it is said; or the end of the command."""
     if secret is not None and secret_file is not None:
         raise click.UsageError("`--secret` and `--secret-file` say the same thing: use one of them.")
+    if secret is None and secret_file is None:
+        secret, secret_file = _said_elsewhere(said or _settled({}))
     if secret is not None:
         found = secret.strip()
     elif secret_file is not None:
@@ -279,7 +275,7 @@ def launcher_secret(secret: str | None, secret_file: str | None) -> str:
             reason = getattr(error, "strerror", None) or str(error)
             raise click.ClickException(f"The secret in `{secret_file}` cannot be read: {reason}.") from None
     else:
-        found = os.environ.get(SECRET_VARIABLE, "").strip()
+        found = ""
     if not found and secret_file is not None:
         raise click.ClickException(f"The file `{secret_file}` is empty: it must hold the secret.")
     if not found:
@@ -289,6 +285,22 @@ def launcher_secret(secret: str | None, secret_file: str | None) -> str:
     if not (found.isascii() and found.isprintable()):
         raise click.ClickException("The secret must be plain ASCII, on one line: it is sent as a header.")
     return found
+
+
+def _settled(flags: dict[str, Any]) -> Settled:
+    try:
+        return services.settled("runner", flags)
+    except ConfigError as error:
+        raise click.ClickException(printable(str(error))) from error
+
+
+def _said_elsewhere(said: Settled) -> tuple[str | None, str | None]:
+    """The secret, or the file that holds it, as a variable or a file says; a variable counts more."""
+    for kind in ("variable", "file"):
+        for key in ("secret", "secret_file"):
+            if said.source(key).kind == kind:
+                return (said[key], None) if key == "secret" else (None, said[key])
+    return None, None
 
 
 def _asked(url: str, secret_file: str | None, method: str, path: str, body: Any = None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import click
 
+from trunkline.base.config_addresses import listening
 from trunkline.base.deadlines import Deadline, deadlines
 from trunkline.base.hosts import is_loopback
 from trunkline.base.printable import printable_line
@@ -24,7 +25,6 @@ EXIT_FAILED = 1
 #: Whoever stops a service waits ten seconds before it kills: until then even a thread that hangs keeps nobody.
 END_SECONDS = 9.0
 _SIGNAL_EXIT = 128
-_MAX_PORT = 65535
 
 
 def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if they may.") -> tuple[str, int]:
@@ -33,13 +33,12 @@ def address(listen: str, *, public: bool = False, hint: str = "Add `--public` if
     Raises:
         ConfigError: it is none, or other machines can reach it and nobody said that they may.
     """
-    host, _, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or int(port) > _MAX_PORT:
+    found = listening(listen)
+    if found is None:
         raise ConfigError(f"`{listen}` is not an address.", hint="Say `--listen HOST:PORT`, such as 127.0.0.1:8080.")
-    if not public and not is_loopback(host):
-        raise ConfigError(f"Other machines can reach `{host}`.", hint=hint)
-    return host, int(port)
+    if not public and not is_loopback(found[0]):
+        raise ConfigError(f"Other machines can reach `{found[0]}`.", hint=hint)
+    return found
 
 
 def serve(work: Callable[[asyncio.Event], Awaitable[None]]) -> NoReturn:

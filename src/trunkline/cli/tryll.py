@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,11 @@ import click
 from trunkline.agents import registry
 from trunkline.agents.graph.agent_models import HARMLESS, AgentModels, offered
 from trunkline.base import open_files, paths
+from trunkline.base.config_services import listed, settings_of
+from trunkline.base.config_settled import Settled
 from trunkline.base.printable import printable_line
 from trunkline.base.vocabulary import MODES, Mode
-from trunkline.cli import log_options, opening, serving
+from trunkline.cli import log_options, opening, services, serving
 from trunkline.core.agent import Agent
 from trunkline.core.approvals import Policy
 from trunkline.core.faults import ConfigError, Fault, NoModel
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from trunkline.agents.graph.hosting import Models
 
-DEFAULT_LISTEN = "127.0.0.1:9100"
+DEFAULT_LISTEN = str(settings_of("tryll")["listen"].default)
 #: Objects after which a process that serves looks for garbage, and how often it looks further.
 _THRESHOLDS = (10_000, 10, 10)
 _PUBLIC = "Add `--public` if they may, and set TRUNKLINE_TRYLL_TOKEN, or say `--no-token` in a network that you trust."
@@ -74,9 +76,7 @@ def command() -> None:
 
 
 @command.command("serve", short_help="Serve graph agents until stopped.")
-@click.option(
-    "--listen", metavar="HOST:PORT", default=DEFAULT_LISTEN, show_default=True, help="Port 0 is any free one."
-)
+@services.option("tryll", "listen", metavar="HOST:PORT", help="Port 0 is any free one.")
 @click.option(
     "--models-dir",
     metavar="DIR",
@@ -98,11 +98,10 @@ def command() -> None:
     f"{', '.join((*registry.names(), *registry.FORMS))}. `{HARMLESS}` is always offered, and no other.",
 )
 @click.option("--workspace", metavar="DIR", help="The directory that the agents work in (default: the current one).")
-@click.option(
-    "--mode",
+@services.option(
+    "tryll",
+    "mode",
     type=click.Choice(list(MODES)),
-    default="default",
-    show_default=True,
     help="What the agents may do unasked. Nobody can be asked: what it does not allow is denied.",
 )
 @click.option("--allow", metavar="TOOLS", default="", help="Tools that they may use in any mode, separated by commas.")
@@ -118,18 +117,18 @@ def command() -> None:
 )
 @log_options.log_options
 def serve(
-    listen: str,
+    listen: str | None,
     models_dir: str | None,
     storage_root: str | None,
     agents: tuple[str, ...],
     workspace: str | None,
-    mode: Mode,
+    mode: Mode | None,
     allow: str,
     public: bool,
     no_token: bool,
     tls_cert: str | None,
     tls_key: str | None,
-    log_level: str,
+    log_level: str | None,
     log_file: str | None,
 ) -> None:
     """Serve until stopped. The server is ready when a connection gets its `SessionReady`.
@@ -152,16 +151,21 @@ def serve(
       TRUNKLINE_TRYLL_TOKEN   what clients must say to be served; an address that others reach needs one
     """
     try:
-        host, port = serving.address(listen, public=public, hint=_PUBLIC)
-        token = _token(os.environ, public, no_token)
-        tls = _tls(tls_cert, tls_key)
-        among = _agents(agents, workspace, mode, allow, token)
-        log_options.begin(log_level, log_file, opening.redactor(None, *([token] if token else [])), _LOGGERS)
+        flags = click.get_current_context().params
+        found = services.settled("tryll", {**flags, "agents": list(agents), "allow": listed(allow)})
+        host, port = serving.address(found["listen"], public=found["public"], hint=_PUBLIC)
+        token = _token(found)
+        tls = _tls(services.existing(found, "tls_cert"), services.existing(found, "tls_key"))
+        among = _agents(found, token)
+        models = services.existing(found, "models_dir", directory=True)
+        storage = services.existing(found, "storage_root", directory=True)
+        redactor = opening.redactor(None, *([token] if token else []))
+        log_options.begin(found["log_level"], found["log_file"], redactor, _LOGGERS)
     except (Fault, OSError) as error:
         raise click.ClickException(printable_line(str(error))) from error
-    if public and not token:
+    if found["public"] and not token:
         serving.told(_EVERYBODY)
-    serving.serve(lambda stop: _serve(host, port, models_dir, storage_root, among, token, tls, stop))
+    serving.serve(lambda stop: _serve(host, port, models, storage, among, token, tls, stop))
 
 
 async def _serve(
@@ -209,17 +213,16 @@ def _collect_seldom() -> None:
     gc.set_threshold(*_THRESHOLDS)
 
 
-def _agents(
-    names: Sequence[str], workspace: str | None, mode: Mode, allow: str, token: str
-) -> Callable[[Models], AgentModels]:
+def _agents(found: Settled, token: str) -> Callable[[Models], AgentModels]:
     """Puts the agents that are offered among the models. All of them are made here, so that a wrong name is told now.
 
     Their own configuration says what they may do for whoever sits in front of them. Here that is somebody else, so it
     does not count.
     """
-    folder = opening.directory(workspace)
-    agents = _offered(names, folder)
-    allowed = opening.tools_named(allow, *agents.values())
+    mode: Mode = found["mode"]
+    folder = opening.directory(found["workspace"])
+    agents = _offered(found["agents"], folder)
+    allowed = opening.tools_named(",".join(found["allow"]), *agents.values())
     secrets = opening.redactor(None, *([token] if token else []))
 
     def policy() -> Policy:
@@ -240,11 +243,11 @@ def _offered(names: Sequence[str], folder: str) -> dict[str, Agent]:
         return offered(names, folder, found.options)
 
 
-def _token(environ: Mapping[str, str], public: bool, without: bool) -> str:
-    if without:
+def _token(found: Settled) -> str:
+    if found["no_token"]:
         return ""
-    token = environ.get("TRUNKLINE_TRYLL_TOKEN", "")
-    if public and not token:
+    token: str = found["token"] or ""
+    if found["public"] and not token:
         raise ConfigError(
             "An address that others reach needs a token.",
             hint="Set TRUNKLINE_TRYLL_TOKEN, and tell it to clients; or say `--no-token` in a network that you trust.",

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from trunkline.base import paths
 from trunkline.base.config import USER_FILE
-from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.chat.credentials import secret
 from trunkline.chat.matrix.client import Homeserver, MatrixRefused, TokenRefused
@@ -31,7 +30,6 @@ PASSWORD_ENV = "MATRIX_PASSWORD"  # noqa: S105  # a name
 
 DEVICE_NAME = "trunkline"
 
-_KEYS = ("homeserver", "user", "token", "token_env", "password", "password_env", "state_dir")
 _HOW_TO_GET_ONE = (
     "Element shows an account's own token under All settings, Help & About, Advanced. Log in as the bot in a private "
     "window, copy it, and close the window without logging out."
@@ -154,13 +152,8 @@ def configured(table: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[st
     """The homeserver, the credentials and the directory that a table of the configuration names.
 
     Raises:
-        ConfigError: something is missing, unknown or of the wrong type.
+        ConfigError: something is missing.
     """
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise ConfigError(f"`bridge.matrix.{key}` is not known.{suggestion(key, _KEYS)}")
-        if not isinstance(value, str):
-            raise ConfigError(f"`bridge.matrix.{key}` must be a text.")
     homeserver = table.get("homeserver")
     if not homeserver:
         raise ConfigError(

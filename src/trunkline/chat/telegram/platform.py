@@ -60,15 +60,8 @@ def make(settings: Mapping[str, Any], environ: Mapping[str, str]) -> TelegramPla
     """The bot of a `[bridge.telegram]` section: `token`, or `token_env` with the name of a variable; `api_url`.
 
     Raises:
-        ConfigError: there is no token, or something that is not known.
+        ConfigError: there is no token.
     """
-    for key, value in settings.items():
-        if key not in ("token", "token_env", "api_url"):
-            raise ConfigError(
-                f"`bridge.telegram.{key}` is not known.", hint="There are `token`, `token_env` and `api_url`."
-            )
-        if not isinstance(value, str):
-            raise ConfigError(f"`bridge.telegram.{key}` must be a text.")
     token = secret("telegram", settings, "token", TOKEN_VARIABLE, environ)
     if not token:
         raise ConfigError(

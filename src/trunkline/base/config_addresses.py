@@ -1,0 +1,88 @@
+"""What names and addresses in a service's configuration look like.
+
+Most functions give a value in its one form, so that two can be compared, or None where it is no such thing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+#: Where people may be. `terminal` is the one that the bridge was started from.
+PLATFORMS = ("terminal", "telegram", "matrix")
+#: Everybody. Has to be written out: an empty list is nobody.
+EVERYBODY = "*"
+#: The one sender at the terminal.
+AT_THE_TERMINAL = "you"
+
+_MAX_PORT = 65535
+_ORIGIN = re.compile(r"(?i)https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?/?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?", re.ASCII)
+
+
+def listening(value: Any) -> tuple[str, int] | None:
+    """The host and the port of `HOST:PORT`."""
+    if not isinstance(value, str):
+        return None
+    host, _, port = value.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    # More digits than that are no port, and may be more than a number may have.
+    good = host and port.isascii() and port.isdecimal() and len(port) <= len(str(_MAX_PORT)) and int(port) <= _MAX_PORT
+    return (host, int(port)) if good else None
+
+
+def web_address(value: Any) -> str | None:
+    """The address of a web server, with what may be behind it."""
+    found = _split(value)
+    return found.geturl() if found is not None else None
+
+
+def origin(value: Any) -> str | None:
+    """An origin as browsers send it: no path, no slash at its end, never `*`, and never `null`."""
+    good = isinstance(value, str) and _ORIGIN.fullmatch(value) and _split(value) is not None
+    return value.rstrip("/").lower() if good else None
+
+
+def host(value: Any) -> str | None:
+    """The name of a host, without a port."""
+    return value.lower() if isinstance(value, str) and _NAME.fullmatch(value) else None
+
+
+def network(value: Any) -> str | None:
+    """An address, or a network such as `10.0.0.0/8`."""
+    try:
+        return str(ipaddress.ip_network(value, strict=False)) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _split(value: Any) -> SplitResult | None:
+    if not isinstance(value, str) or not value.isprintable() or " " in value:
+        return None
+    try:
+        found = urlsplit(value)
+        port_is_good = (found.port or 1) > 0
+    except ValueError:
+        return None
+    return found if port_is_good and found.scheme in ("http", "https") and found.hostname else None
+
+
+def wrong_sender(sender: str) -> str | None:
+    """Why a sender of a chat is nobody, and what senders look like; None if it is somebody."""
+    platform, colon, id = sender.partition(":")
+    if sender == EVERYBODY:
+        return None
+    if not (colon and id and platform in PLATFORMS):
+        return f"holds `{sender}`, which names no sender: write `PLATFORM:ID`, such as `telegram:12345`, or `*` for all"
+    user, colon, server = id.removeprefix("@").partition(":")
+    if platform == "telegram" and not (id.isascii() and id.isdigit()):
+        looks = "Telegram's ids are numbers, as in `telegram:12345`. Write to the bot, and it tells you yours"
+    elif platform == "matrix" and not (id.startswith("@") and user and colon and server):
+        looks = "Matrix ids look like `@user:server`, as in `matrix:@me:example.org`"
+    elif platform == "terminal" and id != AT_THE_TERMINAL:
+        looks = f"at the terminal there is only `terminal:{AT_THE_TERMINAL}`, who is let in anyway"
+    else:
+        return None
+    return f"holds `{sender}`, which is nobody: {looks}"

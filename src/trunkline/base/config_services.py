@@ -1,0 +1,267 @@
+"""Which keys the sections of the services may have: `[bridge]`, `[network]`, `[runner]`, `[tryll]`.
+
+Every key is a `Setting`: besides what may stand there, it says what holds if nobody says anything, which flag and which
+variable say the same, and what it is for. `config_settled` finds out what holds.
+
+A variable is called `TRUNKLINE_SECTION_KEY`, unless the key has a name of its own from the protocol's original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trunkline.base import config_addresses as addresses
+from trunkline.base.config_narrowing import less, only_off, stricter, within
+from trunkline.base.config_schema import ANY, COUNT, SERVICES, SWITCH, TEXT, TEXTS, Kind, Schema, one_of
+from trunkline.base.vocabulary import MODES
+
+#: How much of what is going on people want to see; the one that shows least first.
+VERBOSITIES = ("quiet", "normal", "verbose")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+#: More than any machine writes in a minute.
+MAX_RATE = 1_000_000
+#: What stands for no limit at all.
+OFF = "off"
+
+
+class Setting(Kind):
+    """A key of a service."""
+
+    about: str = ""
+    default: Any = None
+    otherwise: str = ""
+    """The default in words, where it is no value."""
+    flag: str | None = None
+    variable: str | None = None
+    reads: Callable[[str], Any] = str
+    """What the text of a variable means."""
+    form: Callable[[Any], Any] | None = None
+    """The one form of a value that fits."""
+    secret: bool = False
+    is_path: bool = False
+    """Whether it names a file or a directory, which lies relative to the file that names it."""
+
+    def of(self, value: Any) -> Any:
+        """A value that fits in its one form."""
+        return self.form(value) if self.form is not None else value
+
+
+def _setting(kind: Kind, about: str, default: Any = None, **more: Any) -> Setting:
+    reads = _READS.get(kind.wanted, str)
+    more = {"reads": reads, "is_path": kind is PATH, **more}
+    return Setting(kind.wanted, kind.fits, kind.narrows, kind.slip, about, default, **more)
+
+
+def _switched(text: str) -> Any:
+    return {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }.get(text.lower(), text)
+
+
+def _numbered(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+
+def listed(text: str) -> list[str]:
+    """Names with commas between them."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _formed(wanted: str, form: Callable[[Any], Any]) -> Kind:
+    """What has a form."""
+    return Kind(wanted, lambda value: form(value) is not None)
+
+
+def _all_formed(wanted: str, form: Callable[[Any], Any]) -> Kind:
+    return Kind(wanted, lambda value: isinstance(value, list) and all(form(each) is not None for each in value))
+
+
+def _forms(form: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    return lambda value: [form(each) for each in value]
+
+
+def _wrong_senders(senders: list[str]) -> str | None:
+    return next(filter(None, map(addresses.wrong_sender, senders)), None)
+
+
+def _is_rate(value: Any) -> bool:
+    return value == OFF or (type(value) is int and 0 < value <= MAX_RATE)
+
+
+def _fewer_writes(ours: Any, theirs: Any) -> Any:
+    return theirs if ours == OFF else ours if theirs == OFF else min(ours, theirs)
+
+
+PATH = Kind("a path", lambda value: isinstance(value, str) and bool(value) and "\0" not in value)
+LISTEN = _formed("an address such as 127.0.0.1:8080", addresses.listening)
+ORIGIN = _formed("an origin, `https://HOST[:PORT]` and nothing behind it", addresses.origin)
+WEB_ADDRESS = _formed("the address of a web server, `https://HOST[:PORT]`", addresses.web_address)
+HOSTS = _all_formed("a list of names of hosts, such as net.example, without a port", addresses.host)
+NETWORKS = _all_formed("a list of addresses, such as 127.0.0.1 or 10.0.0.0/8", addresses.network)
+RATE = Kind(f'a whole number from 1 to {MAX_RATE}, or "{OFF}"', _is_rate, _fewer_writes)
+MINUTES = Kind("a number of minutes above 0", lambda value: type(value) in (int, float) and 0 < value < float("inf"))
+SENDERS = Kind('a list of senders such as "telegram:12345", or "*"', TEXTS.fits, slip=_wrong_senders)
+
+_READS: Mapping[str, Callable[[str], Any]] = {
+    SWITCH.wanted: _switched,
+    COUNT.wanted: _numbered,
+    MINUTES.wanted: _numbered,
+    RATE.wanted: lambda text: OFF if text.lower() == OFF else _numbered(text),
+    TEXTS.wanted: listed,
+    SENDERS.wanted: listed,
+    HOSTS.wanted: listed,
+    NETWORKS.wanted: listed,
+}
+
+_BRIDGE: Schema = {
+    "agent": _setting(
+        TEXT, "who answers in a new conversation", flag="--agent", otherwise="the first of `agents`, or `coder`"
+    ),
+    "agents": {ANY: TEXT},
+    "allow": _setting(SENDERS, "who is let in: `PLATFORM:ID`, or `*`", [], otherwise="nobody", flag="--allow"),
+    "approvers": _setting(SENDERS, "who may answer what an agent asks", [], otherwise="all who are let in"),
+    "workspace": _setting(TEXT, "where agents work", flag="--workspace", otherwise="the current directory"),
+    "mode": _setting(one_of(*MODES).narrowing(stricter(MODES)), "what agents may do unasked", "default"),
+    "instructions": _setting(TEXT, "for the agent, in front of the first message"),
+    "verbosity": _setting(
+        one_of(*VERBOSITIES).narrowing(stricter(VERBOSITIES)), "how much is shown besides the answer", "normal"
+    ),
+    "rate": _setting(COUNT.narrowing(less), "messages a minute that one person may send", 20),
+    "queue": _setting(COUNT.narrowing(less), "messages that may wait in one conversation", 10),
+    "max_chars": _setting(COUNT.narrowing(less), "the longest message", 32_000),
+    "approval_minutes": _setting(MINUTES.narrowing(less), "how long a question waits", 10.0),
+    "idle_minutes": _setting(
+        MINUTES.narrowing(less), "after that a session is closed; the next message resumes it", 30.0
+    ),
+    "terminal": {},
+    "telegram": {"token": TEXT, "token_env": TEXT, "api_url": TEXT},
+    "matrix": dict.fromkeys(
+        ("homeserver", "user", "token", "token_env", "password", "password_env", "state_dir"), TEXT
+    ),
+}
+
+_NETWORK: Schema = {
+    "listen": _setting(LISTEN, "where it listens; port 0 is any free one", "127.0.0.1:4317", flag="--listen"),
+    "public": _setting(SWITCH.narrowing(only_off), "other machines may reach it", False, flag="--public"),
+    "db": _setting(
+        TEXT, "`sqlite:///PATH` or `postgresql://...`", flag="--db", otherwise="SQLite in the state directory"
+    ),
+    "hosts": _setting(
+        HOSTS,
+        "names that it may be called by besides its own",
+        [],
+        otherwise="none",
+        flag="--allow-host",
+        form=_forms(addresses.host),
+    ),
+    "app_origin": _setting(
+        ORIGIN,
+        "the one foreign origin whose pages may call its API; links in drafts of issues begin with it",
+        otherwise="none",
+        variable="SNS_APP_ORIGIN",
+        form=addresses.origin,
+    ),
+    "admin_key": _setting(
+        TEXT, "the administrator's key", otherwise="nobody is one", variable="ADMIN_API_KEY", secret=True
+    ),
+    "proxies": _setting(
+        NETWORKS,
+        "proxies in front of it, whose `X-Forwarded-For` is believed",
+        [],
+        otherwise="none",
+        form=_forms(addresses.network),
+    ),
+    "rate_limit": _setting(RATE, f'signed writes of one agent in a minute, or `"{OFF}"`', 120),
+    "fixed_message_moderation": _setting(
+        SWITCH.narrowing(only_off), "the signature that is always the same closes communities and bans agents", False
+    ),
+    "private_webhooks": _setting(
+        SWITCH.narrowing(only_off), "webhooks of owners may lead to this machine and to private networks", False
+    ),
+    "explorer_url": _setting(
+        WEB_ADDRESS,
+        "where ABIs are fetched that nobody pasted",
+        otherwise="nowhere",
+        variable="TRUNKLINE_EXPLORER_URL",
+        form=addresses.web_address,
+    ),
+    "explorer_key": _setting(TEXT, "the key for it", otherwise="none", variable="ETHERSCAN_API_KEY", secret=True),
+}
+
+_RUNNER: Schema = {
+    "listen": _setting(LISTEN, "where the launcher listens; on this machine alone", "127.0.0.1:4318", flag="--listen"),
+    "secret": _setting(
+        TEXT, "what its callers must know", flag="--secret", variable="RUNNER_LAUNCHER_SECRET", secret=True
+    ),
+    "secret_file": _setting(PATH, "a file that holds it", flag="--secret-file"),
+    "allow_origin": _setting(
+        ORIGIN,
+        "the one origin whose pages may call it",
+        "http://127.0.0.1:4317",
+        flag="--allow-origin",
+        variable="RUNNER_ALLOWED_ORIGIN",
+        form=addresses.origin,
+    ),
+}
+
+_TRYLL: Schema = {
+    "listen": _setting(LISTEN, "where it listens; port 0 is any free one", "127.0.0.1:9100", flag="--listen"),
+    "public": _setting(SWITCH.narrowing(only_off), "other machines may reach it", False, flag="--public"),
+    "token": _setting(TEXT, "what clients must say to be served", otherwise="nothing", secret=True),
+    "no_token": _setting(
+        SWITCH.narrowing(only_off), "everybody is served who reaches it, also with `public`", False, flag="--no-token"
+    ),
+    "tls_cert": _setting(PATH, "speak TLS with this chain (PEM)", otherwise="no TLS", flag="--tls-cert"),
+    "tls_key": _setting(PATH, "its key, if it is not in it", flag="--tls-key"),
+    "models_dir": _setting(PATH, "a folder with a `models.json`, or with GGUF files", flag="--models-dir"),
+    "storage_root": _setting(
+        PATH, "the folder whose files clients may name", otherwise="they may name none", flag="--storage-root"
+    ),
+    "agents": _setting(TEXTS, "agents that clients may use as models", [], otherwise="`echo`", flag="--agent"),
+    "workspace": _setting(PATH, "where they work", otherwise="the current directory", flag="--workspace"),
+    "mode": _setting(one_of(*MODES).narrowing(stricter(MODES)), "what they may do unasked", "default", flag="--mode"),
+    "allow": _setting(
+        TEXTS.narrowing(within()), "tools that they may use in any mode", [], otherwise="none", flag="--allow"
+    ),
+    "log_level": _setting(one_of(*LOG_LEVELS), "how much is logged", "warning", flag="--log-level"),
+    "log_file": _setting(PATH, "where the log goes", otherwise="standard error", flag="--log-file"),
+}
+
+
+def _named(section: str, schema: Schema) -> Schema:
+    """The same, with the names of variables."""
+    return {
+        key: kind.replace(variable=kind.variable or f"TRUNKLINE_{section}_{key}".upper())
+        if isinstance(kind, Setting)
+        else kind
+        for key, kind in schema.items()
+    }
+
+
+SECTIONS: Mapping[str, Schema] = {
+    name: _named(name, schema) for name, schema in zip(SERVICES, (_BRIDGE, _NETWORK, _RUNNER, _TRYLL), strict=True)
+}
+
+
+def schema_of(service: str) -> Schema:
+    """What one service reads of the files."""
+    return {"trust": TEXTS, service: SECTIONS[service]}
+
+
+def settings_of(service: str) -> dict[str, Setting]:
+    """The keys of a service that have one value each."""
+    return {key: kind for key, kind in SECTIONS[service].items() if isinstance(kind, Setting)}

@@ -1,0 +1,50 @@
+"""What commands that serve take from flags, variables and files alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from trunkline.base.config_services import settings_of
+from trunkline.base.config_settled import Settled
+from trunkline.cli import serving
+from trunkline.core import configuration
+from trunkline.core.faults import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def option(service: str, key: str, *, help: str, **how: Any) -> Callable[[F], F]:
+    """A flag for a key of a service. It has no default of its own: what it does not say, a variable or a file may."""
+    setting = settings_of(service)[key]
+    by_default = f" (default: {setting.default})" if isinstance(setting.default, str) else ""
+    return click.option(str(setting.flag), key, help=f"{help.rstrip('.')}{by_default}.", **how)
+
+
+def settled(service: str, flags: Mapping[str, Any]) -> Settled:
+    """What holds for a service; what is to be said about its files is said on standard error.
+
+    Raises:
+        ConfigError: a file or a variable cannot be used, or names a file that is not there.
+    """
+    found = configuration.settled(service, flags)
+    for warning in found.config.all_warnings():
+        serving.told(warning)
+    return found
+
+
+def existing(found: Settled, key: str, *, directory: bool = False) -> str | None:
+    """A file, or a directory, that must be there.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    path: str | None = found[key]
+    if path is None or (os.path.isdir(path) if directory else os.path.isfile(path)):
+        return path
+    raise ConfigError(
+        f"{found.source(key)}: `{key}` names `{path}`, which is no {'directory' if directory else 'file'}."
+    )

@@ -1,0 +1,196 @@
+"""`trunkline config`: what holds, who says so, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from trunkline.base.config import user_file
+from trunkline.base.config_services import SECTIONS, Setting
+from trunkline.cli.config import command
+
+SECRETS = ("sk-very-secret-1", "abcdefgh-secret", "gh-secret-value", "123:bot-secret", "hush-hush-hush")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    Path(user_file()).parent.mkdir(parents=True)
+    place = tmp_path / "workspace"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+def own(text: str) -> Path:
+    path = Path(user_file())
+    path.write_text(text)
+    return path
+
+
+def config(*arguments: str, **environ: str) -> Result:
+    return CliRunner().invoke(command, arguments, env=environ)
+
+
+def settings(**environ: str) -> dict[str, tuple[Any, Mapping[str, Any]]]:
+    result = config("show", "--json", **environ)
+    assert result.exit_code == 0, result.output
+    return {each["key"]: (each["value"], each["origin"]) for each in json.loads(result.stdout)["settings"]}
+
+
+# show
+
+
+def test_every_part_is_shown_with_what_holds_by_default(workspace: Path) -> None:
+    found = settings()
+    for service, schema in SECTIONS.items():
+        for key, setting in schema.items():
+            if isinstance(setting, Setting):
+                value, origin = found[f"{service}.{key}"]
+                assert (value or None, origin) == (setting.default or None, {"kind": "default"})
+    assert found["default.mode"] == ("default", {"kind": "default"})
+    assert found["tools.allow_list"][0] == ["Read", "Grep", "Glob"]
+
+
+def test_a_value_tells_the_variable_or_the_place_that_it_comes_from(workspace: Path) -> None:
+    file = own('[default]\n  model = "m"\neffort = "low"\n[network]\nlisten = "127.0.0.1:1"\nrate_limit = 9\n')
+    found = settings(TRUNKLINE_EFFORT="high", SNS_APP_ORIGIN="https://Net.Example/", TRUNKLINE_TRYLL_ALLOW="Read, Grep")
+    in_file = {"kind": "file", "name": str(file)}
+    assert found["default.model"] == ("m", {**in_file, "line": 2, "column": 3})
+    assert found["network.listen"] == ("127.0.0.1:1", {**in_file, "line": 5, "column": 1})
+    assert found["default.effort"] == ("high", {"kind": "variable", "name": "TRUNKLINE_EFFORT"})
+    assert found["network.app_origin"] == ("https://net.example", {"kind": "variable", "name": "SNS_APP_ORIGIN"})
+    assert found["tryll.allow"] == (["Read", "Grep"], {"kind": "variable", "name": "TRUNKLINE_TRYLL_ALLOW"})
+
+
+def test_what_a_strange_workspace_narrows_is_shown_as_it_is_then(workspace: Path) -> None:
+    own('[default]\nmode = "yolo"\n[network]\npublic = false\n')
+    (workspace / "trunkline.toml").write_text(
+        '[default]\nmode = "auto_edit"\n[network]\npublic = true\nrate_limit = 7\nadmin_key = "theirs"\n'
+    )
+    found = settings()
+    assert found["default.mode"][0] == "auto_edit"
+    assert found["default.mode"][1]["name"].endswith("trunkline.toml")
+    assert (found["network.public"][0], found["network.rate_limit"][0], found["network.admin_key"][0]) == (
+        False,
+        7,
+        None,
+    )
+    assert "not followed: `network.admin_key`, `network.public`" in config("show").stderr
+
+
+def test_the_text_is_toml_and_says_where_each_value_comes_from(workspace: Path) -> None:
+    file = own('trust = ["/nowhere"]\n[providers."my own"]\nprovider = "openai"\nmodel = "a \\"b\\""\n')
+    plain, told = config("show"), config("show", "--origin")
+    assert tomllib.loads(plain.stdout)["providers"]["my own"] == {"provider": "openai", "model": 'a "b"'}
+    assert tomllib.loads(plain.stdout) == tomllib.loads(told.stdout)
+    assert f'model = "a \\"b\\""  # {file}:4:1' in told.stdout.splitlines()
+    assert 'listen = "127.0.0.1:9100"  # default' in told.stdout.splitlines()
+    assert "127.0.0.1:9100  #" not in plain.stdout
+
+
+def test_no_secret_is_shown(workspace: Path) -> None:
+    own(
+        f"""
+        [providers.openai]
+        api_key = "{SECRETS[0]}"
+        [providers.other]
+        api_key = "${{OTHER}}"
+        base_url = "https://me:{SECRETS[1]}@gateway.example"
+        [mcp.servers.git]
+        command = "git-server"
+        args = ["--token", "{SECRETS[1]}"]
+        env = {{ GH_TOKEN = "{SECRETS[2]}" }}
+        [bridge.telegram]
+        token = "{SECRETS[3]}"
+        """
+    )
+    environ = {"ADMIN_API_KEY": SECRETS[4], "TRUNKLINE_TRYLL_TOKEN": "short", "OTHER": SECRETS[4]}
+    for arguments in (["show"], ["show", "--origin"], ["show", "--json"]):
+        result = config(*arguments, **environ)
+        assert result.exit_code == 0, result.output
+        assert not any(secret in result.output for secret in (*SECRETS, '"short"'))
+        assert "${OTHER}" in result.output
+
+
+def test_what_the_coding_agent_would_use_is_told_or_what_keeps_it_from_starting(workspace: Path) -> None:
+    used = json.loads(config("show", "--json", ANTHROPIC_API_KEY="sk-ant-0123456789").stdout)["in_use"]
+    assert (used["provider"], used["key"], "ANTHROPIC_API_KEY" in used["why"]) == ("anthropic", None, True)
+    own('[default]\nprovider = "opnai"\n')
+    assert "There is no provider `opnai`. Did you mean `openai`?" in config("show").stdout
+
+
+def test_what_cannot_be_used_is_an_error_with_its_place(workspace: Path) -> None:
+    file = own("[tryll]\nlisten = 3\n")
+    result = config("show")
+    assert (result.exit_code, f"Error: `{file}`, line 2: `tryll.listen` must be an address" in result.stderr) == (
+        1,
+        True,
+    )
+
+
+# check
+
+
+def test_mistakes_are_told_with_their_places_and_what_was_meant(workspace: Path) -> None:
+    file = workspace / "some.toml"
+    file.write_text(
+        '[defualt]\n[network]\n  publik = true\nhosts = ["net.example:1"]\n[bridge]\nallow = ["me"]\n[runner.x]\n'
+    )
+    result = config("check", str(file))
+    assert result.exit_code == 1
+    lines = [line.removeprefix(f"{file}:") for line in result.stdout.splitlines()]
+    assert lines[:3] == [
+        "1:2: `defualt` is not known. Did you mean `default`?",
+        "3:3: `network.publik` is not known. Did you mean `network.public`?",
+        "4:1: `network.hosts` must be a list of names of hosts, such as net.example, without a port.",
+    ]
+    assert lines[3].startswith("6:1: `bridge.allow` holds `me`, which names no sender")
+    assert lines[4:] == ["7:2: `runner.x` is not known."]
+
+
+def test_what_is_no_toml_is_told_with_its_place(workspace: Path) -> None:
+    file = workspace / "broken.toml"
+    file.write_text('[default]\nmodel = "m" x\n')
+    result = config("check", str(file))
+    assert (result.exit_code, result.stdout.startswith(f"{file}:2:13: is not TOML: ")) == (1, True), result.stdout
+    missing = config("check", "nowhere.toml")
+    assert (missing.exit_code, missing.stdout) == (1, "nowhere.toml: is not there.\n")
+
+
+def test_without_a_file_all_files_and_variables_that_count_are_checked(workspace: Path) -> None:
+    assert "There is no configuration file here" in config("check").stdout
+    file = own("[network]\nrate_limit = 1\n")
+    (workspace / "trunkline.toml").write_text("[default]\nmax_turn = 3\n")
+    result = config("check")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "./trunkline.toml:2:1: `default.max_turn` is not known. Did you mean `default.max_turns`?",
+        f"{file}: ok",
+    ]
+    (workspace / "trunkline.toml").unlink()
+    assert config("check").exit_code == 0
+    wrong = config("check", "--json", TRUNKLINE_NETWORK_RATE_LIMIT="many")
+    assert wrong.exit_code == 1
+    (problem,) = json.loads(wrong.stdout)["problems"]
+    assert (problem["file"], problem["problem"].startswith("must be")) == ("TRUNKLINE_NETWORK_RATE_LIMIT", True)
+
+
+# path
+
+
+def test_the_files_that_are_read_are_named_the_one_that_counts_most_first(workspace: Path) -> None:
+    own("")
+    told = json.loads(config("path", "--json").stdout)["files"]
+    assert [(each["path"], each["exists"]) for each in told] == [
+        (str(workspace / "trunkline.toml"), False),
+        (str(workspace / ".aionrs.toml"), False),
+        (user_file(), True),
+    ]
+    assert config("path").stdout.splitlines()[-1].split() == ["yes", "yours", user_file()]
+    assert config("path", "--user").stdout == f"{user_file()}\n"
