@@ -65,17 +65,17 @@ def test_an_unknown_name_is_an_error_that_suggests_another() -> None:
 
 
 def test_a_model_that_was_not_pulled_is_not_installed(tiny: Model) -> None:
-    assert catalog.installed("tiny") is None
+    assert catalog.path(catalog.find("tiny")) is None
 
 
 def test_a_model_is_found_by_its_first_file(tiny: Model) -> None:
     path = place_files(tiny)
-    assert catalog.installed("tiny") == str(path)
+    assert catalog.path(catalog.find("tiny")) == str(path)
 
 
 def test_a_file_of_another_size_does_not_count(tiny: Model) -> None:
     place_files(tiny, tiny.data[:-1])
-    assert catalog.installed("tiny") is None
+    assert catalog.path(catalog.find("tiny")) is None
 
 
 def test_another_pin_is_another_place(tiny: Model) -> None:

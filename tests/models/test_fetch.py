@@ -43,7 +43,7 @@ def index(model: Model, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
 async def pull(model: Model, *given: str) -> bytes:
     async with asyncio.timeout(PATIENCE_SECONDS):
         path = await fetch.pull(model.entry, given=given)
-    assert path == catalog.installed(model.entry.name)
+    assert path == catalog.path(catalog.find(model.entry.name))
     return content(path)
 
 
@@ -125,7 +125,7 @@ async def test_a_pull_that_was_stopped_is_gone_on_with_by_the_next_one(model: Mo
     stopped.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stopped
-    assert catalog.installed("tiny") is None
+    assert catalog.path(catalog.find("tiny")) is None
     assert fetch.partial(model.entry)
     index.asked.clear()
     assert await pull(model) == model.data
@@ -223,7 +223,7 @@ async def test_a_finished_file_with_another_hash_is_refused_deleted_and_named(
     with pytest.raises(DownloadFailed, match=r"`tiny.gguf` has the SHA-256 \w+, not 0+; it was deleted"):
         await fetch.pull(entry)
     assert not fetch.partial(entry)
-    assert catalog.installed("tiny") is None
+    assert catalog.path(catalog.find("tiny")) is None
 
 
 async def test_credentials_in_the_index_work_for_its_files_too(
@@ -374,7 +374,7 @@ async def test_a_removed_model_is_gone_with_what_a_broken_pull_left(model: Model
     await pull(model)
     stage(model)
     assert await fetch.remove(model.entry)
-    assert catalog.installed("tiny") is None
+    assert catalog.path(catalog.find("tiny")) is None
     assert not fetch.partial(model.entry)
     assert not await fetch.remove(model.entry)
 
@@ -384,4 +384,4 @@ async def test_a_model_that_is_being_pulled_is_not_removed(model: Model, index: 
     with held_by_somebody_else(model):
         with pytest.raises(DownloadFailed, match="is being pulled"):
             await fetch.remove(model.entry)
-    assert catalog.installed("tiny") is not None
+    assert catalog.path(catalog.find("tiny")) is not None

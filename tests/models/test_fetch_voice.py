@@ -138,7 +138,7 @@ def test_a_package_with_other_bytes_in_it_is_refused(packaged: Path, monkeypatch
 @pytest.mark.usefixtures("packaged")
 async def test_a_package_that_is_not_installed_is_named_with_the_way_to_get_it() -> None:
     (entry,) = catalog.entries()
-    assert catalog.installed("box") is None
+    assert catalog.path(catalog.find("box")) is None
     assert entry.size == 0
     with pytest.raises(DownloadFailed, match="voicebox") as caught:
         await fetch.pull(entry)

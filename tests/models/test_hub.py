@@ -139,7 +139,7 @@ async def test_an_onnx_model_comes_with_its_tokenizer(served: Hub) -> None:
     path = Path(await fetch.pull(found.entry))
     assert path.name == "model_int8.onnx"
     assert (path.parent.parent / "tokenizer.json").read_bytes() == b"{}"
-    assert catalog.installed(found.entry.name) == str(path)
+    assert catalog.path(catalog.find(found.entry.name)) == str(path)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"<html>", b"\xff"])
@@ -168,7 +168,7 @@ async def test_a_model_comes_checked_and_is_listed(served: Hub) -> None:
     # Its name, or that of its repository, is enough from now on; nobody is asked.
     served.asked.clear()
     assert catalog.find(REPOSITORY) == entry
-    assert await fetch.pull(entry) == catalog.installed(entry.name)
+    assert await fetch.pull(entry) == catalog.path(catalog.find(entry.name))
     assert served.asked == []
 
 
@@ -300,7 +300,7 @@ async def test_a_pulled_model_is_one_for_the_local_provider(served: Hub, monkeyp
     await pulled()
     for each in (name, REPOSITORY):
         model = LocalModel(ModelSettings("local", each))
-        assert (model._path, model.context_window) == (catalog.installed(name), 4096)
+        assert (model._path, model.context_window) == (catalog.path(catalog.find(name)), 4096)
 
 
 def test_a_path_that_looks_like_a_name_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,6 @@ __all__ = [
     "base",
     "entries",
     "find",
-    "installed",
     "known",
     "models_dir",
     "path",
@@ -227,12 +226,3 @@ def path(entry: Entry) -> str | None:
         return None
     whole = all(file.size in (0, size) for size, file in zip(sizes, entry.files, strict=True))
     return files[0] if whole else None
-
-
-def installed(name: str) -> str | None:
-    """The same by the name of a model.
-
-    Raises:
-        ConfigError: there is no such model.
-    """
-    return path(find(name))

@@ -21,6 +21,9 @@ LLAMA: Final = "llama-cpp"
 ONNX: Final = "onnx"
 OPENAI: Final = "openai"
 
+#: What an ONNX model for texts has beside it.
+TOKENIZER: Final = "tokenizer.json"
+
 
 def is_file_name(name: str) -> bool:
     """Whether a name from elsewhere stays in the folder that it is put into."""

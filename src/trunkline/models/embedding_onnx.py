@@ -12,11 +12,11 @@ from typing import Any
 
 from trunkline.base.extras import adding
 from trunkline.core.faults import ProviderError
+from trunkline.models.catalog_entry import TOKENIZER
 from trunkline.models.engines import Vector, fingerprint
 from trunkline.models.llama_server import default_threads
 from trunkline.models.onnx import session_options
 
-TOKENIZER = "tokenizer.json"
 #: What the model was made for. The rest of a longer text does not count.
 MAX_TOKENS = 256
 #: What is looked at of a text at all: no text of this length has fewer tokens than that.

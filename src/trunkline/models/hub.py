@@ -20,7 +20,7 @@ from trunkline.base.nearest import nearest
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, DownloadFailed
 from trunkline.models import fetch_http
-from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, Entry, File, is_file_name
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, TOKENIZER, Entry, File, is_file_name
 from trunkline.models.endpoint import host_of, is_own_machine
 from trunkline.models.fetch_index import Places
 
@@ -49,7 +49,6 @@ _PARTS_OF_MODELS = re.compile(r"(?:^|/)(?:mmproj|imatrix)", re.IGNORECASE)
 _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.gguf)")
 #: Names of ONNX files in the order in which they are chosen: small first.
 _ONNX = ("model_quantized.onnx", "model_int8.onnx", "model.onnx")
-TOKENIZER = "tokenizer.json"
 #: What the hub calls models whose answers are vectors.
 _EMBEDS = ("feature-extraction", "sentence-similarity")
 

@@ -46,7 +46,7 @@ async def test_a_built_in_model_comes_with_progress_and_goes(tiny: Model, monkey
     assert told[-1][1] == told[-1][2] == tiny.entry.download
     here = info(pool, "tiny")
     assert (here.status, here.size_bytes) == (ModelStatus.DOWNLOADED, len(tiny.data))
-    assert here.local_path == os.path.dirname(catalog.installed("tiny") or "")
+    assert here.local_path == os.path.dirname(catalog.path(catalog.find("tiny")) or "")
     await pool.delete("tiny")
     assert info(pool, "tiny").status == ModelStatus.ABSENT
     assert (await refusal(pool.delete("tiny"))).code == 6002
@@ -103,6 +103,12 @@ async def test_a_model_that_was_pulled_is_here(hub: Hub, tmp_path: Path) -> None
     found = await hub_of_models.find(REPOSITORY)
     await fetch.pull(found.entry)
     assert status(listing(tmp_path)) == status(listing(tmp_path, sha256=DIGEST.upper())) == ModelStatus.DOWNLOADED
+
+
+async def test_a_model_of_a_hub_that_was_not_pulled_says_how_to_get_it() -> None:
+    name = f"{REPOSITORY}:w.gguf"
+    for refused in (ModelPool().language(name, REAL), ModelPool().ensure(name, REAL), ModelPool().download(name)):
+        assert f"`trunkline models pull {name}`" in (await refusal(refused)).message
 
 
 async def test_other_bytes_than_promised_are_not_kept(hub: Hub, tmp_path: Path) -> None:

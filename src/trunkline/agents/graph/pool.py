@@ -35,7 +35,7 @@ from trunkline.core.faults import (
 from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
-from trunkline.models import catalog, catalog_json
+from trunkline.models import catalog, catalog_json, hub
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, Entry
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.mock import MockEmbedding, MockLanguage
@@ -179,7 +179,7 @@ class ModelPool:
     def _of_kind(self, name: str, kind: str, missing: type[ModelError]) -> Entry:
         entry = self._entries.get(name)
         if entry is None:
-            raise missing(f"There is no model `{name}` in the catalog.")
+            raise missing(_unknown(name))
         if entry.kind != kind:
             raise missing(
                 f"The model `{name}` is of the kind {_told_kind(entry.kind)}, and {_told_kind(kind)} is needed."
@@ -238,7 +238,7 @@ class ModelPool:
     def _known(self, name: str) -> Entry:
         entry = self._entries.get(name)
         if entry is None:
-            raise ModelError(f"There is no model `{name}` in the catalog.")
+            raise ModelError(_unknown(name))
         return entry
 
     def check(self, name: str) -> None:
@@ -286,7 +286,7 @@ class ModelPool:
         """
         entry = self._entries.get(name)
         if entry is None:
-            raise ModelNotFetched(f"There is no model `{name}` in the catalog.")
+            raise ModelNotFetched(_unknown(name))
         _see_to_engine(entry, engine)
         if self._weights.status(entry) != ModelStatus.ABSENT or name in self._residents:
             return
@@ -365,6 +365,11 @@ def _see_to_engine(entry: Entry, engine: int | None = None) -> None:
         asked = "" if engine is None else " on the engine asked for"
         where = "" if runs else f": it is for `{entry.engine}`, and a {_told_kind(entry.kind)} model"
         raise ModelError(f"There is nothing here that runs the model `{entry.name}`{asked}{where}.")
+
+
+def _unknown(name: str) -> str:
+    pull = f": `trunkline models pull {name}` on this machine gets it, for the next start" if hub.split(name) else ""
+    return f"There is no model `{name}` in the catalog{pull}."
 
 
 def _usual(entry: Entry) -> Entry:
