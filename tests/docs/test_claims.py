@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import tomllib
 from typing import Any
 
+import click
 import pytest
 from bench import coder as coder_bench
 
@@ -28,6 +30,7 @@ from trunkline.agents.graph import (
 from trunkline.agents.graph import turn as graph_turn
 from trunkline.base import http, jsontext, stdio, vocabulary
 from trunkline.cli import chat, chat_once
+from trunkline.cli.app import app
 from trunkline.core import approvals, performer, recorder, turns
 from trunkline.models import (
     abilities,
@@ -260,6 +263,22 @@ def test_the_readme_calls_a_wire_done_exactly_if_it_is_in_the_ledger() -> None:
     assert {wire for wire, words in status.items() if words.startswith("done")} == set(ledger.WIRES)
     unfinished = {words.partition(":")[0] for wire, words in status.items() if wire not in ledger.WIRES}
     assert unfinished <= {"planned", "begun"}
+
+
+def test_the_readme_begins_with_who_it_is_for_and_a_command_that_each_can_try() -> None:
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Two commands")[0]
+    tries = [row[2].strip("`") for row in rows(first_screen) if row[2].startswith("`")]
+    assert len(first_screen.splitlines()) <= 30
+    assert len(tries) == 6
+    for command in map(shlex.split, tries):
+        assert command[0] == "trunkline"
+        group: click.Command = app
+        for word in command[1:]:
+            found = group.get_command(click.Context(group), word) if isinstance(group, click.Group) else None
+            if found is None:
+                break
+            group = found
+        assert not isinstance(group, click.Group), command
 
 
 def test_every_agent_there_is_is_named_in_the_readme() -> None:
