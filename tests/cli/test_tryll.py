@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.conftest import require
+from tests.support.tryll_process import tryll_process
 from tests.support.tryll_served import Peer, echo, served
 from trunkline.agents.coder.agent import Coder
 from trunkline.agents.graph.pool import ModelPool
@@ -170,6 +171,23 @@ def test_it_serves_until_a_signal_with_a_turn_in_flight(tmp_path: Path) -> None:
             assert (process.stdout.read(), process.stderr.read()) == (b"(10000, 10, 10) True\n", b"")
         finally:
             process.kill()
+
+
+@pytest.mark.process
+async def test_conversations_are_kept_as_sessions_if_that_is_wanted(tmp_path: Path) -> None:
+    home = {"TRUNKLINE_HOME": str(tmp_path / "home")}
+    with tryll_process("--sessions", environ=home) as server:
+        async with server.peer() as peer:
+            peer.say(m.SendMessageRequest(2, await peer.agent("any"), "remember this"))
+            assert (await peer.turn())[1].status == m.TurnStatus.SUCCESS
+        assert server.stop()[0] == 128 + signal.SIGTERM
+    shown = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "trunkline", "sessions", "show", "latest"],
+        env=os.environ | home, cwd=Path.cwd(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "remember this" in shown.stdout
+    assert "You said: remember this" in shown.stdout
 
 
 async def _talk(port: int, process: subprocess.Popen[bytes]) -> None:

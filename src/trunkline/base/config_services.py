@@ -237,6 +237,9 @@ _TRYLL: Schema = {
     "allow": _setting(
         TEXTS.narrowing(within()), "tools that they may use in any mode", [], otherwise="none", flag="--allow"
     ),
+    "sessions": _setting(
+        SWITCH.narrowing(only_off), "every conversation is kept as a session", False, flag="--sessions"
+    ),
     "log_level": _setting(one_of(*LOG_LEVELS), "how much is logged", "warning", flag="--log-level"),
     "log_file": _setting(PATH, "where the log goes", otherwise="standard error", flag="--log-file"),
 }

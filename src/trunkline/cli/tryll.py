@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import ssl
 
     from trunkline.agents.graph.hosting import Models
+    from trunkline.agents.graph.recorded import Records
+    from trunkline.base.redact import Redactor
 
 DEFAULT_LISTEN = str(settings_of("tryll")["listen"].default)
 #: Objects after which a process that serves looks for garbage, and how often it looks further.
@@ -105,6 +107,9 @@ def command() -> None:
     help="What the agents may do unasked. Nobody can be asked: what it does not allow is denied.",
 )
 @click.option("--allow", metavar="TOOLS", default="", help="Tools that they may use in any mode, separated by commas.")
+@click.option(
+    "--sessions", is_flag=True, help="Keep every conversation as a session: `trunkline sessions` lists and shows them."
+)
 @click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
 @click.option(
     "--no-token", is_flag=True, help="Serve everybody who reaches it: with `--public`, for a network that you trust."
@@ -124,6 +129,7 @@ def serve(
     workspace: str | None,
     mode: Mode | None,
     allow: str,
+    sessions: bool,
     public: bool,
     no_token: bool,
     tls_cert: str | None,
@@ -142,6 +148,7 @@ def serve(
     Examples:
       trunkline tryll serve
       trunkline tryll serve --log-level info --log-file tryll.log
+      trunkline tryll serve --sessions
       trunkline tryll serve --listen 0.0.0.0:9100 --public --no-token
       trunkline tryll serve --models-dir ~/models --storage-root ~/game/lore
       trunkline tryll serve --agent coder --workspace ~/project --allow Read,Grep,Glob
@@ -165,7 +172,8 @@ def serve(
         raise click.ClickException(printable_line(str(error))) from error
     if found["public"] and not token:
         serving.told(_EVERYBODY)
-    serving.serve(lambda stop: _serve(host, port, models, storage, among, token, tls, stop))
+    records = _records(found["workspace"], redactor) if found["sessions"] else None
+    serving.serve(lambda stop: _serve(host, port, models, storage, among, records, token, tls, stop))
 
 
 async def _serve(
@@ -174,6 +182,7 @@ async def _serve(
     models_dir: str | None,
     storage_root: str | None,
     among: Callable[[Models], AgentModels],
+    records: Records | None,
     token: str,
     tls: ssl.SSLContext | None,
     stop: asyncio.Event,
@@ -187,7 +196,8 @@ async def _serve(
     open_files.allow_many()
     cache = paths.cache_dir()
     pool = ModelPool(models_dir=models_dir)
-    graphs = LocalGraphHost(among(pool), storage_root, VectorStore(os.path.join(cache, "tryll-vectors")))
+    vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
+    graphs = LocalGraphHost(among(pool), storage_root, vectors, records=records)
     server = TryllServer(graphs, Settings(token=token))
     try:
         try:
@@ -201,6 +211,14 @@ async def _serve(
     finally:
         await server.close()
         await graphs.close()
+
+
+def _records(workspace: str | None, secrets: Redactor) -> Records:
+    """Where conversations are kept: where all sessions are, and without secrets."""
+    from trunkline.agents.graph.recorded import Records
+    from trunkline.store.files import FileStore
+
+    return Records(FileStore(paths.sessions_dir()), os.path.abspath(workspace or "."), secrets)
 
 
 def _collect_seldom() -> None:

@@ -20,6 +20,7 @@ from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.agent_models import models_for
 from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
 from trunkline.agents.graph.pool import ModelPool
+from trunkline.agents.graph.recorded import JOURNAL_KEY, node_event, usage_of
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.turn_stream import TurnStream
@@ -30,7 +31,6 @@ from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
     Audio,
     Category,
-    Extension,
     Failed,
     Notice,
     Progress,
@@ -46,20 +46,14 @@ from trunkline.core.faults import Fault, ModelError, Unsupported
 from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
 from trunkline.core.graph.hosting import HostSettings
 from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
-from trunkline.core.graph.turns import Ending
 from trunkline.core.turns import DENIED
-from trunkline.core.usage import NOTHING_USED, Usage
 from trunkline.models.tool_calls import Call
 
-#: What an extension with a node's event is called.
-NODE_EVENT = "node_event"
 #: Models whose names begin like this need no weights: then all of the graph runs on the engine of that name.
 MOCK = "mock"
 #: How long a turn may put its things in order when the conversation is closed.
 CLOSE_SECONDS = 1.0
 
-#: The member of a record in our journal that holds a message and its answer.
-_JOURNAL_KEY = "graph_exchange"
 #: What the character is taken to have answered to what it is told of the time before: an exchange has two sides, and in
 #: front of the next message it would be looked at by every node that reads messages.
 _REMEMBERED = "I remember that."
@@ -200,8 +194,8 @@ class GraphConversation:
             return TurnEnded("error", tell.usage)
         finally:
             if heard.text and not self._closed:
-                self._request.journal.append({_JOURNAL_KEY: [message.text, heard.text]})
-        tell.usage = _usage(ending)
+                self._request.journal.append({JOURNAL_KEY: [message.text, heard.text]})
+        tell.usage = usage_of(ending)
         if ending.error is not None:
             return await _failed(ending.error, tell)
         return TurnEnded("cancelled" if ending.status == TurnStatus.CANCELLED else "success", tell.usage)
@@ -279,7 +273,7 @@ class _Heard:
         self._tell.say_now(Audio(pcm, sample_rate))
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
-        self._tell.say_now(Extension(NODE_EVENT, {"node": node, "type": type, "pairs": dict(pairs)}))
+        self._tell.say_now(node_event(node, type, pairs))
 
 
 async def _failed(fault: Fault, tell: TurnStream) -> TurnEnded:
@@ -302,14 +296,8 @@ def _settings(model: str) -> HostSettings:
     )
 
 
-def _usage(ending: Ending) -> Usage:
-    if not ending.tokens_generated:
-        return NOTHING_USED
-    return Usage(ending.tokens_prompt or None, ending.tokens_generated, ending.tokens_cached or None)
-
-
 def _exchanges(records: Iterable[Any]) -> Iterator[tuple[str, str]]:
     for record in records:
-        found = record.get(_JOURNAL_KEY) if isinstance(record, dict) else None
+        found = record.get(JOURNAL_KEY) if isinstance(record, dict) else None
         if isinstance(found, list) and len(found) == 2 and all(isinstance(text, str) for text in found):
             yield found[0], found[1]

@@ -21,6 +21,7 @@ from trunkline.agents.graph.hearing.input import Hearing, VoiceInput, open_voice
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.nodes import NODES
 from trunkline.agents.graph.patterns import Aside, PatternBook, pattern_threads
+from trunkline.agents.graph.recorded import RecordedAgent, Records
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.shelf_files import StorageFiles
 from trunkline.agents.graph.storages import StringStorage
@@ -96,8 +97,10 @@ class SessionHost:
         aside: Aside,
         files: StorageFiles,
         describe: DescribeError,
+        records: Records | None = None,
     ) -> None:
         self._models = models
+        self._records = records
         self._describe = describe
         self._party = SessionAgents()
         self._patterns = PatternBook(aside)
@@ -122,7 +125,7 @@ class SessionHost:
     ) -> GraphAgent:
         """Make an agent; see `HostSession`."""
         make = partial(
-            GraphAgent,
+            GraphAgent if self._records is None else partial(RecordedAgent, records=self._records),
             graph,
             self._host(progress),
             default_model=default_model,
@@ -237,7 +240,11 @@ class _AgentHost:
 
 
 class LocalGraphHost:
-    """A `GraphHost` over a pool. `storage_root` is the folder that clients may name files of; None for no files."""
+    """A `GraphHost` over a pool.
+
+    `storage_root` is the folder that clients may name files of; None for no files. `records` keep what is said, if they
+    are there.
+    """
 
     def __init__(
         self,
@@ -245,8 +252,10 @@ class LocalGraphHost:
         storage_root: str | None = None,
         vectors: VectorStore | None = None,
         voices: Voices | None = None,
+        records: Records | None = None,
     ) -> None:
         self.models = pool
+        self._records = records
         self._voices = voices
         self._storage_root = storage_root
         self._vectors = vectors if vectors is not None else VectorStore()
@@ -256,10 +265,14 @@ class LocalGraphHost:
     def open_session(self, describe: DescribeError = by_kind) -> SessionHost:
         """Begin a session, with a shelf of its own; see `GraphHost`."""
         aside = Aside(self._pattern_threads)
-        return SessionHost(self.models, self._storage_root, self._vectors, self._voices, aside, self._files, describe)
+        return SessionHost(
+            self.models, self._storage_root, self._vectors, self._voices, aside, self._files, describe, self._records
+        )
 
     async def close(self) -> None:
         """End downloads, and let go of all models."""
+        if self._records is not None:
+            await self._records.close()
         await self.models.close()
         # A pattern that is looked for ends soon; the others have nobody any more who waits for them.
         await asyncio.to_thread(self._pattern_threads.shutdown, cancel_futures=True)
