@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.hub_server import COMMIT, REPOSITORY, Hub, gguf, hub_serving
 from trunkline.core.faults import ConfigError, DownloadFailed
-from trunkline.models import catalog, catalog_pulled, fetch, hub, llama_server, local
+from trunkline.models import catalog, catalog_pulled, discover, fetch, hub, llama_server, local
 from trunkline.models.catalog_entry import Entry
 from trunkline.models.local import LocalModel
 from trunkline.models.providers import ModelSettings
@@ -252,6 +252,13 @@ async def test_a_token_goes_to_the_hub_and_to_nobody_else(served: Hub, monkeypat
     assert {(host, token) for host, _, _, token in served.asked} == {("hub", "Bearer hf_secret"), ("files", None)}
 
 
+async def test_a_model_whose_terms_nobody_accepted_says_where_to_do_so(served: Hub) -> None:
+    served.token, served.gated = "hf_secret", True
+    with pytest.raises(DownloadFailed, match=f"status 403.*accept its terms at {served.url}/{REPOSITORY}"):
+        await pulled()
+    assert catalog_pulled.entries(catalog.models_dir()) == []
+
+
 def test_a_token_is_not_sent_in_the_clear_nor_for_other_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv("HF_ENDPOINT", "http://mirror.example")
@@ -301,6 +308,14 @@ async def test_a_pulled_model_is_one_for_the_local_provider(served: Hub, monkeyp
     for each in (name, REPOSITORY):
         model = LocalModel(ModelSettings("local", each))
         assert (model._path, model.context_window) == (catalog.path(catalog.find(name)), 4096)
+
+
+async def test_a_pulled_model_is_found_by_who_has_nothing_else(served: Hub) -> None:
+    assert discover._pulled([]) is None
+    await pulled()
+    found = discover._pulled([])
+    assert found is not None
+    assert (found.settings.provider, found.settings.model) == ("local", f"{REPOSITORY}:{SMALL}")
 
 
 def test_a_path_that_looks_like_a_name_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,9 @@ class Hub:
         self.hashes_told = True
         #: A hash that is told instead of the right one.
         self.wrong_hash = ""
-        #: The token that is demanded.
+        #: The token that is demanded; for the files alone, if everybody may see that they are there.
         self.token = ""
+        self.gated = False
         #: The number of bytes after which the next answers with a file break off.
         self.cuts: list[int] = []
         #: What is in place of a file from its second request on.
@@ -108,8 +109,9 @@ class _Front(_Handler):
 
     def do_GET(self) -> None:
         hub, path = self.hub, self.noted("hub")
-        if hub.token and self.headers["authorization"] != f"Bearer {hub.token}":
-            self.answer(401, b'{"error": "Invalid username or password."}')
+        is_api = path.startswith("/api/")
+        if hub.token and self.headers["authorization"] != f"Bearer {hub.token}" and not (hub.gated and is_api):
+            self.answer(403 if hub.gated else 401, b'{"error": "Access is restricted."}')
         elif path == f"/api/models/{hub.repository}":
             self.answer(200, json.dumps(hub.told()).encode(), content_type="application/json")
         elif (name := self._file(path)) is None:

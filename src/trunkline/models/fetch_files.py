@@ -147,9 +147,12 @@ def remove(folder: str) -> None:
 
 
 def remove_empty(folder: str) -> None:
-    """Remove a folder, and those in it, as far as nothing is there."""
-    for path, _, _ in os.walk(folder, topdown=False):
+    """Remove a folder, and those in it, as far as nothing is there, or only files of which nothing came."""
+    for path, _, names in os.walk(folder, topdown=False):
         with suppress(OSError):
+            for file in (os.path.join(path, name) for name in names):
+                if not os.path.getsize(file):
+                    os.remove(file)
             os.rmdir(path)
 
 
