@@ -5,7 +5,10 @@
 .PHONY: help up test test-long check fmt bench fuzz docs wheel lock hooks release clean run-environment test-environment lint
 
 BIN := .venv/bin
-WORKERS ?= auto
+# Python keeps what it compiled, whatever the shell says: without, every test process compiles all tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+# One more than there are cores: a test that waits for its processes leaves its core to another.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) + 1)
 # By file, so that what a file builds for its tests is built once.
 # In the order of tests/conftest.py: those that take long first, and not last because they are few.
 # A worker that crashes ends the run: with another in its place pytest-xdist may wait for ever.
@@ -42,7 +45,7 @@ fmt: test-environment ## format the code and repair what ruff can repair
 bench: test-environment ## measure every figure, each with its control
 	@for script in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
 	    echo "== $$script"; \
-	    env -u PYTHONUNBUFFERED -u PYTHONDONTWRITEBYTECODE $(BIN)/python "$$script" || exit 1; \
+	    env -u PYTHONUNBUFFERED $(BIN)/python "$$script" || exit 1; \
 	done
 
 fuzz: test-environment ## a million mutated inputs for each codec, and a minute of attacks on a server

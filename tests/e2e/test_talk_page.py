@@ -178,6 +178,7 @@ async def test_a_server_that_goes_away_is_told_and_can_be_tried_again(tmp_path: 
         await expect(page.get_by_role("button", name="Start again")).to_be_enabled()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 def test_a_spoken_question_is_understood_and_answered_by_real_models(tmp_path: Path) -> None:
     model_path()

@@ -117,7 +117,7 @@ async def test_a_place_given_to_somebody_who_leaves_in_that_moment_is_not_lost()
 
 # The real engine.
 
-real = [pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS)]
+real = [pytest.mark.long, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 
 @pytest.fixture(scope="module")
@@ -146,19 +146,22 @@ def cost(pieces: list[str]) -> tuple[int, int, int]:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT_SECONDS)
+async def test_it_answers_token_by_token_or_at_once_and_knows_the_cost(model: LlamaLanguage) -> None:
+    streamed = await answer(model, ask("What is the capital of France?"))
+    whole = await answer(model, ask("What is the capital of France?"), stream=False)
+    assert "Paris" in "".join(streamed)
+    assert whole == ["".join(streamed)]
+    assert len(streamed) > 4
+    tokens, prompt_tokens, _ = cost(streamed)
+    assert (tokens, prompt_tokens) == cost(whole)[:2]
+    assert 0 < tokens <= COLD.max_tokens
+    assert prompt_tokens > 10
+
+
 class TestRealModel:
     pytestmark = real
-
-    async def test_it_answers_token_by_token_or_at_once_and_knows_the_cost(self, model: LlamaLanguage) -> None:
-        streamed = await answer(model, ask("What is the capital of France?"))
-        whole = await answer(model, ask("What is the capital of France?"), stream=False)
-        assert "Paris" in "".join(streamed)
-        assert whole == ["".join(streamed)]
-        assert len(streamed) > 4
-        tokens, prompt_tokens, _ = cost(streamed)
-        assert (tokens, prompt_tokens) == cost(whole)[:2]
-        assert 0 < tokens <= COLD.max_tokens
-        assert prompt_tokens > 10
 
     async def test_what_a_node_has_read_stays_warm_whoever_comes_between(self, model: LlamaLanguage) -> None:
         nodes = [Slot(str(number)) for number in range(PLACES + 1)]
@@ -196,15 +199,15 @@ class TestRealModel:
         reading = asyncio.create_task(answer(model, ask("Count: " + "one two three " * 500)))
         # Nothing tells from outside that it reads; it does so for many times as long.
         await asyncio.wait([reading], timeout=0.3)
-        left = time.monotonic()
+        left = time.process_time()
         await writing.aclose()
         reading.cancel()
         await asyncio.wait([reading])
-        assert time.monotonic() - left < 0.2
+        assert time.process_time() - left < 0.2
         async with asyncio.timeout(30):
             await asyncio.gather(*(answer(model, ask("Hi!")) for _ in range(PLACES)))
-        # To its end, what was left takes ten seconds and more on a machine that nobody else uses.
-        assert time.monotonic() - left < 6
+        # To its end, what was left takes ten seconds of the processor and more.
+        assert time.process_time() - left < 6
 
     async def test_a_grammar_holds(self, model: LlamaLanguage) -> None:
         grammar = 'root ::= "{\\"name\\": \\"" ("open" | "close") "\\"}"'
@@ -266,7 +269,7 @@ class TestRealModel:
             assert with_text - without <= model.count(text) <= 3 * (with_text - without)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 async def test_a_conversation_of_what_has_more_tokens_than_it_seems_goes_on(gguf: str) -> None:
     """Random capitals: each is nearly a token of its own, and the estimate takes five of them for one."""

@@ -13,7 +13,7 @@ import pytest
 from tests.support.agent_process import AgentProcess
 from tests.support.local_model import TIMEOUT_SECONDS, Served, llama_server, model_path
 
-pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(TIMEOUT_SECONDS)]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.timeout(TIMEOUT_SECONDS)]
 
 #: What the protocol promises for a stop.
 STOP_SECONDS = 1.0

@@ -34,7 +34,7 @@ def test_her_own_lines_need_no_model_and_facts_do(message: str, last: str, answe
     assert (said["nodes"][-1]["name"], said["answer"]) == (last, answer)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(TIMEOUT_SECONDS)
 def test_with_real_models_she_is_berta_and_tells_what_she_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     model_path()
