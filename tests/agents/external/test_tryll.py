@@ -75,8 +75,10 @@ async def test_a_mock_model_runs_on_the_mock_engine_and_needs_no_catalog(stub: T
 async def test_what_nodes_tell_and_what_replaces_an_answer_comes_through(stub: TryllStub) -> None:
     def turn(_: Any, asked: m.SendMessageRequest) -> list[m.Message]:
         pairs = (m.NodeEventKeyValue("tool_name", "open"), m.NodeEventKeyValue("arguments_json", '{"a":"b"}'))
+        known = (m.NodeEventKeyValue("intent", "buy"), m.NodeEventKeyValue("distance", "0.25"))
         return [
             m.NodeEvent(asked.agent_id, "tools", "tool_call", pairs),
+            m.NodeEvent(asked.agent_id, "wants", "intent_classified", known),
             m.NodeEvent(asked.agent_id, "odd", "mine", (m.NodeEventKeyValue("k", "v"),)),
             m.AnswerText(asked.request_id, asked.agent_id, "Hm", True),
             m.AnswerText(asked.request_id, asked.agent_id, "No.", False, True),
@@ -88,8 +90,15 @@ async def test_what_nodes_tell_and_what_replaces_an_answer_comes_through(stub: T
     events = await play(conversation)
     await conversation.close()
     assert [event for event in events if isinstance(event, Extension)] == [
-        Extension("tryll.tool_call", {"node": "tools", "name": "open", "arguments": {"a": "b"}}),
-        Extension("tryll.node_event", {"node": "odd", "type": "mine", "pairs": {"k": "v"}}),
+        Extension(
+            "node_event",
+            {"node": "tools", "type": "tool_call", "pairs": {"tool_name": "open", "arguments_json": '{"a":"b"}'}},
+        ),
+        Extension(
+            "node_event",
+            {"node": "wants", "type": "intent_classified", "pairs": {"intent": "buy", "distance": "0.25"}},
+        ),
+        Extension("node_event", {"node": "odd", "type": "mine", "pairs": {"k": "v"}}),
     ]
     assert text_of(events) == "Hm\nNo."
 

@@ -19,8 +19,10 @@ from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
+from trunkline.core.graph.turns import node_event
 from trunkline.core.usage import Usage
 from trunkline.wires.tryll.drive import IntentClassified, RemoteAgent, Reply, Sound, ToolCall, Tryll, Turn, appended
+from trunkline.wires.tryll.drive.events import INTENT_CLASSIFIED, TOOL_CALL
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
     ConfigureSessionRequest,
@@ -301,16 +303,13 @@ def _exchanges(records: Any) -> Iterator[HistoryEntry]:
 def _extension(event: ToolCall | IntentClassified | NodeEvent) -> Extension:
     match event:
         case ToolCall():
-            return Extension(
-                "tryll.tool_call",
-                {"node": event.node, "name": event.name, "arguments": event.arguments or event.arguments_json},
-            )
+            called = (("tool_name", event.name), ("arguments_json", event.arguments_json))
+            return node_event(event.node, TOOL_CALL, called)
         case IntentClassified():
-            data = {"node": event.node, "intent": event.intent, "record": event.record_id, "distance": event.distance}
-            return Extension("tryll.intent_classified", data)
+            known = ((key, getattr(event, key)) for key in ("intent", "record_id", "distance", "top_prob", "margin"))
+            return node_event(event.node, INTENT_CLASSIFIED, ((key, str(value)) for key, value in known if value))
         case NodeEvent():
-            pairs = {pair.key: pair.value for pair in event.kv_pairs}
-            return Extension("tryll.node_event", {"node": event.node_name, "type": event.event_type, "pairs": pairs})
+            return node_event(event.node_name, event.event_type, ((pair.key, pair.value) for pair in event.kv_pairs))
 
 
 def _why(turn: Turn) -> str:

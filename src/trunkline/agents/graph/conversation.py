@@ -20,7 +20,7 @@ from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.agent_models import models_for
 from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.agents.graph.recorded import JOURNAL_KEY, node_event, usage_of
+from trunkline.agents.graph.recorded import JOURNAL_KEY, usage_of
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.turn_stream import TurnStream
@@ -46,6 +46,7 @@ from trunkline.core.faults import Fault, ModelError, Unsupported
 from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
 from trunkline.core.graph.hosting import HostSettings
 from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
+from trunkline.core.graph.turns import node_event
 from trunkline.core.turns import DENIED
 from trunkline.models.tool_calls import Call
 

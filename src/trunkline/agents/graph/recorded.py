@@ -19,7 +19,6 @@ from trunkline.agents.graph.turn import ApproveCall
 from trunkline.base.redact import Redactor
 from trunkline.core.events import (
     Event,
-    Extension,
     Failed,
     Journaled,
     JournalReplaced,
@@ -31,7 +30,7 @@ from trunkline.core.events import (
 )
 from trunkline.core.faults import Fault
 from trunkline.core.graph.ordinals import TurnStatus
-from trunkline.core.graph.turns import Ending, Listener
+from trunkline.core.graph.turns import Ending, Listener, node_event
 from trunkline.core.ids import new_id
 from trunkline.core.log import SessionStore
 from trunkline.core.recorder import Recorder
@@ -42,8 +41,6 @@ logger = logging.getLogger(__name__)
 
 #: The member of a record in the journal of a session that holds a message and its answer.
 JOURNAL_KEY = "graph_exchange"
-#: What an extension with a node's event is called.
-NODE_EVENT = "node_event"
 
 _OUTCOMES: dict[int, Outcome] = {TurnStatus.SUCCESS: "success", TurnStatus.CANCELLED: "cancelled"}
 
@@ -53,11 +50,6 @@ def usage_of(ending: Ending) -> Usage:
     if not ending.tokens_generated:
         return NOTHING_USED
     return Usage(ending.tokens_prompt or None, ending.tokens_generated, ending.tokens_cached or None)
-
-
-def node_event(node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> Extension:
-    """What a node tells, as an event of the core."""
-    return Extension(NODE_EVENT, {"node": node, "type": type, "pairs": dict(pairs)})
 
 
 class Records:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from trunkline.base.values import Value
+from trunkline.core.events import Extension
 from trunkline.core.faults import Fault
 from trunkline.core.graph.ordinals import TurnStatus
 
+#: What an extension with a node's event is called.
+NODE_EVENT = "node_event"
 #: Gives what the diagnostics of a turn tell of what failed it.
 DescribeError = Callable[[Fault], Mapping[str, object]]
+
+
+def node_event(node: str, type: str, pairs: Iterable[tuple[str, str]]) -> Extension:
+    """What a node tells, as an event of a conversation; the same wherever the graph runs."""
+    return Extension(NODE_EVENT, {"node": node, "type": type, "pairs": dict(pairs)})
 
 
 class Ending(Value, hot=True):
