@@ -228,7 +228,10 @@ def test_a_complaint_names_the_file_and_the_line(text: str, told: str) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+    with pytest.raises(
+        ConfigError,
+        match=r"cannot be read: No such file or directory\. Name a file, or one that comes along: `npc`, `smith`\.",
+    ):
         yaml_graph.load(str(tmp_path / "gone.yaml"))
     with pytest.raises(ConfigError, match="Did you mean `npc`, which comes along"):
         yaml_graph.load("npcc")

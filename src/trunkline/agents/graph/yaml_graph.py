@@ -115,14 +115,18 @@ def read(path: str) -> Reading:
     try:
         contents = read_regular(bundled.locate(path), MAX_BYTES)
     except OSError as error:
-        meant = nearest(path, bundled.names()) if isinstance(error, FileNotFoundError) else None
-        raise ConfigError(
-            f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.",
-            hint=f"Did you mean `{meant}`, which comes along?" if meant else None,
-        ) from None
+        hint = _other(path) if isinstance(error, FileNotFoundError) else None
+        raise ConfigError(f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=hint) from None
     if contents.cut:
         raise ConfigError(f"The graph `{path}` is larger than {MAX_BYTES} bytes.")
     return _read(contents.data, path, bundled.folder_of(path))
+
+
+def _other(path: str) -> str:
+    """What may have been meant by a name that is no file's."""
+    if (meant := nearest(path, bundled.names())) is not None:
+        return f"Did you mean `{meant}`, which comes along?"
+    return f"Name a file, or one that comes along: {listed(bundled.names())}."
 
 
 def _sound(found: Reading) -> GraphFile:
