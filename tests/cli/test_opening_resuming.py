@@ -95,6 +95,22 @@ async def test_what_was_granted_in_one_directory_is_not_granted_in_another(
     assert found.mode("default", policy) == "default"
 
 
+async def test_what_was_granted_elsewhere_meanwhile_is_not_granted_at_home_and_is_again_elsewhere() -> None:
+    log = FileStore(paths.sessions_dir()).create("kept", HERE, "echo")
+    given = (Granted("edit", workspace=HERE), Granted("exec", workspace=THERE), ModeChanged("yolo", THERE))
+    for seq, event in enumerate(given, 1):
+        log.append(Envelope("kept", seq, 0, 1_700_000_000.0, event))
+    log.close()
+    for workspace, category in ((HERE, "edit"), (THERE, "exec"), (HERE, "edit")):
+        found, policy = opened("echo", workspace, anyway=True), Policy("auto_edit")
+        mode = found.mode(None, policy)
+        session = await Session.open(EchoAgent(), found.log, policy, resume=True, mode=mode, workspace=workspace)
+        told = await opening.settle(session, found)
+        assert told == "What was granted to this session in other directories is not granted here."
+        assert (session.mode, [grant.category for grant in session.grants]) == ("auto_edit", [category])
+        await session.close()
+
+
 def test_another_agent_begins_anew_if_it_is_told_to_and_hears_what_was_said() -> None:
     keep()
     found = opened("echo", anyway=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from trunkline.core import faults, recorder
 from trunkline.core.agent import AddHistory, Approve, Deny, OpenRequest
 from trunkline.core.approvals import Policy
 from trunkline.core.events import (
+    Category,
     Checkpointed,
     Envelope,
     Event,
@@ -47,6 +49,11 @@ from trunkline.store.files import FileStore
 pytestmark = pytest.mark.virtual_time
 
 DONE = TurnEnded("success", Usage(10, 5))
+
+
+def given(category: Category) -> Grant:
+    """What is granted by "always" in the directory of these tests."""
+    return Grant(category, workspace=os.path.realpath("."))
 
 
 class Seen:
@@ -244,15 +251,17 @@ def test_a_grant_that_was_taken_back_stays_so_after_a_resume(tmp_path: Path) -> 
             session.answer(asked.call_id, Approve("always"))
             fake.say(DONE)
             await session.at_rest()
-        assert list(session.grants) == [Grant("exec"), Grant("edit")]
-        session.revoke(Grant("exec"))
-        session.revoke(Grant("mcp"))
-        assert list(session.grants) == [Grant("edit")]
+        assert list(session.grants) == [given("exec"), given("edit")]
+        session.revoke(given("exec"))
+        session.revoke(given("mcp"))
+        assert list(session.grants) == [given("edit")]
 
     begun(store, script)
-    restarted(store, lambda session, _: _equal(session.grants, (Grant("edit"),)))
+    restarted(store, lambda session, _: _equal(session.grants, (given("edit"),)))
     told = [item.event for item in store.open("s1").read() if isinstance(item, Envelope)]
-    assert [event for event in told if isinstance(event, GrantRevoked)] == [GrantRevoked("exec")]
+    assert [event for event in told if isinstance(event, GrantRevoked)] == [
+        GrantRevoked("exec", workspace=os.path.realpath("."))
+    ]
 
 
 def _equal(one: object, other: object) -> None:
@@ -270,7 +279,7 @@ async def test_what_is_always_allowed_is_told_to_the_agent_as_this_once() -> Non
     await settle()
     # The second is covered by what the first was given. The agent goes on asking, so that it can be taken back.
     assert fake.decisions == [("t1", Approve()), ("t2", Approve())]
-    assert session.grants == (Grant("exec"),)
+    assert session.grants == (given("exec"),)
     fake.say(DONE)
     await session.close()
 

@@ -251,10 +251,13 @@ async def settle(session: Session, opened: Opened) -> str | None:
 
     Gives what people should know of it.
     """
-    if opened.is_moved and session.grants:
-        for grant in session.grants:
+    known = len(session.state.grants)
+    # Of what was granted before it was noted where, nobody can say that it was here.
+    for grant in session.grants if opened.is_moved else ():
+        if not grant.workspace:
             session.revoke(grant)
-        return "What was granted in the directory that this session comes from is not granted here."
+    if len(session.grants) < known:
+        return "What was granted to this session in other directories is not granted here."
     if not opened.before:
         return None
     try:

@@ -43,7 +43,7 @@ class Policy:
         allow: Iterable[str] = DEFAULT_ALLOW,
         allow_outside: bool = False,
         interactive: bool = True,
-        workspace: str = ".",
+        workspace: str = "",
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"`{mode}` is no approval mode; there are {', '.join(MODES)}")
@@ -54,7 +54,7 @@ class Policy:
         """In the order in which they were given."""
         self.allow = tuple(dict.fromkeys(allow))
         self.workspace = workspace
-        """Where granted commands run. Set by the session."""
+        """Where granted commands run, in full; nothing: where this process does. Set by the session."""
         self._allow_outside = allow_outside
         self._interactive = interactive
 
@@ -67,7 +67,9 @@ class Policy:
         if category in MODES[self.mode] and not outside:
             return "allow"
         where = self.workspace
-        if any(grant.covers(name, category, outside=outside, args=args, workspace=where) for grant in self.grants):
+        if any(
+            grant.covers(name, category, outside=outside, args=args, workspace=where or ".") for grant in self.grants
+        ):
             return "allow"
         return "ask" if self._interactive else "deny"
 

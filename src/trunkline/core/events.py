@@ -147,6 +147,8 @@ class ModeChanged(Event):
     """The approval mode of the session changed."""
 
     mode: Mode
+    workspace: str = ""
+    """Where the session was then: it was not chosen for another directory. Nothing: that was not noted yet."""
 
 
 class Granted(Event):
@@ -157,6 +159,7 @@ class Granted(Event):
     tool: str = ""
     command: str = ""
     exact: bool = False
+    workspace: str = ""
 
 
 class GrantRevoked(Event):
@@ -167,6 +170,7 @@ class GrantRevoked(Event):
     tool: str = ""
     command: str = ""
     exact: bool = False
+    workspace: str = ""
 
 
 class HistoryInjected(Event):

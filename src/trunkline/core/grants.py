@@ -4,7 +4,8 @@
 that command: the grant is for its first words and options (`git status --short`) with any files of the workspace, or,
 where these do not tell what is run, for that very text. Whoever allows another thing that is run, or a tool of an MCP
 server, means that tool. A grant that was given to a call outside the workspace covers such calls, too; one that was
-given inside does not reach outside.
+given inside does not reach outside. What was granted in one directory is not granted in another in which the session
+is gone on with.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Grant(Value):
     command: str = ""
     exact: bool = False
     """Whether `command` is all of it, and not its words and options, which files may follow."""
+    workspace: str = ""
+    """Where it was given, and is good. Nothing: that was not noted yet."""
 
     def covers(
         self, name: str, category: Category, *, outside: bool, args: Mapping[str, Any] | None, workspace: str = "."
@@ -71,18 +74,18 @@ class Grant(Value):
         return f"{what}, outside the workspace too" if self.outside else what
 
 
-def grant_for(request: ToolRequested, *, narrow: bool) -> Grant:
+def grant_for(request: ToolRequested, *, narrow: bool, workspace: str = "") -> Grant:
     """What "always" to this call means. `narrow`: for a command, or another thing that is run, no more than that."""
     if not narrow or request.category not in ("exec", "mcp"):
-        return Grant(request.category, request.outside)
+        return Grant(request.category, request.outside, workspace=workspace)
     # What a server makes of a text that it calls a command, nobody here knows.
     command = _command(request.args) if request.category == "exec" else None
     if command is None:
-        return Grant(request.category, request.outside, request.name)
+        return Grant(request.category, request.outside, request.name, workspace=workspace)
     from trunkline.core.command_words import first_words
 
     first = first_words(command)
-    return Grant(request.category, request.outside, request.name, first or command, not first)
+    return Grant(request.category, request.outside, request.name, first or command, not first, workspace)
 
 
 def _command(args: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ It puts together what has its own files: `core.turns` decides, `core.performer` 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
@@ -75,16 +76,15 @@ class Session:
         redact: Callable[[Event], Sequence[Event]] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Session:
-        """Begin a session, or go on with the one that the log holds: its grants, its mode unless one is given here.
+        """Begin a session, or go on with the one that the log holds: what was granted in this workspace, and the
+        mode that was chosen there unless one is given here.
 
         Raises:
             ConfigError: the agent cannot work as configured.
         """
         session = cls(log, policy, restored=log.restore() if resume else None, busy=busy, redact=redact, clock=clock)
         session._close_dangling_turns()
-        policy.grants.update(dict.fromkeys(session.state.grants))
-        policy.mode = mode or session.state.mode or policy.mode
-        policy.workspace = workspace
+        session._begin_in(workspace, mode)
         request = OpenRequest(
             session_id=log.session,
             journal=_Journal(session._recorder, session._turns),
@@ -247,6 +247,13 @@ class Session:
     def _announce(self, event: Event) -> None:
         if self._closing is None:
             self._recorder.emit(self._turns.turn, event)
+
+    def _begin_in(self, workspace: str, mode: Mode | None) -> None:
+        """What was granted and chosen in this directory counts; what was elsewhere, does not."""
+        policy = self._turns.policy
+        policy.workspace = os.path.realpath(workspace)
+        policy.grants.update(dict.fromkeys(self.state.grants_in(policy.workspace)))
+        policy.mode = mode or self.state.mode_in(policy.workspace) or policy.mode
 
     def _close_dangling_turns(self) -> None:
         """Turns that the process did not live to end: what became of them, nobody knows."""

@@ -46,6 +46,8 @@ class Snapshot(Value):
     usage: Usage | None = None
     agent_session: str | None = None
     journal: tuple[Any, ...] = ()
+    mode_in: str | None = None
+    """The directory that the mode was chosen for, where that was noted."""
 
 
 class SessionState:
@@ -56,6 +58,7 @@ class SessionState:
         self.turns = start.turns
         """The number of the latest turn."""
         self.mode: Mode | None = start.mode
+        self._mode_in = start.mode_in or ""
         self.grants: list[Grant] = list(map(Grant, start.grants) if start.given is None else start.given)
         """In the order in which they were given."""
         self.history: list[str] = list(start.history)
@@ -72,6 +75,14 @@ class SessionState:
     def was_used(self) -> bool:
         """Whether anything was ever said in it."""
         return bool(self.turns or self.history or self.journal)
+
+    def mode_in(self, workspace: str) -> Mode | None:
+        """The mode that was chosen for a directory, or before it was noted for which; None if none was."""
+        return self.mode if self._mode_in in ("", workspace) else None
+
+    def grants_in(self, workspace: str) -> list[Grant]:
+        """What was granted in a directory, or before it was noted where."""
+        return [grant for grant in self.grants if grant.workspace in ("", workspace)]
 
     def apply(self, envelope: Envelope) -> None:  # noqa: C901  (one case per event)
         """Take one more event into account. Events that change nothing here are welcome."""
@@ -92,8 +103,8 @@ class SessionState:
                 calls = self.open_turns.get(envelope.turn, [])
                 if call_id in calls:
                     calls.remove(call_id)
-            case ModeChanged(mode=mode):
-                self.mode = mode
+            case ModeChanged(mode=mode, workspace=workspace):
+                self.mode, self._mode_in = mode, workspace
             case Granted() | GrantRevoked():
                 self._granted(envelope.event)
             case HistoryInjected(text=text):
@@ -127,6 +138,7 @@ class SessionState:
                 self.total,
                 self.agent_session,
                 tuple(self.journal),
+                self._mode_in or None,
             )
         )
 

@@ -207,7 +207,7 @@ class Turns:
         # What is granted is ours to remember, and to take back: the agent goes on asking.
         actions = self._decide(turn, call_id, Approve() if isinstance(decision, Approve) else decision)
         if isinstance(decision, Approve) and decision.scope == "always":
-            grant = grant_for(turn.requests[call_id], narrow=decision.narrow)
+            grant = grant_for(turn.requests[call_id], narrow=decision.narrow, workspace=self.policy.workspace)
             if grant not in self.policy.grants:
                 self.policy.grants[grant] = None
                 actions.append(Emit(turn.number, Granted(**grant.members)))
@@ -225,7 +225,7 @@ class Turns:
         self.policy.mode = mode
         released = self._release()
         self._settle()
-        return [Emit(self.turn, ModeChanged(mode)), *released]
+        return [Emit(self.turn, ModeChanged(mode, self.policy.workspace)), *released]
 
     def stop(self, why: str = STOPPED) -> list[Action]:
         """Stop the turn in progress, and drop the messages behind it. When idle, nothing."""

@@ -134,7 +134,7 @@ async def test_always_is_asked_once_and_holds_for_the_session(
     talk = await chat(name, environ, tmp_path)
     events = await talk.turn("ask twice", saying(Approve("always")))
     assert [event.args["command"] for event in of(ToolRequested, events)] == [COMMAND]
-    assert of(Granted, events) == [Granted("exec")]
+    assert of(Granted, events) == [Granted("exec", workspace=str(tmp_path))]
     assert text(events) == answer_to("allowed, allowed")
     later = await talk.turn("ask", saying(Deny()))
     assert not of(ToolRequested, later)
