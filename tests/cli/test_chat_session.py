@@ -98,6 +98,18 @@ def test_the_command_to_go_on_names_what_the_session_needs() -> None:
     assert resume_command(options, "abc") == command
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
+        ("http://ann:not-for-you-1234@127.0.0.1:8080/v1", "URL"),
+        ("http://127.0.0.1:8080/v1?api_key=not-for-you-1234", "URL"),
+    ],
+)
+def test_the_command_to_go_on_does_not_repeat_a_key_in_an_address(url: str, told: str) -> None:
+    assert resume_command(ChatOptions(base_url=url), "abc") == f"trunkline chat --base-url {told} --resume abc"
+
+
 async def test_an_agent_waits_for_a_screen_that_is_behind() -> None:
     inbox = Inbox()
     inbox.show([Envelope("s", number, 1, 0.0, TextDelta("x")) for number in range(1, MAX_WAITING + 2)])

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trunkline.agents.with_model import made
+from trunkline.base.environ_secrets import url_secrets
 from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.base.vocabulary import Mode
@@ -172,12 +173,12 @@ class Talk:
 
 
 def resume_command(options: ChatOptions, session_id: str) -> str:
-    """What to type to go on with a session."""
+    """What to type to go on with a session. An address with a key in it is not repeated: people copy what they see."""
     words = ["trunkline", "chat", *([options.agent] if options.agent else [])]
     for name in ("script", "provider", "model", "base_url", "profile", "workspace"):
         value = getattr(options, name)
         if value is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            words += [f"--{name.replace('_', '-')}", "URL" if any(url_secrets(value)) else value]
     return shlex.join([*words, "--resume", session_id])
 
 

@@ -600,6 +600,11 @@ def test_resolving_imports_nothing_heavy(tmp_path: Path) -> None:
     assert not heavy & set(done.stdout.split())
 
 
+def test_a_key_in_the_address_that_was_typed_is_known(settings: Settings) -> None:
+    found = settings.resolve(provider="openai", model="m", base_url="http://ann:not-for-you-1234@127.0.0.1:8080/v1")
+    assert "not-for-you-1234" in found.secrets
+
+
 def test_the_secrets_of_all_providers_and_servers_are_known(settings: Settings) -> None:
     settings.environ.update(KEYS, DEEP="sk-deep-in-a-variable", WEB_TOKEN="token-of-a-server")
     settings.user(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trunkline.base.config import Config
-from trunkline.base.environ_secrets import FEWEST_CHARS
+from trunkline.base.environ_secrets import FEWEST_CHARS, url_secrets
 from trunkline.core.faults import ConfigError
 from trunkline.models.prices import Price
 from trunkline.models.providers import ModelSettings
@@ -54,8 +54,9 @@ def prices(config: Config) -> dict[str, Price]:
 
 
 def secrets_of(model: ModelSettings) -> set[str]:
-    """The secrets of an account: those that a file may have given, or a variable whose name does not tell."""
-    found = (model.api_key, model.secret_access_key, model.session_token)
+    """The secrets of an account: those that a file may have given, or a variable whose name does not tell; and what is
+    secret in the address."""
+    found = (model.api_key, model.secret_access_key, model.session_token, *url_secrets(model.base_url or ""))
     return {secret for secret in found if secret and len(secret) >= FEWEST_CHARS}
 
 
