@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trunkline.agents import script, script_source
+from trunkline.agents import script
 from trunkline.agents.scripted import ScriptedAgent
 from trunkline.core.agent import Conversation, Decision, OpenRequest
 from trunkline.core.events import Event, TextDelta, ToolRequested, UserMessage
@@ -40,7 +40,7 @@ def request(**changes: Any) -> OpenRequest:
 
 def agent_of(text: str, **options: Any) -> ScriptedAgent:
     """The scripted agent of a YAML text."""
-    return ScriptedAgent(script.parse(script_source.parse(text.encode(), "test.yaml")), **options)
+    return ScriptedAgent(script.parse(text.encode(), "test.yaml"), **options)
 
 
 async def play(

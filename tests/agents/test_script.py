@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from trunkline.agents import script, script_source
+from trunkline.agents import script
 from trunkline.agents.script import Crash, Hang, Say, Script, ScriptCall, ScriptTurn, UseTools, Vanish, Wait
+from trunkline.base import document
 from trunkline.core.agent import Capabilities
 from trunkline.core.events import (
     Extension,
@@ -64,7 +65,7 @@ turns:
 
 
 def parsed(text: str, name: str = "test.yaml") -> Script:
-    return script.parse(script_source.parse(text.encode(), name))
+    return script.parse(text.encode(), name)
 
 
 def turn_of(steps: str) -> ScriptTurn:
@@ -183,21 +184,21 @@ def test_the_reference_names_every_key() -> None:
 PROBLEMS: dict[str, tuple[str, str]] = {
     "unknown key with a suggestion": (
         "turns:\n  - steps:\n      - tool:\n          name: Write\n          categry: edit\n",
-        "test.yaml, line 5: `turns[0].steps[0].tool` has no key `categry`. Did you mean `category`?",
+        "test.yaml:5:11: `turns[0].steps[0].tool` has no key `categry`. Did you mean `category`?",
     ),
     "unknown step": (
         "turns:\n- steps:\n  - txet: a",
-        "test.yaml, line 3: `turns[0].steps[0]` has no key `txet`. Did you mean `text`?",
+        "test.yaml:3:5: `turns[0].steps[0]` has no key `txet`. Did you mean `text`?",
     ),
     "unknown key without a suggestion": (
         "zzz: 1\nturns: []",
-        "test.yaml, line 1: the script has no key `zzz`. The keys are `name`, `description`, `capabilities`, `turns`.",
+        "test.yaml:1:1: the script has no key `zzz`. The keys are `name`, `description`, `capabilities`, `turns`.",
     ),
-    "missing key": ("name: x", "test.yaml, line 1: the script needs the key `turns`."),
-    "no steps": ("turns:\n - when: a", "test.yaml, line 2: `turns[0]` needs the key `steps`."),
-    "no turns": ("turns: []", "test.yaml, line 1: `turns` must hold at least one turn."),
-    "nothing at all": ("", "test.yaml: the script must be an object, not nothing."),
-    "not a list": ("turns: {steps: []}", "test.yaml, line 1: `turns` must be a list, not an object."),
+    "missing key": ("name: x", "test.yaml:1:1: the script needs the key `turns`."),
+    "no steps": ("turns:\n - when: a", "test.yaml:2:4: `turns[0]` needs the key `steps`."),
+    "no turns": ("turns: []", "test.yaml:1:1: `turns` must hold at least one turn."),
+    "nothing at all": ("", "test.yaml: the script must be a mapping, not nothing."),
+    "not a list": ("turns: {steps: []}", "test.yaml:1:1: `turns` must be a list, not a mapping."),
     "a step of two kinds": (
         "turns: [{steps: [{text: a, wait: 1}]}]",
         "`turns[0].steps[0]` must have exactly one key, of `text`, `thinking`, `wait`,",
@@ -210,9 +211,9 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "turns: [{steps: [{text: [a, 1]}]}]",
         "`turns[0].steps[0].text[1]` must be a text, not a number. Put it in quotes.",
     ),
-    "a negative wait": ("turns: [{steps: [{wait: -1}]}]", "must be a number of seconds, 0 or more."),
+    "a negative wait": ("turns: [{steps: [{wait: -1}]}]", "must be a number of seconds, 0 or more, not `-1`."),
     "an endless wait": ("turns: [{steps: [{wait: .inf}]}]", "`turns[0].steps[0].wait` must be a finite number."),
-    "a text for a wait": ("turns: [{steps: [{wait: soon}]}]", "must be a number of seconds, 0 or more."),
+    "a text for a wait": ("turns: [{steps: [{wait: soon}]}]", "must be a number of seconds, 0 or more, not `soon`."),
     "a wrong pattern": ("turns: [{when: '(', steps: []}]", "`turns[0].when` is not a regular expression: missing )"),
     "a group that hides a placeholder": (
         "turns: [{when: '(?P<input>a)', steps: []}]",
@@ -232,7 +233,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     ),
     "an unknown category": (
         "turns: [{steps: [{tool: {name: Read, category: inof}}]}]",
-        "must be one of `info`, `edit`, `exec`, `mcp`. Did you mean `info`?",
+        "must be one of `info`, `edit`, `exec`, `mcp`, not `inof`. Did you mean `info`?",
     ),
     "a tool of unknown category": (
         "turns: [{steps: [{tool: {name: Fetch}}]}]",
@@ -253,23 +254,26 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "an unknown outcome": ("turns: [{steps: [], outcome: good}]", "must be one of `success`, `error`,"),
     "an unknown capability": (
         "capabilities: {fly: true}\nturns: [{steps: []}]",
-        "line 1: `capabilities` has no key `fly`. The keys are `approval`, `thinking`, `mcp`,",
+        ":1:16: `capabilities` has no key `fly`. The keys are `approval`, `thinking`, `mcp`,",
     ),
     "a capability that is no flag": (
         "capabilities: {mcp: 1}\nturns: [{steps: []}]",
         "`capabilities.mcp` must be `true` or `false`, not a number.",
     ),
-    "usage below zero": ("turns: [{steps: [], usage: {input_tokens: -1}}]", "must be a whole number, 0 or more."),
+    "usage below zero": (
+        "turns: [{steps: [], usage: {input_tokens: -1}}]",
+        "must be a whole number, 0 or more, not `-1`.",
+    ),
     "a vanish that does not": ("turns: [{steps: [{vanish: false}]}]", "must be `true`; leave the step out otherwise."),
     "a hang of an unknown kind": ("turns: [{steps: [{hang: blind}]}]", "must be `true`, or `deaf`"),
-    "a key twice": ("turns:\n- steps: []\n  steps: []", "line 3: `turns[0]` has the key `steps` twice."),
-    "merged keys": ("a: &a {steps: []}\nturns: [{<<: *a}]", "merges another object (`<<`)"),
-    "a key that is no text": ("? [a]\n: b", "line 1: the script has a key that is not a text."),
-    "a foreign tag": ("turns: !!python/name:os.system", "has a tag that scripts do not know"),
-    "a set": ("turns: !!set {a}", "has a tag that scripts do not know"),
-    "broken YAML": ("turns:\n  - steps: [\n", "test.yaml, line 3: not YAML: "),
-    "two documents": ("a: 1\n---\nb: 2", "not YAML: "),
-    "an endless loop of aliases": ("turns: &a [*a]", "is nested deeper than 200 levels."),
+    "a key twice": ("turns:\n- steps: []\n  steps: []", ":3:3: `turns[0]` has the key `steps` twice."),
+    "merged keys": ("a: &a {steps: []}\nturns: [{<<: *a}]", "merges another mapping (`<<`)"),
+    "a key that is no text": ("? [a]\n: b", ":1:3: the script has a key that is not a text."),
+    "a foreign tag": ("turns: !!python/name:os.system", "has a value or a tag that is not known here"),
+    "a set": ("turns: !!set {a}", "has a value or a tag that is not known here"),
+    "broken YAML": ("turns:\n  - steps: [\n", "test.yaml:2:13: not YAML: "),
+    "two documents": ("a: 1\n---\nb: 2", "test.yaml:2:1: another document begins here."),
+    "an endless loop of aliases": ("turns: &a [*a]", "`turns[0]` is the alias `*a`, which is not known here."),
     "brackets without end": ("[" * 1000, "is nested deeper than 200 levels."),
     "a bomb of aliases": (
         "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40)) + "turns: []",
@@ -286,9 +290,9 @@ def test_a_wrong_script_is_refused_with_place_and_reason(text: str, problem: str
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"turns": [}', "test.json is not JSON: Expecting value: line 1 column 12"),
+        ('{"turns": [}', "test.json: not JSON: Expecting value: line 1 column 12"),
         ('{"turns": NaN}', "`NaN` is not JSON"),
-        ('{"turns": [{"stepps": []}]}', "test.json: `turns[0]` has no key `stepps`. Did you mean `steps`?"),
+        ('{"turns": [{"stepps": []}]}', "test.json:1:13: `turns[0]` has no key `stepps`. Did you mean `steps`?"),
     ],
 )
 def test_a_wrong_json_script_is_refused_with_key_or_line(text: str, problem: str) -> None:
@@ -297,8 +301,8 @@ def test_a_wrong_json_script_is_refused_with_key_or_line(text: str, problem: str
 
 @pytest.mark.parametrize("name", ["test.yaml", "test.json"])
 def test_a_script_that_is_not_utf_8_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"test\.\w+(:| is) not (YAML|JSON): "):
-        script_source.parse(b"turns: \xff\xff", name)
+    with pytest.raises(ConfigError, match=r"test\.(yaml:1:8: not UTF-8|json: not JSON: )"):
+        script.parse(b"turns: \xff\xff", name)
 
 
 def test_a_script_is_found_by_path_or_by_bundled_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +322,7 @@ def test_a_script_is_found_by_path_or_by_bundled_name(tmp_path: Path, monkeypatc
         ("nosuch", "There is no script `nosuch`. Those that come with Trunkline are "),
         ("nosuch.yaml", "The script `nosuch.yaml` cannot be read: No such file or directory."),
         (".", "There is no script `.`."),
-        ("a\0b.yaml", "cannot be read: embedded null byte."),
+        ("a\0b.yaml", "cannot be read: No such file or directory."),
     ],
 )
 def test_a_script_that_is_not_there_is_explained(spec: str, problem: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -330,7 +334,7 @@ def test_a_script_that_is_not_there_is_explained(spec: str, problem: str, tmp_pa
 
 def test_a_script_over_the_limit_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
-    path.write_bytes(b"#" * (script_source.MAX_BYTES + 1))
+    path.write_bytes(b"#" * (document.MAX_BYTES + 1))
     with pytest.raises(ConfigError, match="larger than"):
         script.load(str(path))
 

@@ -43,14 +43,14 @@ def test_a_good_graph_is_fine_and_warnings_do_not_change_that(good: str) -> None
     Path(good).write_text(GOOD + "  lost: {type: Instruction}\n")
     result = trunkline("check", good)
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == f"warning  {good}, line 7: `nodes.lost` is a node that no turn comes to."
+    assert result.stdout.splitlines()[0] == f"warning  {good}:7:3: `nodes.lost` is a node that no turn comes to."
 
 
 def test_all_that_is_wrong_is_a_line_each_and_the_exit_code_is_1(bad: str) -> None:
     result = trunkline("check", bad)
     assert result.exit_code == 1
     places = [line.partition(": ")[0] for line in result.stdout.splitlines()]
-    assert places == [f"problem  {bad}, line {number}" for number in (1, 5, 6)]
+    assert places == [f"problem  {bad}:{place}" for place in ("1:1", "5:5", "6:5")]
 
 
 def test_json_has_line_node_key_and_the_sentence(bad: str, good: str) -> None:
@@ -61,7 +61,7 @@ def test_json_has_line_node_key_and_the_sentence(bad: str, good: str) -> None:
         "node": "guard",
         "key": "default",
         "problem": "leads to `nowhere`, which is no node.",
-        "message": f"{bad}, line 5: `nodes.guard.default` leads to `nowhere`, which is no node.",
+        "message": f"{bad}:5:5: `nodes.guard.default` leads to `nowhere`, which is no node.",
     }
     assert found["problems"][0]["node"] is None
     found = json.loads(trunkline("check", good, "--json").stdout)

@@ -80,7 +80,7 @@ def make(name: str, options: Mapping[str, Any]) -> Agent:
         return _FORMS[kind](rest) if kind in _FORMS else _imported(name, kind, rest)
     factory = _FACTORIES.get(name)
     if factory is None:
-        from trunkline.agents.script_source import listed
+        from trunkline.base.document import listed
         from trunkline.base.nearest import suggestion
 
         hint = suggestion(name, _FACTORIES)
@@ -108,7 +108,7 @@ def _coder(options: Mapping[str, Any]) -> Agent:
 
 def _scripted(options: Mapping[str, Any]) -> Agent:
     from trunkline.agents import script
-    from trunkline.agents.script_source import listed
+    from trunkline.base.document import listed
 
     spec = options.get("script")
     if not spec:
@@ -158,7 +158,7 @@ def _playing(spec: str) -> Agent:
     from trunkline.agents.scripted import ScriptedAgent
 
     if not spec:
-        from trunkline.agents.script_source import listed
+        from trunkline.base.document import listed
 
         raise ConfigError(f"`{_SCRIPT}:` needs a script.", hint=f"A file, or one of {listed(script.bundled())}.")
     return ScriptedAgent(script.load(os.path.expanduser(spec)))
@@ -175,7 +175,7 @@ def _graph(spec: str) -> Agent:
         raise ConfigError(lacks) from None
     if not spec:
         from trunkline.agents.graph import bundled
-        from trunkline.agents.script_source import listed
+        from trunkline.base.document import listed
 
         raise ConfigError(f"`{GRAPH_FORM}` needs a graph.", hint=f"A file, or one of {listed(bundled.names())}.")
     return GraphFileAgent.load(spec)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, get_args
 
-from trunkline.agents import placeholders, script_source
-from trunkline.agents.script_source import Part, listed
+from trunkline.agents import placeholders
+from trunkline.base import document
+from trunkline.base.document import DocumentError, Part, listed
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.core.agent import Capabilities
@@ -33,6 +34,8 @@ from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import ConfigError
 from trunkline.core.usage import Usage
 
+#: What errors call the whole of a script.
+WHAT = "the script"
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts")
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -137,15 +140,28 @@ def load(spec: str) -> Script:
     Raises:
         ConfigError: there is none, or it is not a good script; the text says where and why.
     """
-    return parse(script_source.read(_locate(spec)), os.path.basename(spec))
+    path = _locate(spec)
+    try:
+        return _script(document.read(path, WHAT), os.path.basename(spec))
+    except DocumentError as error:
+        raise ConfigError.of(error) from None
+    except OSError as error:
+        raise ConfigError(f"The script `{path}` cannot be read: {os.strerror(error.errno or 0)}.") from None
 
 
-def parse(part: Part, name: str = "script") -> Script:
-    """The script of a parsed text; `name` unless it gives itself one.
+def parse(data: bytes, file: str, name: str = "script") -> Script:
+    """The script of a text, called `name` unless it gives itself one. `file` is what errors call it.
 
     Raises:
         ConfigError: it is not a good script.
     """
+    try:
+        return _script(document.parse(data, file, WHAT), name)
+    except DocumentError as error:
+        raise ConfigError.of(error) from None
+
+
+def _script(part: Part, name: str) -> Script:
     found = part.members(("name", "description", "capabilities", "turns"), required=("turns",))
     turns = tuple(_turn(turn) for turn in found["turns"].items())
     if not turns:

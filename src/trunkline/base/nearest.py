@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 #: What two names must have in common for one to be taken for the other, mistyped: `categry` is, `model` is not.
 ALIKE = 0.6
@@ -41,3 +41,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """` Did you mean ...?` for the end of a sentence, or nothing."""
     found = nearest(name, known)
     return f" Did you mean `{found}`?" if found is not None else ""
+
+
+def hint_for(name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> str | None:
+    """`Did you mean ...?` when a name is like one of the known, or is another word for one; else None."""
+    others = synonyms or {}
+    names = {*known, *others}
+    meant = others.get(name.lower()) or nearest(name, names) or nearest(name.lower(), names)
+    return f"Did you mean `{others.get(meant, meant)}`?" if meant else None

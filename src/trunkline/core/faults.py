@@ -53,9 +53,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from functools import cache
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from trunkline.core.fault_table import TABLE
+
+if TYPE_CHECKING:
+    from trunkline.base.document_yaml import DocumentError
 
 
 class Fault(Exception):
@@ -106,6 +109,11 @@ class ConfigError(Fault):
     """The configuration cannot work."""
 
     kind = "config"
+
+    @classmethod
+    def of(cls, error: DocumentError) -> ConfigError:
+        """What is wrong with a document that somebody wrote, with its place."""
+        return cls(error.message, hint=error.hint)
 
 
 class NoModel(ConfigError):

@@ -236,5 +236,5 @@ def test_the_registry_has_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         registry.make("graph:", {})
     with pytest.raises(ConfigError, match="Did you mean `smith`"):
         registry.make("graph:smth", {})
-    with pytest.raises(ConfigError, match=r"mine\.yaml.*line 3.*Generat"):
+    with pytest.raises(ConfigError, match=r"mine\.yaml:3:7: .*Generat"):
         registry.make("graph:mine.yaml", {})

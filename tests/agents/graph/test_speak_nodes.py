@@ -358,7 +358,7 @@ nodes:
         ),
         SpeakParams(speaker_id=2, min_sentence_chars=30),
     ]
-    with pytest.raises(ConfigError, match=r"line 6: `nodes.say.speaker_id`"):
+    with pytest.raises(ConfigError, match=r":6:22: `nodes.say.speaker_id`"):
         yaml_graph.parse(text.replace("speaker_id: 2", "speaker_id: -2").encode(), "talk.yaml")
 
 

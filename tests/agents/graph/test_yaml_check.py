@@ -196,7 +196,7 @@ def test_a_file_that_cannot_be_read_or_is_no_yaml_is_one_problem(tmp_path: Path)
     (problem,) = examined(tmp_path, "start: a\nnodes: [").problems
     assert (problem.line, "not YAML" in problem.told) == (2, True)
     (problem,) = examined(tmp_path, "- a").problems
-    assert "the graph must be an object" in problem.told
+    assert "the graph must be a mapping" in problem.told
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 from tests.agents.graph.helpers import Recorder, agent, host_in, said, take
 from trunkline.agents.graph import bundled, yaml_graph
 from trunkline.agents.graph.host import LocalHost
+from trunkline.base import document
 from trunkline.core.faults import ConfigError
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
@@ -150,76 +151,82 @@ knowledge:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "npc.yaml: the graph must be an object"),
-        ("nodes: {}", "npc.yaml, line 1: the graph needs the key `start`"),
-        ("start: a\nnodes: {}\nnods: {}", "npc.yaml, line 3: the graph has no key `nods`. Did you mean `nodes`?"),
+        ("", "npc.yaml: the graph must be a mapping"),
+        ("nodes: {}", r"npc.yaml:1:\d+: the graph needs the key `start`"),
+        ("start: a\nnodes: {}\nnods: {}", r"npc.yaml:3:\d+: the graph has no key `nods`. Did you mean `nodes`?"),
         (
             "start: b\nnodes:\n  a: {type: Instruction}",
-            "npc.yaml, line 1: `start` is `b`, which is none of the nodes `a`",
+            r"npc.yaml:1:\d+: `start` is `b`, which is none of the nodes `a`",
         ),
-        ("start: a\nnodes:\n  a: {}", "npc.yaml, line 3: `nodes.a` needs the key `type`"),
-        ("start: a\nnodes:\n  a: {type: Genrate}", "line 3: `nodes.a.type` must be one of .* Did you mean `Generate`?"),
-        ("start: a\nnodes:\n  a:\n    type: Shout", "line 4: `nodes.a.type` must be one of"),
+        ("start: a\nnodes:\n  a: {}", r"npc.yaml:3:\d+: `nodes.a` needs the key `type`"),
+        (
+            "start: a\nnodes:\n  a: {type: Genrate}",
+            r":3:\d+: `nodes.a.type` must be one of .* Did you mean `Generate`?",
+        ),
+        ("start: a\nnodes:\n  a:\n    type: Shout", r":4:\d+: `nodes.a.type` must be one of"),
         (
             "start: a\nnodes:\n  a:\n    type: Instruction\n    instructon: x",
-            "line 5: `nodes.a` has no key `instructon`",
+            r":5:\d+: `nodes.a` has no key `instructon`",
         ),
         (
             "start: ab\nnodes:\n  ab:\n    type: Instruction\n    default: abc",
-            "line 5: `nodes.ab.default` leads to `abc`, .* Did you mean `ab`",
+            r":5:\d+: `nodes.ab.default` leads to `abc`, .* Did you mean `ab`",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Instruction\n    default: a\n    default_exit: a",
-            "line 6: `nodes.a.default_exit` is there twice",
+            r":6:\d+: `nodes.a.default_exit` is there twice",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Retrieve\n    embedded_string_storage: kb\n    top_k: 0",
-            "line 6: `nodes.a.top_k` is 0: it goes from 1 to 1000",
+            r":6:\d+: `nodes.a.top_k` is 0: it goes from 1 to 1000",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Retrieve\n    top_k: many",
-            "line 5: `nodes.a.top_k` must be a whole number",
+            r":5:\d+: `nodes.a.top_k` must be a whole number",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Retrieve\n    threshold: true",
-            "line 5: `nodes.a.threshold` must be a number",
+            r":5:\d+: `nodes.a.threshold` must be a number",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Generate\n    stream: 1",
-            "line 5: `nodes.a.stream` must be `true` or `false`",
+            r":5:\d+: `nodes.a.stream` must be `true` or `false`",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Generate\n    placement: here",
-            "line 5: `nodes.a.placement` must be one of",
+            r":5:\d+: `nodes.a.placement` must be one of",
         ),
-        ("start: a\nnodes:\n  a:\n    type: Generate", "line 3: `nodes.a` does not work. .* has no model"),
+        ("start: a\nnodes:\n  a:\n    type: Generate", r":3:\d+: `nodes.a` does not work. .* has no model"),
         (
             "start: a\nnodes:\n  a:\n    type: ClassifyIntentLLM\n    intents_ids: ['x,y']",
-            r"line 5: `nodes.a.intents_ids\[0\]` has a comma",
+            r":5:\d+: `nodes.a.intents_ids\[0\]` has a comma",
         ),
         (
             "start: a\nnodes:\n  a:\n    type: Generate\n    sampling: {temprature: 1}",
-            "line 5: `nodes.a.sampling` has no key `temprature`",
+            r":5:\d+: `nodes.a.sampling` has no key `temprature`",
         ),
         (
             "start: a\nnodes:\n  a: {type: Instruction}\n  a: {type: Instruction}",
-            "line 4: `nodes` has the key `a` twice",
+            r":4:\d+: `nodes` has the key `a` twice",
         ),
-        ("start: [", "npc.yaml, line 1: not YAML"),
+        ("start: [", r"npc.yaml:1:\d+: not YAML"),
         (
             "start: a\nknowledge:\n  k: {embedding_model: m}\nnodes:\n  a: {type: Instruction}",
-            "line 3: `knowledge.k` needs either `strings` or `records`",
+            r":3:\d+: `knowledge.k` needs either `strings` or `records`",
         ),
         (
             "start: a\nknowledge:\n  k: {embedding_model: m, strings: [x], fields: []}\nnodes:\n  a: {type: Speak}",
-            "line 3: `knowledge.k` has `fields` for plain strings",
+            r":3:\d+: `knowledge.k` has `fields` for plain strings",
         ),
         (
             "start: a\nknowledge:\n  k: {embedding_model: m, records: [{id: x}]}\nnodes:\n  a: {type: Instruction}",
-            "line 3: `knowledge.k` does not work. .* record 0 has no `id` and `text`",
+            r":3:\d+: `knowledge.k` does not work. .* record 0 has no `id` and `text`",
         ),
-        ("start: a\nmax_steps: 10001\nnodes:\n  a: {type: Instruction}", "line 2: `max_steps` must be from 0 to 10000"),
-        ("start: a\nstorages: {s: 7}\nnodes:\n  a: {type: Instruction}", "line 2: `storages.s` must be a list"),
+        (
+            "start: a\nmax_steps: 10001\nnodes:\n  a: {type: Instruction}",
+            r":2:\d+: `max_steps` must be from 0 to 10000",
+        ),
+        ("start: a\nstorages: {s: 7}\nnodes:\n  a: {type: Instruction}", r":2:\d+: `storages.s` must be a list"),
     ],
 )
 def test_a_complaint_names_the_file_and_the_line(text: str, told: str) -> None:
@@ -237,7 +244,7 @@ def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
         yaml_graph.load("npcc")
     with pytest.raises(ConfigError, match="cannot be read"):
         yaml_graph.load(str(tmp_path))
-    (tmp_path / "big.yaml").write_bytes(b"#" * (yaml_graph.MAX_BYTES + 1))
+    (tmp_path / "big.yaml").write_bytes(b"#" * (document.MAX_BYTES + 1))
     with pytest.raises(ConfigError, match="larger than"):
         yaml_graph.load(str(tmp_path / "big.yaml"))
 

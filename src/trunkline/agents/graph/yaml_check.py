@@ -7,12 +7,12 @@ turn comes to, turns that never end, storages that nobody uses or that the file 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from trunkline.agents.graph import bundled, confined, yaml_graph, yaml_open
 from trunkline.agents.graph.params import exits_of
 from trunkline.agents.graph.yaml_graph import GraphFile
-from trunkline.agents.script_source import Misplaced, Part
+from trunkline.base.document import DocumentError, Part
 from trunkline.base.nearest import suggestion
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault
@@ -52,23 +52,21 @@ def examine(path: str) -> Report:
     try:
         found = yaml_graph.read(path)
     except ConfigError as error:
-        return Report(None, (_finding(error, path),))
+        return Report(None, (Finding(path, 0, "", "", str(error), str(error)),))
     if found.file is None or found.root is None:
-        return Report(None, _ordered(found.wrong, path))
+        return Report(None, _ordered(found.wrong))
     folder = bundled.folder_of(path)
     wrong = [*_wrong_kinds(found.root, found.file)] or asyncio.run(_opened(found.root, found.file, folder))
-    problems = _ordered(wrong, path)
+    problems = _ordered(wrong)
     odd = [*_paths(found.root, found.file), *_storages(found.root, found.file, folder)]
-    return Report(None if problems else found.file, problems, _ordered(odd, path))
+    return Report(None if problems else found.file, problems, _ordered(odd))
 
 
-def _ordered(errors: Collection[ConfigError] | Iterator[ConfigError], path: str) -> tuple[Finding, ...]:
-    return tuple(sorted((_finding(error, path) for error in errors), key=lambda each: each.line))
+def _ordered(errors: Iterable[DocumentError]) -> tuple[Finding, ...]:
+    return tuple(sorted(map(_finding, errors), key=lambda each: each.line))
 
 
-def _finding(error: ConfigError, path: str) -> Finding:
-    if not isinstance(error, Misplaced):
-        return Finding(path, 0, "", "", str(error), str(error))
+def _finding(error: DocumentError) -> Finding:
     inside = error.path[:1] == ("nodes",) and len(error.path) > 1
     key = ".".join(map(str, error.path[2:] if inside else error.path))
     return Finding(error.file, error.line or 0, str(error.path[1]) if inside else "", key, error.problem, str(error))
@@ -77,7 +75,7 @@ def _finding(error: ConfigError, path: str) -> Finding:
 # Ways through the graph.
 
 
-def _paths(root: Part, file: GraphFile) -> Iterator[Misplaced]:
+def _paths(root: Part, file: GraphFile) -> Iterator[DocumentError]:
     exits = {node.name: exits_of(node.params) for node in file.graph.nodes if node.params is not None}
     reached = _reached([file.graph.start_node], {name: set(to.values()) - {""} for name, to in exits.items()})
     for name in exits:
@@ -108,12 +106,12 @@ def _reached(starts: Collection[str], ways: Mapping[str, Collection[str]]) -> se
 # Storages.
 
 
-async def _opened(root: Part, file: GraphFile, folder: str) -> list[Misplaced]:
+async def _opened(root: Part, file: GraphFile, folder: str) -> list[DocumentError]:
     """What shows when the nodes meet their storages."""
     return [_placed(root, place, error) async for place, error in yaml_open.trouble(file, folder)]
 
 
-def _placed(root: Part, place: tuple[str, ...], error: Fault) -> Misplaced:
+def _placed(root: Part, place: tuple[str, ...], error: Fault) -> DocumentError:
     part = root.at(*place)
     # The key that the sentence names, or else the one that the storage is behind.
     named = [key for key in part.object() if f"`{key}`" in error.message or f" {key}." in error.message]
@@ -123,7 +121,7 @@ def _placed(root: Part, place: tuple[str, ...], error: Fault) -> Misplaced:
     return part.wrong(f"does not work. {error.message}")
 
 
-def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[Misplaced]:
+def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[DocumentError]:
     kinds = {storage.name: storage.kind for storage in file.storages}
     for node in file.graph.nodes:
         named = node.params.string_storage if isinstance(node.params, IntentToInstructionParams) else None
@@ -133,7 +131,7 @@ def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[Misplaced]:
             )
 
 
-def _storages(root: Part, file: GraphFile, folder: str) -> Iterator[Misplaced]:
+def _storages(root: Part, file: GraphFile, folder: str) -> Iterator[DocumentError]:
     for field, section, brought in (
         ("string_storage", "storages", [each.name for each in file.storages]),
         ("embedded_string_storage", "knowledge", [each.name for each in file.knowledge]),

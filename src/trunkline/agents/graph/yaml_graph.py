@@ -22,7 +22,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints
 
-from trunkline.agents import script_source
 from trunkline.agents.graph import bundled, embedded, storages
 from trunkline.agents.graph.agent import MAX_MAX_STEPS
 from trunkline.agents.graph.nodes.strings import Guardrail
@@ -30,8 +29,8 @@ from trunkline.agents.graph.params import RULES, out_of_range
 from trunkline.agents.graph.patterns import PatternBook
 from trunkline.agents.graph.plan import MAX_NODES, make_node, make_nodes
 from trunkline.agents.graph.storages import StringStorage
-from trunkline.agents.script_source import Part, listed
-from trunkline.base import jsontext
+from trunkline.base import document, jsontext
+from trunkline.base.document import DocumentError, Part, listed
 from trunkline.base.nearest import nearest, suggestion
 from trunkline.base.regular import read_regular
 from trunkline.base.values import Value
@@ -49,8 +48,6 @@ from trunkline.core.graph.ordinals import CannedResponseSelectionStrategy, Place
 
 T = TypeVar("T")
 
-#: Larger than any graph that a person writes.
-MAX_BYTES = 1024 * 1024
 #: What is told of one file.
 MAX_COMPLAINTS = 100
 
@@ -85,7 +82,7 @@ class Reading(Value):
 
     root: Part | None
     file: GraphFile | None
-    wrong: tuple[ConfigError, ...]
+    wrong: tuple[DocumentError, ...]
 
 
 def load(path: str) -> GraphFile:
@@ -113,13 +110,11 @@ def read(path: str) -> Reading:
         ConfigError: it cannot be read.
     """
     try:
-        contents = read_regular(bundled.locate(path), MAX_BYTES)
+        data = read_regular(bundled.locate(path), document.MAX_BYTES + 1).data
     except OSError as error:
         hint = _other(path) if isinstance(error, FileNotFoundError) else None
         raise ConfigError(f"The graph `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=hint) from None
-    if contents.cut:
-        raise ConfigError(f"The graph `{path}` is larger than {MAX_BYTES} bytes.")
-    return _read(contents.data, path, bundled.folder_of(path))
+    return _read(data, path, bundled.folder_of(path))
 
 
 def _other(path: str) -> str:
@@ -131,14 +126,14 @@ def _other(path: str) -> str:
 
 def _sound(found: Reading) -> GraphFile:
     if found.file is None:
-        raise found.wrong[0]
+        raise ConfigError.of(found.wrong[0])
     return found.file
 
 
 def _read(data: bytes, name: str, folder: str | None) -> Reading:
     try:
-        root = script_source.parse(data, name, "the graph")
-    except ConfigError as error:
+        root = document.parse(data, name, "the graph")
+    except DocumentError as error:
         return Reading(None, None, (error,))
     reader = _Reader(folder)
     try:
@@ -156,7 +151,7 @@ class _Reader:
     """Makes a graph of a file's parts. What is wrong is put aside in `wrong`, and the rest looked at all the same."""
 
     def __init__(self, folder: str | None) -> None:
-        self.wrong: list[ConfigError] = []
+        self.wrong: list[DocumentError] = []
         self._failed: dict[str, set[str]] = {}
         """Of each node that something is wrong with, the keys that cannot be read."""
         self._folder = folder
@@ -165,11 +160,11 @@ class _Reader:
         """What it gives; None if it complains."""
         try:
             return read(*arguments)
-        except ConfigError as error:
+        except DocumentError as error:
             self._complain(error)
             return None
 
-    def _complain(self, error: ConfigError) -> None:
+    def _complain(self, error: DocumentError) -> None:
         self.wrong.append(error)
         if len(self.wrong) >= MAX_COMPLAINTS:
             raise _Enough
@@ -345,7 +340,7 @@ class _Reader:
 
 
 def _all_members(part: Part) -> dict[str, Part]:
-    return part.members(tuple(part.object()))
+    return {key: member for key, member in part.all_members().items() if not member.is_null}
 
 
 def _steps(part: Part) -> int:

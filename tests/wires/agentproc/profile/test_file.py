@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trunkline.base import document
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.profile import Profile
-from trunkline.wires.agentproc.profile import yaml as profile_yaml
 from trunkline.wires.agentproc.profile.file import find, load, parse
 
 EVERYTHING = r"""
@@ -98,9 +98,7 @@ def test_a_command_is_split_at_white_space_also_beside_args_and_no_quote_is_read
 def test_what_stands_under_agentproc_wins_entirely() -> None:
     profile = read("name: n\ntags: [a]\ncommand: outside\nagentproc:\n  command: inside\n  streaming: false\n")
     assert (profile.command, profile.streaming, profile.name) == (("inside",), False, "n")
-    assert profile.warnings == (
-        "p.yaml, line 3: `command` is not read: it must stand under `agentproc`, like the others.",
-    )
+    assert profile.warnings == ("p.yaml:3:1: `command` is not read: it must stand under `agentproc`, like the others.",)
 
 
 def test_a_file_is_read_and_its_directory_remembered(tmp_path: Path) -> None:
@@ -127,7 +125,7 @@ def test_zero_seconds_are_no_limit_and_so_is_what_no_clock_can_count() -> None:
     assert read("command: a\ntimeout_secs: 0\n").timeout_secs is None
     profile = read("command: a\ntimeout_secs: 99999999\n")
     assert profile.timeout_secs is None
-    assert "line 2: `timeout_secs` is more than" in profile.warnings[0]
+    assert ":2:1: `timeout_secs` is more than" in profile.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -197,136 +195,146 @@ def test_the_protocol_may_be_written_as_a_number(written: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "p.yaml: the profile is empty. It needs at least `command: PROGRAM`."),
-        ("- a\n", "p.yaml, line 1: a profile is a mapping. Write `command: PROGRAM`."),
+        ("", "p.yaml: the profile is empty. Write `command: PROGRAM`."),
+        ("- a\n", "p.yaml:1:1: the profile must be a mapping. Write `command: PROGRAM`."),
         ("args: []\n", "p.yaml: `command` is missing. Write `command: PROGRAM`."),
         (
             "comand: echo hi\n",
-            "p.yaml: `command` is missing. p.yaml, line 1: `comand` is not a key of a profile. Did you mean `command`?",
+            "p.yaml: `command` is missing. p.yaml:1:1: `comand` is not a key of a profile. Did you mean `command`?",
         ),
         (
             "agentproc:\n  cmd: agent\n",
-            "p.yaml, line 2: `agentproc.cmd` is not a key of a profile. Did you mean `command`?",
+            "p.yaml:2:3: `agentproc.cmd` is not a key of a profile. Did you mean `command`?",
         ),
-        ("command: '  '\n", "p.yaml, line 1: `command` must not be empty."),
-        ("command: yes\n", "p.yaml, line 1: `command` must be a text, not a truth value. Put it in quotes."),
+        ("command: '  '\n", "p.yaml:1:1: `command` must not be empty."),
+        ("command: yes\n", "p.yaml:1:1: `command` must be a text, not a truth value. Put it in quotes."),
         (
             "command: [a, b]\n",
-            "line 1: `command` must be a text, not a list. Write the program alone here, and the rest as `args`.",
+            ":1:1: `command` must be a text, not a list. Write the program alone here, and the rest as `args`.",
         ),
         (
             "agentproc:\n  command: 5\n",
-            "p.yaml, line 2: `agentproc.command` must be a text, not a number. Put it in quotes.",
+            "p.yaml:2:3: `agentproc.command` must be a text, not a number. Put it in quotes.",
         ),
-        ("executor: x\n", "p.yaml, line 1: `executor` is not known here. Name the program to run as `command`."),
+        ("executor: x\n", "p.yaml:1:1: `executor` is not known here. Name the program to run as `command`."),
         (
             "command: a\nargs: b\n",
-            "line 2: `args` must be a list, not a text. Write one item to a line, each after `- `.",
+            ":2:1: `args` must be a list, not a text. Write one item to a line, each after `- `.",
         ),
-        ("command: a\nargs:\n- b\n- [c]\n", "line 4: `args[1]` must be a text, not a list."),
-        ("command: a\nargs: [~]\n", 'line 2: `args[0]` must be a text, not nothing. Write "" for an empty text'),
-        ("command: a\nenv: [b]\n", "line 2: `env` must be a mapping, not a list. Write `NAME: value`, one to a line."),
-        ("command: a\nenv:\n  B:\n", 'line 3: `env.B` must be a text, not nothing. Write "" for an empty value'),
-        ("command: a\nenv: {A=B: c}\n", "line 2: `env.A=B` cannot be the name of a variable. Rename it."),
-        ("command: a\nenv_allowlist: [$HOME]\n", "line 2: `env_allowlist[0]` must be the name of a variable."),
+        ("command: a\nargs:\n- b\n- [c]\n", ":4:3: `args[1]` must be a text, not a list."),
+        ("command: a\nargs: [~]\n", ':2:8: `args[0]` must be a text, not nothing. Write "" for an empty text'),
+        ("command: a\nenv: [b]\n", ":2:1: `env` must be a mapping, not a list. Write `NAME: value`, one to a line."),
+        ("command: a\nenv:\n  B:\n", ':3:3: `env.B` must be a text, not nothing. Write "" for an empty value'),
+        ("command: a\nenv: {A=B: c}\n", ":2:7: `env.A=B` cannot be the name of a variable. Rename it."),
+        ("command: a\nenv_allowlist: [$HOME]\n", ":2:17: `env_allowlist[0]` must be the name of a variable."),
         (
             "command: a\nstdin: mesage\n",
-            "line 2: `stdin` must be one of `none`, `message`, not `mesage`. Did you mean `message`?",
+            ":2:1: `stdin` must be one of `none`, `message`, not `mesage`. Did you mean `message`?",
         ),
-        ("command: a\nstdin: true\n", "line 2: `stdin` must be one of `none`, `message`, not `true`."),
+        ("command: a\nstdin: true\n", ":2:1: `stdin` must be one of `none`, `message`, not `true`."),
         (
             "command: a\ntimeout_secs: '5'\n",
-            "line 2: `timeout_secs` must be a number of seconds, 0 or more, not a text. Remove",
+            ":2:1: `timeout_secs` must be a number of seconds, 0 or more, not a text. Remove",
         ),
-        ("command: a\ntimeout_secs: -1\n", "line 2: `timeout_secs` must be a number of seconds, 0 or more, not `-1`."),
+        ("command: a\ntimeout_secs: -1\n", ":2:1: `timeout_secs` must be a number of seconds, 0 or more, not `-1`."),
         (
             "command: a\ntimeout_secs: 1:30\n",
-            "line 2: `timeout_secs` must be a number of seconds, 0 or more, not `1:30`.",
+            ":2:1: `timeout_secs` must be a number of seconds, 0 or more, not `1:30`.",
         ),
-        ("command: a\ntimeout_secs: .inf\n", "line 2: `timeout_secs` must be a number of seconds"),
-        ("command: a\ntimeout_secs: nan\n", "line 2: `timeout_secs` must be a number of seconds"),
-        ("command: a\nkill_grace_secs: 86400\n", "line 2: `kill_grace_secs` must be at most 3600 seconds."),
-        ("command: a\nmax_reply_chars: 1.5\n", "line 2: `max_reply_chars` must be a whole number, 0 or more."),
+        ("command: a\ntimeout_secs: .inf\n", ":2:1: `timeout_secs` must be a number of seconds"),
+        ("command: a\ntimeout_secs: nan\n", ":2:1: `timeout_secs` must be a number of seconds"),
+        ("command: a\nkill_grace_secs: 86400\n", ":2:1: `kill_grace_secs` must be at most 3600 seconds."),
+        ("command: a\nmax_reply_chars: 1.5\n", ":2:1: `max_reply_chars` must be a whole number, 0 or more."),
         (
             "command: a\nstreaming: 'false'\n",
-            "line 2: `streaming` must be `true` or `false`, not a text. Remove the quotes.",
+            ":2:1: `streaming` must be `true` or `false`, not a text. Remove the quotes.",
         ),
-        ("command: a\nsend_error_reply: 1\n", "line 2: `send_error_reply` must be `true` or `false`, not a number."),
-        ("command: a\nsession_line_prefix: ''\n", "line 2: `session_line_prefix` must not be empty."),
-        ('command: a\nsession_line_prefix: "a\\nb"\n', "line 2: `session_line_prefix` must not hold a line feed"),
-        ("command: a\nprotocol: 0.2\n", "line 2: `protocol` must be one of `0.1`, `0.4`, `auto`, not `0.2`."),
-        ("command: a\ncwd: !there x\n", "line 2: `cwd` must be a text, not a tagged value."),
+        ("command: a\nsend_error_reply: 1\n", ":2:1: `send_error_reply` must be `true` or `false`, not a number."),
+        ("command: a\nsession_line_prefix: ''\n", ":2:1: `session_line_prefix` must not be empty."),
+        ('command: a\nsession_line_prefix: "a\\nb"\n', ":2:1: `session_line_prefix` must not hold a line feed"),
+        ("command: a\nprotocol: 0.2\n", ":2:1: `protocol` must be one of `0.1`, `0.4`, `auto`, not `0.2`."),
+        ("command: a\ncwd: !there x\n", ":2:1: `cwd` must be a text, not a tagged value."),
         (
             "command: a\nname: &a [x]\ncwd: *a\n",
-            "line 3: the alias `*a` stands for no single value. Write the value out.",
+            ":3:1: `cwd` must be a text, not a list.",
         ),
-        ("command: a\nargs: [b]\ncommand: c\n", "line 3: `command` is here a second time. It is in line 1 already."),
-        ("command: a\nenv:\n  A: b\n  A: c\n", "line 4: `A` is here a second time. It is in line 3 already."),
-        ("command: a\n<<: {cwd: b}\n", "line 2: merge keys (`<<`) are not read. Write the keys out."),
-        ("command: a\n---\ncommand: b\n", "line 2: another document begins here. A file holds one profile."),
+        (
+            "command: a\nargs: [b]\ncommand: c\n",
+            ":3:1: the profile has the key `command` twice. It is in line 1 already.",
+        ),
+        ("command: a\nenv:\n  A: b\n  A: c\n", ":4:3: `env` has the key `A` twice. It is in line 3 already."),
+        (
+            "command: a\n<<: {cwd: b}\n",
+            ":2:1: the profile merges another mapping (`<<`), which is not read. Write the keys out.",
+        ),
+        ("command: a\n---\ncommand: b\n", ":2:1: another document begins here. A file holds one document."),
         ("command: a\nargs: [-p, {{MESSAGE}}]\n", 'needs quotes, as in "{{MESSAGE}}".'),
         ("command: a\ncwd: {{PROFILE_DIR}}/x\n", 'needs quotes, as in "{{MESSAGE}}".'),
         ("command: a\nargs:\n\t- b\n", "Indent with spaces, not with tabs."),
-        ("command: 'a\n", "p.yaml, line 1: not YAML: "),
+        ("command: 'a\n", "p.yaml:1:12: not YAML: "),
         (
             "command: a\n  args: [b]\n",
-            "p.yaml, line 2: not YAML: this line does not fit the one above it. Keys that belong together begin in the",
+            "p.yaml:2:7: not YAML: this line does not fit the one above it. Keys that belong together begin in the",
         ),
-        ("env:\n    A: b\n  C: d\ncommand: a\n", "line 3: not YAML: this line does not fit the one above it."),
+        ("env:\n    A: b\n  C: d\ncommand: a\n", ":3:3: not YAML: this line does not fit the one above it."),
         (
             "command: a\ndescription: it: is\n",
-            "line 2: not YAML: a second `: ` in this line. Put a text that holds one in quotes.",
+            ":2:16: not YAML: a second `: ` in this line. Put a text that holds one in quotes.",
         ),
-        ('command: "a\\0b"\n', "line 1: a NUL character"),
-        ("command: \ud800\n", "line 1: not YAML: half a character"),
-        ("command: a\ncwd: " + "[" * 100_000, "line 2: nested deeper than"),
-        ("command: a\ncwd: " + "x" * profile_yaml.MAX_BYTES, "p.yaml: a profile has at most 1048576 bytes."),
-        ("command: &a " + "x" * 9999 + "\nargs: [" + "*a, " * 200 + "]", "line 2: aliases stand for more than"),
+        ('command: "a\\0b"\n', ":1:1: `command` holds a NUL character"),
+        ("command: \ud800\n", ":1:10: not UTF-8."),
+        ("command: a\ncwd: " + "[" * 100_000, ":2:206: the profile is nested deeper than"),
+        ("command: a\ncwd: " + "x" * document.MAX_BYTES, "p.yaml: the profile is larger than 4194304 bytes."),
+        (
+            "command: &a " + "x" * 9999 + "\nargs: [" + "*a, " * 500 + "]",
+            "the profile has aliases that stand for more than",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_line_and_key(text: str, complaint: str) -> None:
     assert complaint in refusal(text)
 
 
-def test_aliases_of_single_values_are_followed() -> None:
+def test_aliases_are_followed() -> None:
+    assert read("command: a\nargs: &a [x, y]\nresume_args: *a\n").resume_args == ("x", "y")
     assert read("command: &a agent\nargs: [*a, &b x, *b]\n").args == ("agent", "x", "x")
 
 
 @pytest.mark.parametrize(
     ("text", "warning"),
     [
-        ("timeout_sec: 5", "p.yaml, line 2: `timeout_sec` is not a key of a profile. Did you mean `timeout_secs`?"),
-        ("zzz: 5", "p.yaml, line 2: `zzz` is not a key of a profile."),
-        ("environment: {A: b}", "p.yaml, line 2: `environment` is not a key of a profile. Did you mean `env`?"),
-        ("enviroment: {A: b}", "p.yaml, line 2: `enviroment` is not a key of a profile. Did you mean `env`?"),
-        ("workdir: x", "p.yaml, line 2: `workdir` is not a key of a profile. Did you mean `cwd`?"),
-        ("arguments: [x]", "p.yaml, line 2: `arguments` is not a key of a profile. Did you mean `args`?"),
-        ("timeout: 5", "p.yaml, line 2: `timeout` is not a key of a profile. Did you mean `timeout_secs`?"),
+        ("timeout_sec: 5", "p.yaml:2:1: `timeout_sec` is not a key of a profile. Did you mean `timeout_secs`?"),
+        ("zzz: 5", "p.yaml:2:1: `zzz` is not a key of a profile."),
+        ("environment: {A: b}", "p.yaml:2:1: `environment` is not a key of a profile. Did you mean `env`?"),
+        ("enviroment: {A: b}", "p.yaml:2:1: `enviroment` is not a key of a profile. Did you mean `env`?"),
+        ("workdir: x", "p.yaml:2:1: `workdir` is not a key of a profile. Did you mean `cwd`?"),
+        ("arguments: [x]", "p.yaml:2:1: `arguments` is not a key of a profile. Did you mean `args`?"),
+        ("timeout: 5", "p.yaml:2:1: `timeout` is not a key of a profile. Did you mean `timeout_secs`?"),
         (
             "args: [x, '{{ MESSAGE }}']",
-            "p.yaml, line 2: `args[1]` holds `{{ MESSAGE }}`, which is no placeholder and stays so. Did you mean `{{M",
+            "p.yaml:2:11: `args[1]` holds `{{ MESSAGE }}`, which is no placeholder and stays so. Did you mean `{{M",
         ),
-        ("resume_args: ['{{session-id}}']", "p.yaml, line 2: `resume_args[0]` holds `{{session-id}}`, which is no"),
-        ("cwd: 'x/{{session}}'", "p.yaml, line 2: `cwd` holds `{{session}}`, which is no placeholder"),
+        ("resume_args: ['{{session-id}}']", "p.yaml:2:15: `resume_args[0]` holds `{{session-id}}`, which is no"),
+        ("cwd: 'x/{{session}}'", "p.yaml:2:1: `cwd` holds `{{session}}`, which is no placeholder"),
         (
             "env: {A: '{{UNKNOWN}}'}",
-            "p.yaml, line 2: `env.A` holds `{{UNKNOWN}}`, which is no placeholder and stays so. The placeholders are `",
+            "p.yaml:2:7: `env.A` holds `{{UNKNOWN}}`, which is no placeholder and stays so. The placeholders are `",
         ),
-        ("budget_secs: 5", "p.yaml, line 2: `budget_secs` is not used here. Use `timeout_secs`"),
-        ("env: {AGENT_MESSAGE: x}", "p.yaml, line 2: `env.AGENT_MESSAGE` has no effect"),
+        ("budget_secs: 5", "p.yaml:2:1: `budget_secs` is not used here. Use `timeout_secs`"),
+        ("env: {AGENT_MESSAGE: x}", "p.yaml:2:7: `env.AGENT_MESSAGE` has no effect"),
         (
             "permission: true\nstdin: none",
-            "p.yaml, line 2: `permission` belongs to protocol 0.4. If the agent speaks that, add `prot",
+            "p.yaml:2:1: `permission` belongs to protocol 0.4. If the agent speaks that, add `prot",
         ),
-        ("permission: true\nprotocol: '0.1'", "p.yaml, line 2: `permission` has no effect"),
-        ("stdin: message\nprotocol: '0.4'", 'p.yaml, line 2: `stdin` has no effect with `protocol: "0.4"`'),
-        ("args: ['{{MESSAGE}}']\nprotocol: '0.4'", "p.yaml, line 2: `args` holds `{{MESSAGE}}`, which is not needed"),
+        ("permission: true\nprotocol: '0.1'", "p.yaml:2:1: `permission` has no effect"),
+        ("stdin: message\nprotocol: '0.4'", 'p.yaml:2:1: `stdin` has no effect with `protocol: "0.4"`'),
+        ("args: ['{{MESSAGE}}']\nprotocol: '0.4'", "p.yaml:2:1: `args` holds `{{MESSAGE}}`, which is not needed"),
         (
             "permission: true\nprotocol: auto\nstdin: message",
-            "p.yaml, line 2: `permission` has no effect with `stdin: mes",
+            "p.yaml:2:1: `permission` has no effect with `stdin: mes",
         ),
-        ("cwd: 'x/{{SESSION_ID}}'", "p.yaml, line 2: `cwd` lets no session begin: `{{SESSION_ID}}` is empty"),
-        ("cwd: '{{SESSION_NAME}}/x'", "p.yaml, line 2: `cwd` begins with `{{SESSION_NAME}}`: whoever writes decides"),
+        ("cwd: 'x/{{SESSION_ID}}'", "p.yaml:2:1: `cwd` lets no session begin: `{{SESSION_ID}}` is empty"),
+        ("cwd: '{{SESSION_NAME}}/x'", "p.yaml:2:1: `cwd` begins with `{{SESSION_NAME}}`: whoever writes decides"),
     ],
 )
 def test_what_can_be_passed_over_is_a_warning_with_line_and_key(text: str, warning: str) -> None:
@@ -359,7 +367,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot be read: it is not a file\."):
         load(str(tmp_path / "pipe"))
     (tmp_path / "latin.yaml").write_bytes(b"command: a\ndescription: gr\xf6\xdfer\n")
-    with pytest.raises(ConfigError, match=r"latin\.yaml, line 2: not UTF-8\. Save the file as UTF-8\."):
+    with pytest.raises(ConfigError, match=r"latin\.yaml:2:16: not UTF-8\. Save the file as UTF-8\."):
         load(str(tmp_path / "latin.yaml"))
 
 
@@ -367,7 +375,7 @@ def test_without_the_fast_parser_everything_is_read_alike(monkeypatch: pytest.Mo
     fast = read(EVERYTHING)
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     assert read(EVERYTHING) == fast
-    assert "line 2: nested deeper than" in refusal("command: a\ncwd: " + "[" * 200)
+    assert ":2:206: the profile is nested deeper than" in refusal("command: a\ncwd: " + "[" * 300)
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=60) | st.text("abc:-[]{}#&*!|>'\"%@` \n\t,?", max_size=60))
@@ -397,10 +405,10 @@ def test_a_stream_that_nobody_reads_is_refused_with_a_suggestion() -> None:
     known = streams.names()[0]
     assert read(f"command: a\nstream: {known}\nargs: ['{{{{MESSAGE}}}}']\n").stream == known
     complaint = refusal(f"command: a\nstream: {known}x\n")
-    assert "line 2: `stream` must be one of " in complaint
+    assert ":2:1: `stream` must be one of " in complaint
     assert f"Did you mean `{known}`?" in complaint
     warnings = read(f"command: a\nstream: {known}\nprotocol: '0.4'\n").warnings
-    assert warnings == (f"p.yaml, line 3: `protocol` has no effect: the output is read as `stream: {known}`.",)
+    assert warnings == (f"p.yaml:3:1: `protocol` has no effect: the output is read as `stream: {known}`.",)
 
 
 def test_programs_that_import_it_from_its_former_place_go_on() -> None:

@@ -181,7 +181,7 @@ def test_a_program_or_a_script_may_have_the_message_on_its_input(command: str) -
 @pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP", "GIT_SSH_COMMAND"])
 def test_a_variable_that_decides_what_is_loaded_cannot_come_from_the_chat(name: str) -> None:
     text = f"command: a\nenv:\n  {name}: 'x {{{{MESSAGE}}}}'\n"
-    assert f"line 3: `env.{name}` is refused: `{{{{MESSAGE}}}}` would decide what programs load." in refusal(text)
+    assert f":3:3: `env.{name}` is refused: `{{{{MESSAGE}}}}` would decide what programs load." in refusal(text)
     assert read(f"{text}allow_unsafe: true\n").env
     assert read("command: a\nenv: {Q: 'you said: {{MESSAGE}}'}\n").env == {"Q": "you said: {{MESSAGE}}"}
 
@@ -199,4 +199,4 @@ def test_what_is_unsafe_runs_where_the_profile_allows_it_and_a_check_says_so_in_
 
 def test_allowing_what_is_safe_is_told_to_be_needless() -> None:
     (warning,) = read("command: agent\nallow_unsafe: true\n").warnings
-    assert warning == "p.yaml, line 2: `allow_unsafe` is not needed: nothing here lets a message be read as code."
+    assert warning == "p.yaml:2:1: `allow_unsafe` is not needed: nothing here lets a message be read as code."

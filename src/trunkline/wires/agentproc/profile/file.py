@@ -14,17 +14,20 @@ from __future__ import annotations
 import os
 from typing import cast
 
-from trunkline.base.regular import NotRegular, read_regular
+from trunkline.base import document
+from trunkline.base.document import DocumentError, Part
+from trunkline.base.nearest import hint_for
+from trunkline.base.regular import NotRegular
 from trunkline.core.faults import ConfigError
 from trunkline.wires.agentproc.codec import VARIABLES
 from trunkline.wires.agentproc.messages import DIALECTS
 from trunkline.wires.agentproc.profile import LONGEST_TIMEOUT_SECS, Profile, Protocol
 from trunkline.wires.agentproc.profile.contradictions import NEW_STYLE, contradictions
-from trunkline.wires.agentproc.profile.fields import Field, hint_for
 from trunkline.wires.agentproc.profile.placeholders import NAMES, mistaken, used
 from trunkline.wires.agentproc.profile.safety import danger
-from trunkline.wires.agentproc.profile.yaml import MAX_BYTES, read, too_large
 
+#: What errors call the whole of it.
+WHAT = "the profile"
 #: A tree that is being ended holds up whoever ended it.
 LONGEST_KILL_GRACE_SECS = 3600.0
 
@@ -100,21 +103,14 @@ def load(path: str) -> Profile:
         ConfigError: it cannot be read, or cannot be used.
     """
     try:
-        data = read_regular(path, MAX_BYTES + 1).data
-        directory = os.path.dirname(os.path.abspath(path))
+        return _profile(document.read(path, WHAT, as_written=True), path, os.path.dirname(os.path.abspath(path)))
+    except DocumentError as error:
+        raise ConfigError.of(error) from None
     except NotRegular:
         problem = "it is a directory" if os.path.isdir(path) else "it is not a file"
         raise ConfigError(f"The profile `{path}` cannot be read: {problem}.") from None
     except OSError as error:
         raise ConfigError(f"The profile `{path}` cannot be read: {os.strerror(error.errno or 0)}.") from None
-    if len(data) > MAX_BYTES:
-        raise too_large(path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}, line {line}: not UTF-8.", hint="Save the file as UTF-8.") from None
-    return parse(text, path, directory)
 
 
 def parse(text: str, source: str, directory: str | None) -> Profile:
@@ -123,19 +119,27 @@ def parse(text: str, source: str, directory: str | None) -> Profile:
     Raises:
         ConfigError: it cannot be used.
     """
-    root = read(text, source)
-    if root is None:
-        raise ConfigError(f"{source}: the profile is empty.", hint="It needs at least `command: PROGRAM`.")
-    whole = Field(source, "", root.line, root)
-    if not whole.is_mapping:
-        raise ConfigError(f"{source}, line {root.line}: a profile is a mapping.", hint="Write `command: PROGRAM`.")
-    return _Reading(source, directory, whole.members()).profile()
+    try:
+        data = text.encode("utf-8", "surrogatepass")
+        return _profile(document.parse(data, source, WHAT, as_written=True), source, directory)
+    except DocumentError as error:
+        raise ConfigError.of(error) from None
+
+
+def _profile(root: Part, source: str, directory: str | None) -> Profile:
+    if not root.is_mapping:
+        problem = "is empty." if root.is_null else "must be a mapping."
+        raise root.wrong(problem, "Write `command: PROGRAM`.")
+    for part in root.walk():
+        if "\0" in part.as_text:
+            raise part.wrong("holds a NUL character, which no program can receive.", "Remove it.")
+    return _Reading(source, directory, root.all_members()).profile()
 
 
 class _Reading:
     """One profile while it is read."""
 
-    def __init__(self, source: str, directory: str | None, members: dict[str, Field]) -> None:
+    def __init__(self, source: str, directory: str | None, members: dict[str, Part]) -> None:
         self._source = source
         self._directory = directory
         self._warnings: list[str] = []
@@ -143,7 +147,7 @@ class _Reading:
         self._about = members
         self._fields = members
         if nested is not None and nested.is_mapping:
-            self._fields = nested.members()
+            self._fields = nested.all_members()
             self._warn_of_unknown(members, ("agentproc", *ABOUT))
         self._warn_of_unknown(self._fields, (*KEYS, *ABOUT))
 
@@ -154,7 +158,7 @@ class _Reading:
         default = Profile(command)
         profile = Profile(
             command=command,
-            args=fields["args"].texts() if "args" in fields else (),
+            args=fields["args"].texts_written() if "args" in fields else (),
             stdin="message" if "stdin" in fields and self._stdin(fields["stdin"]) == "message" else "none",
             cwd=fields["cwd"].text(empty=False) if "cwd" in fields else None,
             env=self._env(fields),
@@ -173,7 +177,7 @@ class _Reading:
             permission=_flag(fields, "permission", default.permission),
             stream=self._stream(fields),
             allow_unsafe=_flag(fields, "allow_unsafe", default.allow_unsafe),
-            resume_args=fields["resume_args"].texts() if "resume_args" in fields else (),
+            resume_args=fields["resume_args"].texts_written() if "resume_args" in fields else (),
             name=self._own_words("name"),
             description=self._own_words("description"),
             directory=self._directory,
@@ -189,13 +193,13 @@ class _Reading:
 
     # Single fields
 
-    def _protocol(self, fields: dict[str, Field]) -> Protocol:
+    def _protocol(self, fields: dict[str, Part]) -> Protocol:
         """What it says; else `auto`, unless it has what only 0.1 knows."""
         if "protocol" in fields:
             return cast(Protocol, fields["protocol"].choice(_PROTOCOLS))
         return "0.1" if _is_old_style(fields) else "auto"
 
-    def _command(self, fields: dict[str, Field], protocol: Protocol) -> tuple[str, ...]:
+    def _command(self, fields: dict[str, Part], protocol: Protocol) -> tuple[str, ...]:
         """The program and its first words: in 0.1 it is split, in 0.4 never.
 
         Where that is not known, it is split unless other keys of 0.4 are there, or a program lies at the whole of it.
@@ -209,7 +213,7 @@ class _Reading:
             words = tuple(whole.split())
             if any(word.startswith(("'", '"')) for word in words):
                 problem = "is split at every space, also in quotes. Put arguments with spaces in `args`."
-                self._warnings.append(fields["command"].place(problem))
+                self._warnings.append(fields["command"].told(problem))
             return words
         if "executor" in fields:
             raise fields["executor"].wrong("is not known here.", "Name the program to run as `command`.")
@@ -217,7 +221,7 @@ class _Reading:
         hint = " ".join(self._warnings) or "Write `command: PROGRAM`."
         raise ConfigError(f"{self._source}: `command` is missing.", hint=hint)
 
-    def _is_program(self, command: str, fields: dict[str, Field]) -> bool:
+    def _is_program(self, command: str, fields: dict[str, Part]) -> bool:
         """Whether the whole of a command, spaces and all, is the path of a file."""
         if not may_be_one_path(command):
             return False
@@ -227,41 +231,41 @@ class _Reading:
         cwd = fields["cwd"].as_text.replace("{{PROFILE_DIR}}", here) if "cwd" in fields else os.curdir
         return os.path.isfile(os.path.join(here if "cwd" in fields else "", os.path.expanduser(cwd), path))
 
-    def _stdin(self, field: Field) -> str:
+    def _stdin(self, field: Part) -> str:
         return field.choice(("none", "message"))
 
-    def _env(self, fields: dict[str, Field]) -> dict[str, str]:
+    def _env(self, fields: dict[str, Part]) -> dict[str, str]:
         if "env" not in fields:
             return {}
         found = {}
-        for name, field in fields["env"].members().items():
+        for name, field in fields["env"].all_members().items():
             if not name or "=" in name or "\0" in name:
                 raise field.wrong("cannot be the name of a variable.", "Rename it.")
             if name in VARIABLES:
-                self._warnings.append(field.place("has no effect: that variable belongs to the protocol."))
+                self._warnings.append(field.told("has no effect: that variable belongs to the protocol."))
             found[name] = field.written('Write "" for an empty value, or remove the line.')
         return found
 
-    def _allowlist(self, fields: dict[str, Field]) -> tuple[str, ...] | None:
+    def _allowlist(self, fields: dict[str, Part]) -> tuple[str, ...] | None:
         if "env_allowlist" not in fields:
             return None
         for item in fields["env_allowlist"].items():
             name = item.written("Remove the line.")
             if "$" in name or "=" in name or not name.strip():
                 raise item.wrong("must be the name of a variable.", "Write `NAME`, not `${NAME}` or `NAME=value`.")
-        return fields["env_allowlist"].texts()
+        return fields["env_allowlist"].texts_written()
 
-    def _timeout(self, fields: dict[str, Field]) -> float | None:
+    def _timeout(self, fields: dict[str, Part]) -> float | None:
         if "timeout_secs" not in fields:
             return Profile(()).timeout_secs
         seconds = fields["timeout_secs"].seconds()
         if seconds > LONGEST_TIMEOUT_SECS:
             problem = f"is more than {LONGEST_TIMEOUT_SECS:.0f} and counts as no limit; `0` says so."
-            self._warnings.append(fields["timeout_secs"].place(problem))
+            self._warnings.append(fields["timeout_secs"].told(problem))
             return None
         return seconds or None
 
-    def _kill_grace(self, fields: dict[str, Field]) -> float:
+    def _kill_grace(self, fields: dict[str, Part]) -> float:
         if "kill_grace_secs" not in fields:
             return Profile(()).kill_grace_secs
         seconds = fields["kill_grace_secs"].seconds()
@@ -269,7 +273,7 @@ class _Reading:
             raise fields["kill_grace_secs"].wrong(f"must be at most {LONGEST_KILL_GRACE_SECS:.0f} seconds.")
         return seconds
 
-    def _session_line_prefix(self, fields: dict[str, Field]) -> str:
+    def _session_line_prefix(self, fields: dict[str, Part]) -> str:
         if "session_line_prefix" not in fields:
             return Profile(()).session_line_prefix
         field = fields["session_line_prefix"]
@@ -280,7 +284,7 @@ class _Reading:
             raise field.wrong(f"must not be `{prefix}`, which says something else.")
         return prefix
 
-    def _stream(self, fields: dict[str, Field]) -> str | None:
+    def _stream(self, fields: dict[str, Part]) -> str | None:
         if "stream" not in fields:
             return None
         from trunkline.wires.agentproc import streams
@@ -293,43 +297,43 @@ class _Reading:
 
     # What is wrong between fields
 
-    def _refuse_danger(self, profile: Profile, fields: dict[str, Field]) -> None:
+    def _refuse_danger(self, profile: Profile, fields: dict[str, Part]) -> None:
         found = None if profile.allow_unsafe else danger(profile)
         if found is None:
             return
         field = fields[found.key]
         if isinstance(found.item, str):
-            field = field.members()[found.item]
+            field = field.all_members()[found.item]
         elif found.key != "command":
             field = field.items()[found.item]
         raise field.wrong(f"is refused: {found.why}.", f"{found.hint} `allow_unsafe: true` runs it as it is.")
 
-    def _warn_of_contradictions(self, profile: Profile, fields: dict[str, Field]) -> None:
+    def _warn_of_contradictions(self, profile: Profile, fields: dict[str, Part]) -> None:
         for key, problem in contradictions(profile, fields):
-            self._warnings.append(fields[key].place(problem))
+            self._warnings.append(fields[key].told(problem))
 
-    def _warn_of_mistaken(self, fields: dict[str, Field]) -> None:
+    def _warn_of_mistaken(self, fields: dict[str, Part]) -> None:
         """`{{message}}` and its like, which stay as they are."""
         for field in _texts(fields):
             for written, meant in mistaken(field.as_text):
                 hint = f"Did you mean `{meant}`?" if meant else f"The placeholders are {_PLACEHOLDERS}."
-                self._warnings.append(field.place(f"holds `{written}`, which is no placeholder and stays so. {hint}"))
+                self._warnings.append(field.told(f"holds `{written}`, which is no placeholder and stays so. {hint}"))
 
-    def _warn_of_unknown(self, members: dict[str, Field], known: tuple[str, ...]) -> None:
+    def _warn_of_unknown(self, members: dict[str, Part], known: tuple[str, ...]) -> None:
         for key, field in members.items():
             if key in known:
                 continue
-            last = field.key.rpartition(".")[2]
+            last = field.key
             if last == "executor" and "command" in members:
                 # Other runners start `command` as well where they do not know the executor.
                 continue
             if last in ELSEWHERE:
-                self._warnings.append(field.place(f"is not used here. {ELSEWHERE[last]}"))
+                self._warnings.append(field.told(f"is not used here. {ELSEWHERE[last]}"))
             elif last in KEYS:
-                self._warnings.append(field.place("is not read: it must stand under `agentproc`, like the others."))
+                self._warnings.append(field.told("is not read: it must stand under `agentproc`, like the others."))
             elif not last.startswith("x-"):
                 hint = hint_for(last, known, SYNONYMS)
-                self._warnings.append(field.place("is not a key of a profile." + (f" {hint}" if hint else "")))
+                self._warnings.append(field.told("is not a key of a profile." + (f" {hint}" if hint else "")))
 
 
 def may_be_one_path(command: str) -> bool:
@@ -344,22 +348,22 @@ def may_be_one_path(command: str) -> bool:
     return first.startswith(".") and any(not word.startswith("-") for word in rest)
 
 
-def _is_old_style(fields: dict[str, Field]) -> bool:
+def _is_old_style(fields: dict[str, Part]) -> bool:
     """Whether it has what only protocol 0.1 knows."""
     has_message = any("MESSAGE" in used(field.as_text) for field in _texts(fields))
     return has_message or any(key in fields for key in _OLD_STYLE)
 
 
-def _texts(fields: dict[str, Field]) -> list[Field]:
+def _texts(fields: dict[str, Part]) -> list[Part]:
     """All that may hold placeholders."""
     texts = [fields[key] for key in ("command", "cwd") if key in fields]
     texts += [item for key in ("args", "resume_args") if key in fields for item in fields[key].items()]
-    return texts + list(fields["env"].members().values() if "env" in fields else ())
+    return texts + list(fields["env"].all_members().values() if "env" in fields else ())
 
 
-def _flag(fields: dict[str, Field], key: str, default: bool) -> bool:
+def _flag(fields: dict[str, Part], key: str, default: bool) -> bool:
     return fields[key].flag() if key in fields else default
 
 
-def _text(fields: dict[str, Field], key: str, default: str) -> str:
+def _text(fields: dict[str, Part], key: str, default: str) -> str:
     return fields[key].text() if key in fields else default
