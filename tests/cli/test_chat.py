@@ -91,6 +91,15 @@ def test_what_is_piped_in_is_the_message_or_comes_after_it() -> None:
     assert chat("echo", "-p", "first", stdin="from a pipe\n").stdout == "first\n\nfrom a pipe\n"
 
 
+def test_each_line_is_a_message_of_one_conversation_if_that_is_wanted(scripted: list[str]) -> None:
+    done = chat(*scripted, "--lines", stdin="one\n\nfail now\ntwo\n")
+    assert (done.returncode, done.stdout) == (0, "one[]\nHalf an ans\ntwo[]\n")
+    assert [info.id for info in shelf.sessions()] == [done.stderr.split()[-1]]
+    assert chat(*scripted, "--lines", stdin="one\nfail now\n").returncode == 1
+    lines = chat("echo", "--lines", "--json", stdin="one\ntwo\n").stdout.splitlines()
+    assert [json.loads(line)["text"] for line in lines] == ["one", "two"]
+
+
 def test_a_file_that_is_mentioned_is_attached(scripted: list[str], tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("x")
     done = chat(*scripted, "--workspace", str(tmp_path), "-p", "read @notes.md, not @nothing")
@@ -142,6 +151,7 @@ def test_json_is_one_object_about_the_whole_turn(scripted: list[str]) -> None:
         "tools": [{"name": "Write", "description": "Write to a.txt", "status": "cancelled"}],
         "denied": ["Write"],
         "errors": [],
+        "events": [],
     }
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
-import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from trunkline.agents.graph import yaml_graph
+from tests.cli.terminal.chat_terminal import CTRL_C, CTRL_D, ChatTerminal
+from tests.support.invoked import Invoked, invoke
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.cli.graph_run import _Heard, _Talk, command
-from trunkline.cli.talk_files import WavWriter, read_wav
+from trunkline.cli.graph_run import command
+from trunkline.cli.talk_files import read_wav
+from trunkline.cli.trace import Keeper, way
+from trunkline.core.events import Audio, Envelope
 from trunkline.core.faults import ModelError
 
 GRAPH = """start: guard
@@ -60,8 +58,8 @@ def file(tmp_path: Path) -> str:
     return str(tmp_path / "npc/npc.yaml")
 
 
-def run(*arguments: str, typed: str | None = None) -> Result:
-    return CliRunner().invoke(command, list(arguments), input=typed)
+def run(*arguments: str, typed: str | None = None) -> Invoked:
+    return invoke(command, *arguments, typed=typed)
 
 
 def test_a_record_does_not_take_the_place_of_the_graph(file: str) -> None:
@@ -133,7 +131,7 @@ def test_a_graph_that_cannot_run_and_a_turn_that_fails_exit_with_1(file: str, tm
     endless = tmp_path / "endless.yaml"
     endless.write_text("start: a\nnodes:\n  a: {type: Instruction, default: a}\n")
     result = run(str(endless), "-m", "x")
-    assert (result.exit_code, "[4003]" in result.stderr) == (1, True)
+    assert (result.exit_code, ", error 4003)" in result.stderr) == (1, True)
     endless.write_text("start: b\nnodes:\n  a: {type: Instruction, default: a}\n")
     result = run(str(endless), "-m", "x")
     assert (result.exit_code, "line 1" in result.stderr) == (1, True)
@@ -161,16 +159,13 @@ def test_a_model_that_is_not_known_is_refused_before_another_one_is_fetched(
 
 
 def test_what_is_spoken_is_not_played_and_its_length_is_told_and_it_can_be_kept(tmp_path: Path) -> None:
-    sounds = WavWriter(str(tmp_path / "said.wav"))
-    heard = _Heard(quiet=True, sounds=sounds)
-    heard.delta("hello")
-    assert heard.told() == {"answer": "hello", "events": []}
-    heard.audio(bytes(3200), 16_000)
-    heard.audio(bytes(3200), 16_000)
-    assert heard.told() == {"answer": "hello", "events": [], "sound_seconds": 0.2}
-    sounds.close()
+    keeper = Keeper(None, str(tmp_path / "said.wav"))
+    said = [Envelope("s", number, 1, 0.0, Audio(bytes(3200), 16_000)) for number in (1, 2)]
+    keeper.show(said)
+    keeper.close("")
     kept = read_wav(str(tmp_path / "said.wav"))
     assert (kept.pcm, kept.sample_rate, kept.channels) == (bytes(6400), 16_000, 1)
+    assert way({"nodes": [{"name": "a", "exit": "b"}], "wall_ms": 3.2}, 0.2) == "(a b; 3 ms, 0.2 s of sound)"
 
 
 CRIER = """start: call
@@ -191,104 +186,22 @@ def test_without_a_voice_a_file_of_sound_stays_as_it_was_and_the_reason_is_told(
     assert "said.wav` was not written: the mock engine has no voice. `--engine local` has." in result.stderr
 
 
-class Terminal:
-    """The program at a terminal, and all that it has shown so far."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._master, slave = pty.openpty()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "trunkline", "graph", "run", *arguments],
-            stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-        )  # fmt: skip
-        os.close(slave)
-        self.shown = ""
-        self._news = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        while True:
-            try:
-                data = os.read(self._master, 4096)
-            except OSError:
-                data = b""
-            with self._news:
-                self.shown += data.decode(errors="replace")
-                self._news.notify_all()
-            if not data:
-                return
-
-    def until(self, text: str, count: int = 1) -> None:
-        with self._news:
-            assert self._news.wait_for(lambda: self.shown.count(text) >= count, 20), self.shown
-
-    def type(self, text: str) -> None:
-        os.write(self._master, f"{text}\n".encode())
-
-    def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-
-    def interrupted(self) -> int:
-        """The exit code after Ctrl-C at the prompt, pressed again by a person whom nobody seems to hear.
-
-        One that comes between the prompt and the wait for a line is heard with the next.
-        """
-        for _ in range(10):
-            self.interrupt()
-            with suppress(subprocess.TimeoutExpired):
-                return self.process.wait(1)
-        raise AssertionError(self.shown)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self._reader.join(5)
-        os.close(self._master)
-
-
-class Stubborn:
-    """An agent whose turn ends for nobody. The first thing that it does is to press Ctrl-C."""
-
-    def __init__(self) -> None:
-        self.cancelled = 0
-
-    async def turn(self, text: str, heard: _Heard) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        await asyncio.Event().wait()
-
-    def cancel(self) -> None:
-        self.cancelled += 1
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_a_second_ctrl_c_ends_the_program_while_an_answer_does_not_end(file: str) -> None:
-    talk = _Talk(yaml_graph.load(file), str(Path(file).parent), None, as_json=False)
-    stubborn = Stubborn()
-    talk._agent = stubborn  # type: ignore[assignment]  # as much of one as is needed
-    with asyncio.Runner() as runner, pytest.raises(KeyboardInterrupt):
-        runner.run(talk.turn("hello"))
-    assert stubborn.cancelled == 1
-
-
 @pytest.mark.process
-def test_ctrl_c_ends_the_answer_and_at_the_prompt_the_program(file: str) -> None:
+def test_a_graph_is_talked_to_in_the_terminal_of_chat(file: str) -> None:
     Path(file).write_text(SLOW)
-    terminal = Terminal(file)
-    try:
-        terminal.until("> ")
-        assert "npc.yaml · the mock engine" in terminal.shown
-        terminal.type("word " * 500)
-        terminal.until("You said: word word")
-        terminal.interrupt()
-        terminal.until("Stopped.")
-        terminal.type("once more")
-        terminal.until("You said: once more")
-        # The first prompt, one after each turn.
-        terminal.until("\n> ", 3)
-        assert terminal.interrupted() == 130
-        assert "Traceback" not in terminal.shown
-    finally:
-        terminal.close()
+    with ChatTerminal(file, command=("graph", "run")) as terminal:
+        terminal.sees("npc.yaml", "The mock engine says back what it hears.")
+        terminal.say("word " * 100)
+        terminal.sees("You said: word word")
+        terminal.type(CTRL_C)
+        terminal.sees("stopped")
+        terminal.say("once more")
+        terminal.sees("You said: once more", "(answer default; ")
+        terminal.say("/trace off")
+        terminal.sees("The way of a turn is not shown.")
+        terminal.wait_for_prompt()
+        terminal.type(CTRL_D)
+        assert terminal.leaves() == 0
 
 
 @pytest.mark.process

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-from click.testing import CliRunner, Result
 
+from tests.support.invoked import Invoked, invoke
 from tests.support.tryll_stub import TryllStub, echo
-from trunkline.cli import talking
+from trunkline.cli import chat_once
 from trunkline.cli.tryll_chat import INSTRUCTIONS, command
 from trunkline.wires.tryll import messages as m
 
@@ -36,18 +38,18 @@ async def stub() -> AsyncIterator[TryllStub]:
         yield server
 
 
-async def chat(stub: TryllStub, *arguments: str, typed: str | None = None) -> Result:
+async def chat(stub: TryllStub, *arguments: str, typed: str | None = None) -> Invoked:
     address = f"127.0.0.1:{stub.port}"
-    return await asyncio.to_thread(CliRunner().invoke, command, [address, *arguments], input=typed)
+    return await asyncio.to_thread(invoke, command, address, *arguments, typed=typed)
 
 
 async def test_one_question_is_answered_on_standard_output_alone(
     stub: TryllStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(talking, "MOMENT_SECONDS", 0.0)
+    monkeypatch.setattr(chat_once, "MOMENT_SECONDS", 0.0)
     result = await chat(stub, "-p", "hello there")
     assert (result.stdout, result.exit_code) == ("hello there \n", 0)
-    assert "fetching small: 50 %" in result.stderr
+    assert "small: 50 % fetched" in result.stderr
     made = stub.asked(m.CreateAgentRequest)[0]
     assert made.default_model_name == "small"
     # A small model is told what it is.
@@ -57,7 +59,7 @@ async def test_one_question_is_answered_on_standard_output_alone(
 
 async def test_what_plays_a_model_needs_none_to_be_fetched(stub: TryllStub) -> None:
     result = await chat(stub, "--engine", "mock", "-p", "hello there")
-    assert (result.stdout, result.stderr, result.exit_code) == ("hello there \n", "", 0)
+    assert (result.stdout, result.exit_code) == ("hello there \n", 0)
     assert not stub.asked(m.DownloadModelRequest)
 
 
@@ -115,10 +117,7 @@ async def test_why_a_turn_failed_is_told(stub: TryllStub) -> None:
     assert stub.asked(m.CreateAgentRequest)[0].enable_diagnostics
 
 
-async def test_what_the_server_says_meanwhile_has_a_line_of_its_own(
-    stub: TryllStub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(talking, "_is_one_terminal", lambda: True)
+async def test_what_the_server_says_meanwhile_has_a_line_of_its_own(stub: TryllStub) -> None:
     stub.answers[m.SendMessageRequest] = lambda _, asked: [
         m.AnswerText(asked.request_id, asked.agent_id, "Once upon", is_delta=True),
         m.ErrorResponse(0, 2001, "The server stops."),
@@ -129,26 +128,6 @@ async def test_what_the_server_says_meanwhile_has_a_line_of_its_own(
     result = await chat(stub, "-p", "x")
     assert result.stdout == "Once upon a time\n"
     assert next(line for line in result.output.splitlines() if "2001" in line).startswith("the server complains")
-
-
-def test_the_line_of_an_answer_is_broken_once_and_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    @click.command()
-    def told() -> None:
-        screen = talking.Screen()
-        screen.write("one")
-        screen.aside("ahem")
-        screen.aside("ahem")
-        screen.write(" two")
-        screen.end()
-        screen.end()
-        screen.write("three")
-        screen.aside("oh")
-        screen.end()
-
-    monkeypatch.setattr(talking, "_is_one_terminal", lambda: True)
-    assert CliRunner().invoke(told).output == "one\nahem\nahem\n two\n\nthree\noh\n"
-    monkeypatch.setattr(talking, "_is_one_terminal", lambda: False)
-    assert CliRunner().invoke(told).stdout == "one two\n\nthree\n"
 
 
 async def test_a_failed_turn_and_a_missing_server_exit_with_1(stub: TryllStub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,33 +142,11 @@ async def test_a_failed_turn_and_a_missing_server_exit_with_1(stub: TryllStub, m
     result = await chat(stub, "-p", "x")
     assert (result.exit_code, "trunkline tryll serve" in result.stderr) == (1, True)
     await stub.start()
-    assert (await asyncio.to_thread(CliRunner().invoke, command, ["nowhere"])).exit_code == 1
-
-
-def test_whoever_types_is_greeted_and_can_ask_for_help_and_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    typed = iter(["hello", "/help", "/dance now", " /quit ", "never said"])
-    said: list[str] = []
-
-    @click.command()
-    def told() -> None:
-        class Keyboard:
-            def isatty(self) -> bool:
-                return True
-
-        monkeypatch.setattr("sys.stdin", Keyboard())
-        monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
-        said.extend(talking.messages("127.0.0.1:9100", "npc", note="Mind the step."))
-
-    shown = CliRunner().invoke(told).stderr.splitlines()
-    assert said == ["hello", "/dance now"]
-    assert shown[0].startswith("trunkline ")
-    assert shown[0].endswith(" · 127.0.0.1:9100 · npc")
-    assert shown[1:3] == ["Mind the step.", "/help lists commands · Ctrl-C stops an answer · Ctrl-D leaves"]
-    assert [line.split()[0] for line in shown[3:]] == ["/help", "/exit", "/quit", "Ctrl-C", "Ctrl-D"]
+    assert (await asyncio.to_thread(invoke, command, "nowhere")).exit_code == 1
 
 
 async def test_what_is_piped_in_is_said_as_it_is_and_nobody_is_greeted(stub: TryllStub) -> None:
-    result = await chat(stub, "--model", "mock", typed="/help\n/quit\n")
+    result = await chat(stub, "--model", "mock", "--quiet", typed="/help\n/quit\n")
     assert (result.stdout, result.stderr) == ("/help \n/quit \n", "")
 
 
@@ -200,24 +157,30 @@ async def test_a_server_that_is_not_there_is_named_once(stub: TryllStub) -> None
     await stub.start()
 
 
-def test_progress_is_told_of_what_takes_longer_than_a_moment(capsys: pytest.CaptureFixture[str]) -> None:
-    now = 0.0
-    lines = talking.ProgressLines(["village"], lambda: now)
-    lines.show("village", 100)
-    assert capsys.readouterr().err == ""
-    now = talking.MOMENT_SECONDS
-    lines.show("village", 40)
-    assert capsys.readouterr().err == "reading the knowledge `village`: 40 %\n"
+async def test_a_conversation_is_gone_on_with_by_the_command_that_it_names(stub: TryllStub, tmp_path: Path) -> None:
+    stub.extensions = (*stub.extensions, "history")
+    file = tmp_path / "npc.yaml"
+    file.write_text(GRAPH)
+    said = await chat(stub, "--graph", str(file), "-p", "one")
+    named = re.search(r"Go on with: trunkline tryll chat (.*) --resume (\S+)", said.stderr)
+    assert named is not None, said.stderr
+    assert shlex.split(named[1]) == [f"127.0.0.1:{stub.port}", "--graph", str(file)]
+    result = await chat(stub, "--graph", str(file), "--resume", named[2], "-p", "two")
+    assert result.exit_code == 0, result.stderr
+    restored = stub.asked(m.RestoreHistoryRequest)[-1]
+    assert "one" in str(restored)
 
 
-def test_ctrl_c_at_the_prompt_ends_its_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+async def test_the_way_of_a_turn_is_told_and_recorded_as_that_of_a_graph_in_this_process(
+    stub: TryllStub, tmp_path: Path
 ) -> None:
-    def interrupted(_: str) -> str:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("builtins.input", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        next(talking.messages("npc"))
-    assert capsys.readouterr().out == "\n"
+    found = {"status": "Success", "wall_ms": 2.4, "nodes": [{"name": "refuse", "exit": "default"}, "odd"]}
+    stub.answers[m.SendMessageRequest] = lambda _, asked: [
+        m.AnswerText(asked.request_id, asked.agent_id, "No.", is_final=True),
+        m.TurnComplete(asked.request_id, asked.agent_id, m.TurnStatus.SUCCESS, json.dumps(found)),
+    ]
+    record = tmp_path / "turn.json"
+    result = await chat(stub, "--trace", "--record", str(record), "-p", "x")
+    assert (result.stdout, result.exit_code) == ("No.\n", 0)
+    assert "(refuse default; 2 ms)" in result.stderr
+    assert json.loads(record.read_text()) == found

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from tests.agents.helpers import MemoryJournal, play, request, text_of
 from tests.support.host import Host
+from tests.support.invoked import invoke
 from tests.support.loop import until
 from tests.support.tryll_served import Served, served
 from tests.wires.agentproc.test_serve import Bridge
@@ -128,7 +128,7 @@ async def talk(place: Place) -> str:
 
 def printed(made: click.Command, *arguments: str) -> str:
     """What a command prints."""
-    ran = CliRunner().invoke(made, list(arguments))
+    ran = invoke(made, *arguments)
     assert ran.exit_code == 0, ran.output
     return ran.stdout.removesuffix("\n")
 

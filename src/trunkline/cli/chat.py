@@ -13,8 +13,9 @@ import shlex
 import stat
 import sys
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 from click.shell_completion import CompletionItem
@@ -22,7 +23,8 @@ from click.shell_completion import CompletionItem
 from trunkline.agents import registry
 from trunkline.base.nearest import suggestion
 from trunkline.base.printable import printable_line
-from trunkline.base.vocabulary import DEFAULT_ALLOW, EFFORTS
+from trunkline.base.vocabulary import EFFORTS
+from trunkline.cli import chat_options, trace
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions
 from trunkline.cli.opening import LATEST
@@ -30,21 +32,17 @@ from trunkline.core.events import UserMessage
 from trunkline.core.faults import ConfigError, Fault, SessionNotFound
 from trunkline.models.providers import NAMES
 
+if TYPE_CHECKING:
+    from trunkline.cli.chat_once import Form
+
 #: After so long without the end of the input, we say what we are waiting for.
 PATIENCE_SECONDS = 3.0
+#: Lines of standard input that may wait to be said.
+MAX_LINES = 16
 #: More than any model reads; less than would trouble this machine.
 LONGEST_INPUT = 16 * 1024 * 1024
 
 EXIT_INTERRUPTED = 130
-
-
-def _variable(name: str) -> str:
-    return f"TRUNKLINE_{name.upper().replace('-', '_')}"
-
-
-def _option(name: str, **how: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """An option that `trunkline agent` has, too, with the variable that stands for it."""
-    return click.option(f"--{name}", envvar=_variable(name), **how)
 
 
 def _complete_agent(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -58,66 +56,41 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
     return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
 
 
-def _complete_session(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from trunkline.cli.shelf import completions
-
-    return [CompletionItem(name) for name in completions(incomplete)]
-
-
 @click.command("chat")
 @click.argument("agent", required=False, metavar="[AGENT]", shell_complete=_complete_agent)
-@click.option("-p", "--print", "text", metavar="TEXT", help="Ask this, print the answer, and end.")
-@click.option("--json", "as_json", is_flag=True, help="With -p: print one JSON object at the end.")
-@click.option("--jsonl", "as_jsonl", is_flag=True, help="With -p: print every event as one line of JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong.")
-@_option("script", metavar="FILE", help="What the scripted agent plays: a file, or the name of a bundled script.")
-@_option(
+@chat_options.asking
+@click.option(
+    "--lines", is_flag=True, help="Each line that is piped in is a message of one conversation, answered as it comes."
+)
+@chat_options.option(
+    "script", metavar="FILE", help="What the scripted agent plays: a file, or the name of a bundled script."
+)
+@chat_options.option(
     "provider",
     metavar="NAME",
     shell_complete=_complete_provider,
     help=f"Whose model answers: {', '.join(NAMES)}, or one of the configuration file.",
 )
-@_option("model", metavar="ID", help="The model.")
-@_option("base-url", metavar="URL", help="Where the provider is reached.")
-@_option("profile", metavar="NAME", help="A profile of the configuration file.")
-@_option("max-tokens", type=click.IntRange(1), metavar="N", help="The longest answer of the model, in tokens.")
-@_option(
+@chat_options.option("model", metavar="ID", help="The model.")
+@chat_options.option("base-url", metavar="URL", help="Where the provider is reached.")
+@chat_options.option("profile", metavar="NAME", help="A profile of the configuration file.")
+@chat_options.option(
+    "max-tokens", type=click.IntRange(1), metavar="N", help="The longest answer of the model, in tokens."
+)
+@chat_options.option(
     "max-turns",
     type=click.IntRange(0),
     metavar="N",
     help="How often the model may use tools for one message; 0 for no limit.",
 )
-@_option("thinking-budget", type=click.IntRange(0), metavar="N", help="Tokens that the model may think; 0 for none.")
-@_option(
-    "effort",
-    type=click.Choice(EFFORTS),
-    help="How hard the model is to think, where it knows that.",
+@chat_options.option(
+    "thinking-budget", type=click.IntRange(0), metavar="N", help="Tokens that the model may think; 0 for none."
 )
-@_option("system-prompt", metavar="TEXT", help="Instructions for the agent.")
-@_option("workspace", metavar="PATH", help="The directory to work in; the default is the current one.")
-@click.option("--session-id", metavar="ID", help="Begin a session under this id; an error if it exists.")
-@click.option(
-    "--resume",
-    metavar="[ID]",
-    is_flag=False,
-    flag_value=LATEST,
-    shell_complete=_complete_session,
-    help="Go on with a session; without an id, or with `latest`, with the one used last in this workspace.",
-)
-@click.option(
-    "--anyway",
-    is_flag=True,
-    help="With --resume: also from another directory, and, in a new session, with another agent.",
-)
-@_option("no-session", is_flag=True, help="Keep nothing.")
-@_option("mode", type=click.Choice(["default", "auto_edit", "yolo"]), help="The approval mode to begin with.")
-@_option(
-    "allow",
-    metavar="TOOLS",
-    help=f"Tools that need no approval besides those that do not anyway (usually {', '.join(DEFAULT_ALLOW)}), "
-    "separated by commas.",
-)
-@_option("auto-approve", is_flag=True, help="Begin in the mode `yolo`: approve every tool until the mode is changed.")
+@chat_options.option("effort", type=click.Choice(EFFORTS), help="How hard the model is to think, where it knows that.")
+@chat_options.option("system-prompt", metavar="TEXT", help="Instructions for the agent.")
+@chat_options.keeping
+@chat_options.approving
+@chat_options.tracing
 def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> None:
     """Talk to AGENT in the terminal: `coder`, any other that comes with Trunkline, or one of yours as MODULE:NAME,
     jsonstream:COMMAND, agentproc:PROFILE, scripted:SCRIPT, graph:GRAPH or tryll:HOST:PORT.
@@ -133,24 +106,74 @@ def command(text: str | None, as_json: bool, as_jsonl: bool, **given: Any) -> No
       git diff | trunkline chat -p "write a commit message" > message
     """
     options = ChatOptions(**given)
+    start(options, text, as_json=as_json, as_jsonl=as_jsonl)
+
+
+def start(
+    options: ChatOptions, text: str | None, *, as_json: bool, as_jsonl: bool, why_mute: str = "nothing was said aloud."
+) -> NoReturn:
+    """Talk, in the terminal or without one, and exit: the one way of every command that talks to an agent.
+
+    `why_mute` is told where there is no sound to keep.
+    """
     _check(options, as_json, as_jsonl)
     try:
         options = _resumed(options)
-        _check_agent(options.agent, asks=text is not None)
-        if text is None and sys.stdin.isatty():
-            if as_json or as_jsonl or not sys.stdout.isatty():
-                raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
-            from trunkline.cli.terminal.conversation import converse
-
-            sys.exit(_run(converse(options)))
-        from trunkline.cli.chat_once import once
-
-        message = _message(text, options)
-        sys.exit(_run(once(options, message, "json" if as_json else "jsonl" if as_jsonl else "text")))
+        if options.given is None:
+            _check_agent(options.agent, asks=text is not None)
+        keeper = trace.Keeper(options.record, options.sound)
+        options = options.replace(sinks=(keeper,))
+        try:
+            code = _talked(options, text, "json" if as_json else "jsonl" if as_jsonl else "text")
+        finally:
+            keeper.close(why_mute)
+        sys.exit(code)
     except Fault as fault:
         raise click.ClickException(printable_line(str(fault))) from fault
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+
+
+def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
+    if text is None and sys.stdin.isatty():
+        if form != "text" or not sys.stdout.isatty():
+            raise click.UsageError("There is no terminal to talk in. Ask with `-p TEXT`, or pipe the text in.")
+        from trunkline.cli.terminal.conversation import converse
+
+        return _run(converse(options))
+    from trunkline.cli.chat_once import once
+
+    if text is None and options.lines:
+        return _run(once(options, _lines(sys.stdin), form))
+    return _run(once(options, _only(_message(text, options)), form))
+
+
+async def _only(message: UserMessage) -> AsyncIterator[UserMessage]:
+    yield message
+
+
+async def _lines(source: TextIO) -> AsyncIterator[UserMessage]:
+    """A message for each line, as they come."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Queue[str] = asyncio.Queue()
+    room = threading.Semaphore(MAX_LINES)
+
+    def read() -> None:
+        # At the end there is an empty one. The loop may be gone: somebody stopped it.
+        with suppress(RuntimeError):
+            while True:
+                room.acquire()
+                line = source.readline(LONGEST_INPUT)
+                loop.call_soon_threadsafe(found.put_nowait, line)
+                if not line:
+                    return
+
+    # Nobody waits for it at the end: it may wait for a line that never comes.
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    while line := await found.get():
+        room.release()
+        if line.strip():
+            yield UserMessage(line.rstrip("\n"))
 
 
 def _check(options: ChatOptions, as_json: bool, as_jsonl: bool) -> None:
@@ -197,12 +220,14 @@ def _resumed(options: ChatOptions) -> ChatOptions:
 
 def _run(work: Coroutine[Any, Any, int]) -> int:
     loop = asyncio.new_event_loop()
-    code = loop.run_until_complete(work)
-    if any(not task.done() for task in asyncio.all_tasks(loop)):
-        # An agent that ignores even its cancellation does not keep us here.
-        os._exit(code)
-    loop.run_until_complete(loop.shutdown_default_executor())
-    loop.close()
+    try:
+        code = loop.run_until_complete(work)
+        if any(not task.done() for task in asyncio.all_tasks(loop)):
+            # An agent that ignores even its cancellation does not keep us here.
+            os._exit(code)
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
     return code
 
 

@@ -1,6 +1,6 @@
-"""`trunkline chat` without a person in front of it: one message, one answer, an exit code.
+"""A conversation without a person in front of it: one message or several, an answer to each, and an exit code.
 
-Standard output is the answer and nothing else; everything about it goes to standard error.
+Standard output is the answers and nothing else; everything about them goes to standard error.
 """
 
 from __future__ import annotations
@@ -9,18 +9,24 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Literal
 
 from trunkline.base import jsontext, shapes, stdio
 from trunkline.base.printable import printable, printable_line
 from trunkline.base.signals import handled
 from trunkline.base.writing import EXIT_BROKEN_PIPE, write_or_drop
+from trunkline.cli import trace
 from trunkline.cli.chat_session import ChatOptions, Talk, opening, resume_command
+from trunkline.cli.logged import logged
 from trunkline.cli.terminal import words
 from trunkline.cli.transcript import tokens
 from trunkline.core import events, records
 from trunkline.core.events import Envelope, ToolJudged, UserMessage
+from trunkline.core.graph.turns import NODE_EVENT, TURN_DIAGNOSTICS
 from trunkline.core.usage import Usage
 
 #: How the answer is written: as it is, as one JSON object at the end, or as one JSON object per event.
@@ -30,12 +36,16 @@ EXIT_FAILED = 1
 EXIT_DENIED = 3
 _SIGNAL_EXIT = 128
 
+#: Signs of life are told no oftener, and of what takes less none is.
+MOMENT_SECONDS = 1.0
+#: Of what was typed: `trunkline graph run`.
+_PROGRAM_WORDS = 3
 #: A reader that takes its time, such as a pager, is waited for; this is how often it is looked after.
 _LOOK_SECONDS = 0.02
 
 
-async def once(options: ChatOptions, message: UserMessage, form: Form) -> int:
-    """Ask, write the answer, and give the exit code.
+async def once(options: ChatOptions, messages: AsyncIterable[UserMessage], form: Form) -> int:
+    """Ask one message after the other, write the answers, and give the exit code of the last.
 
     Raises:
         ConfigError: it cannot begin.
@@ -49,19 +59,29 @@ async def once(options: ChatOptions, message: UserMessage, form: Form) -> int:
     if not options.quiet:
         for note in opened.notes:
             tell(note)
-    output = _Output(form, tell, quiet=options.quiet)
+    output = _Output(options, form, tell)
     talk = await Talk.open(options, opened, interactive=False, on_judged=output.judged, tell=tell)
     if talk.told is not None and not options.quiet:
         tell(talk.told)
+    code = 0
     try:
-        signals = _stop_at_signals(talk)
-        output.on_broken = talk.session.stop
-        talk.session.attach(output)
-        talk.session.submit(message)
-        await talk.session.at_rest()
-        output.finish(talk)
-        await output.written()
-        code = _SIGNAL_EXIT + signals[0] if signals else output.exit_code
+        with logged(output.note):
+            signals = _Signals(talk)
+            output.on_broken = talk.session.stop
+            talk.session.attach(output)
+            async with aclosing(_until(signals.came, messages)) as asked:
+                async for message in asked:
+                    output.begin(message)
+                    talk.session.submit(message)
+                    await talk.session.at_rest()
+                    output.finish(talk)
+                    await output.written()
+                    code = output.exit_code
+                    if output.broken or signals.numbers:
+                        break
+            if signals.numbers:
+                code = _SIGNAL_EXIT + signals.numbers[0]
+                output.note("Stopped.")
         if talk.resumable and not options.quiet:
             tell(f"Go on with: {resume_command(options, talk.session.id)}")
     finally:
@@ -69,42 +89,83 @@ async def once(options: ChatOptions, message: UserMessage, form: Form) -> int:
     return code
 
 
-def _stop_at_signals(talk: Talk) -> list[int]:
-    """The first signal stops the turn, a second one ends the program. Gives those that came."""
-    loop = asyncio.get_running_loop()
-    came: list[int] = []
+async def _until(came: asyncio.Event, messages: AsyncIterable[UserMessage]) -> AsyncGenerator[UserMessage, None]:
+    """The messages, until a signal comes: whoever has more to say may take their time."""
+    iterator, stop = aiter(messages), asyncio.ensure_future(came.wait())
+    try:
+        while not came.is_set():
+            following = asyncio.ensure_future(_next(iterator))
+            await asyncio.wait({following, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                following.cancel()
+                await asyncio.wait({following})
+                return
+            if (message := following.result()) is None:
+                return
+            yield message
+    finally:
+        stop.cancel()
+        await asyncio.wait({stop})
 
-    def on_signal(number: int) -> None:
-        came.append(number)
-        if len(came) > 1:
+
+async def _next(iterator: AsyncIterator[UserMessage]) -> UserMessage | None:
+    return await anext(iterator, None)
+
+
+class _Signals:
+    """The first signal stops the turn, a second one ends the program."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.numbers: list[int] = []
+        """Those that came."""
+        self.came = asyncio.Event()
+        self._talk = talk
+        loop = asyncio.get_running_loop()
+        # Only there they can be heard.
+        if threading.current_thread() is threading.main_thread():
+            for number in handled():
+                loop.add_signal_handler(number, self._take, number)
+
+    def _take(self, number: int) -> None:
+        self.numbers.append(number)
+        if len(self.numbers) > 1:
             os._exit(_SIGNAL_EXIT + number)
-        talk.session.stop()
-
-    for number in handled():
-        loop.add_signal_handler(number, on_signal, number)
-    return came
+        self.came.set()
+        self._talk.session.stop()
 
 
 class _Output:
     """The sink that writes. The agent waits while nobody reads."""
 
-    def __init__(self, form: Form, tell: Callable[[str], None], *, quiet: bool) -> None:
+    def __init__(self, options: ChatOptions, form: Form, tell: Callable[[str], None]) -> None:
         self.on_broken: Callable[[], None] | None = None
         self._form = form
         self._tell = tell
-        self._quiet = quiet
+        self._quiet = options.quiet
+        self._trace = options.trace
+        self._program = " ".join(options.command[:_PROGRAM_WORDS])
         self._terminal = sys.stdout.isatty()
         self._encoding = sys.stdout.encoding or "utf-8"
         mode = os.fstat(1).st_mode
         self._has_reader = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
         """Whether somebody reads along, who may leave; a file can only be full."""
         self._writer = stdio.Writer(1, self._broken)
+        self.begin(UserMessage(""))
+
+    def begin(self, message: UserMessage) -> None:
+        """The next turn: nothing of the last one is left."""
+        self._message = message
         self._text: list[str] = []
         self._apart = False
         """Whether a tool was used since the last text."""
         self._tools: dict[str, dict[str, Any]] = {}
         self._denied: list[str] = []
         self._errors: list[dict[str, Any]] = []
+        self._extensions: list[dict[str, Any]] = []
+        self._diagnostics: Mapping[str, Any] | None = None
+        self._sound_seconds = 0.0
+        self._said_last = ("", time.monotonic())
+        """The last sign of life that was told, and when."""
         self._end: events.TurnEnded | None = None
 
     # The sink.
@@ -140,24 +201,44 @@ class _Output:
             case events.ToolStarted(call_id=call_id, name=name):
                 tool = self._know(call_id, name, "")
                 tool["status"] = "running"
-                self._note(f"{name}: {tool['description']}" if tool["description"] else name)
+                self.note(f"{name}: {tool['description']}" if tool["description"] else name)
             case events.ToolFinished(call_id=call_id, name=name, status=status):
                 self._know(call_id, name, "")["status"] = status
                 if status == "error":
-                    self._note(f"{name} failed")
+                    self.note(f"{name} failed")
             case events.ToolCancelled(call_id=call_id, reason=reason):
                 tool = self._know(call_id, "tool", "")
                 began = tool["status"] == "running"
                 tool["status"] = "cancelled"
-                self._note(f"{tool['name']} was {'ended' if began else 'not run'}: {reason}")
+                self.note(f"{tool['name']} was {'ended' if began else 'not run'}: {reason}")
             case events.Failed(kind=kind, message=message, retryable=retryable):
                 self._errors.append({"kind": kind, "message": message, "retryable": retryable})
                 self._break_line()
-                self._tell(f"trunkline chat: {message}")
-            case events.Notice(message=message):
-                self._note(message)
+                self._tell(f"{self._program}: {message}")
             case events.TurnEnded():
                 self._end = event
+            case _:
+                self._take_aside(event)
+
+    def _take_aside(self, event: events.Event) -> None:
+        """What is neither the answer nor a tool."""
+        match event:
+            case events.Notice(message=message):
+                self.note(message)
+            case events.Progress(message=message, call_id=None):
+                said, told_at = self._said_last
+                if message != said and time.monotonic() - told_at >= MOMENT_SECONDS:
+                    self._said_last = (message, time.monotonic())
+                    self.note(message)
+            case events.Extension(kind=kind, data=data) if kind == TURN_DIAGNOSTICS:
+                self._diagnostics = data
+            case events.Extension(kind=kind, data=data):
+                self._extensions.append(_flat(kind, data))
+                if self._form == "text":
+                    # The other forms have it.
+                    self.note(trace.told(event))
+            case events.Audio():
+                self._sound_seconds += trace.seconds(event)
 
     def _say(self, text: str) -> None:
         if self._apart and self._text and not self._text[-1].endswith("\n"):
@@ -177,7 +258,8 @@ class _Output:
         self._apart = True
         return self._tools.setdefault(call_id, {"name": name, "description": description, "status": None})
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Something about the answer, on standard error."""
         if not self._quiet:
             self._break_line()
             self._tell(text)
@@ -193,6 +275,11 @@ class _Output:
             self.on_broken()
 
     # The end.
+
+    @property
+    def broken(self) -> bool:
+        """Whether nothing more can be written."""
+        return self._writer.broken
 
     @property
     def exit_code(self) -> int:
@@ -211,11 +298,13 @@ class _Output:
             self._write("\n")
         self._writer.flush()
         if self._writer.broken and not self._has_reader:
-            self._tell("trunkline chat: The answer cannot be written to standard output. Is there room left?")
+            self._tell(f"{self._program}: The answer cannot be written to standard output. Is there room left?")
         if self._denied and not self._quiet:
             names = ", ".join(sorted(set(self._denied)))
             self._tell(f"Nobody could be asked about {names}. `--allow`, `--mode` and `--auto-approve` answer ahead.")
-        if usage is not None and usage.known and not self._quiet:
+        if self._trace and self._diagnostics is not None and self._form == "text":
+            self.note(trace.way(self._diagnostics, self._sound_seconds))
+        elif usage is not None and usage.known and not self._quiet:
             cost = talk.cost(usage)
             self._tell(tokens(usage) if cost is None else f"{tokens(usage)}; cost: {words.money(cost)}")
 
@@ -225,7 +314,9 @@ class _Output:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _summary(self, talk: Talk, usage: Usage | None) -> dict[str, Any]:
+        sound = {"sound_seconds": round(self._sound_seconds, 3)} if self._sound_seconds else {}
         return {
+            **(self._traced() if self._diagnostics is not None else {}),
             "session": talk.session.id if talk.kept else None,
             "agent": talk.agent.name,
             "model": talk.model,
@@ -236,4 +327,19 @@ class _Output:
             "tools": list(self._tools.values()),
             "denied": self._denied,
             "errors": self._errors,
+            "events": self._extensions,
+            **sound,
         }
+
+    def _traced(self) -> dict[str, Any]:
+        """What is known of the way that the turn took."""
+        found = trace.summary(self._diagnostics or {})
+        return {"message": self._message.text, "answer": "".join(self._text), "events": self._extensions, **found}
+
+
+def _flat(kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """An extension as a JSON object. What a node tells has its pairs beside its name."""
+    pairs = data.get("pairs")
+    if kind == NODE_EVENT and isinstance(pairs, Mapping):
+        return {"node": data.get("node"), "type": data.get("type"), **pairs}
+    return {"kind": kind, **data}

@@ -20,6 +20,7 @@ from trunkline.core.agent import Agent
 from trunkline.core.events import Envelope, Event, Gap, ToolJudged, TurnStarted
 from trunkline.core.faults import Fault
 from trunkline.core.log import EventLog, Restored
+from trunkline.core.recorder import Sink
 from trunkline.core.redaction import Redaction
 from trunkline.core.session import Session
 from trunkline.core.usage import Usage
@@ -52,6 +53,18 @@ class ChatOptions(Value):
     allow: str | None = None
     auto_approve: bool = False
     quiet: bool = False
+    lines: bool = False
+    trace: bool = False
+    record: str | None = None
+    sound: str | None = None
+    command: tuple[str, ...] = ("trunkline", "chat")
+    """What was typed, without those of the options that are here."""
+    given: Agent | None = None
+    """Who answers, if the command knows that already."""
+    notes: tuple[str, ...] = ()
+    """What people should know about who that is."""
+    sinks: tuple[Sink, ...] = ()
+    """Who else is shown what happens."""
 
     @property
     def directory(self) -> str:
@@ -80,6 +93,10 @@ async def opening(options: ChatOptions) -> Opening:
         ConfigError: nobody can, as configured.
     """
     given = {option: getattr(options, option) for option in cli.MODEL_OPTIONS}
+    if options.trace or options.record is not None:
+        given["diagnostics"] = True
+    if options.given is not None:
+        return Opening(options.given, given, options.notes)
     make = partial(cli.make_agent, options.agent, options.script, options.directory)
     agent, found = await made(make, given, os.environ)
     settings = cli.settings_of(agent)
@@ -152,6 +169,8 @@ class Talk:
             if isinstance(error, Fault) and opened.settings is not None:
                 error.add(opened.settings.warnings)
             raise
+        for sink in options.sinks:
+            session.attach(sink)
         return cls(session, opened, kept=is_kept, told=told)
 
     async def close(self) -> None:
@@ -174,7 +193,7 @@ class Talk:
 
 def resume_command(options: ChatOptions, session_id: str) -> str:
     """What to type to go on with a session. An address with a key in it is not repeated: people copy what they see."""
-    words = ["trunkline", "chat", *([options.agent] if options.agent else [])]
+    words = [*options.command, *([options.agent] if options.agent else [])]
     for name in ("script", "provider", "model", "base_url", "profile", "workspace"):
         value = getattr(options, name)
         if value is not None:
@@ -265,6 +284,7 @@ class Inbox:
     def put(self, event: Event) -> None:
         """An event that did not come through the session."""
         self._events.append(event)
+        self.news.set()
 
     def take(self) -> list[Event]:
         """All that is there."""

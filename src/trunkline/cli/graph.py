@@ -13,7 +13,8 @@ import click
 
 from trunkline.base.printable import printable_line
 from trunkline.cli.graph_run import command as run_command
-from trunkline.cli.graph_run import complete_graph, refuse_to_replace
+from trunkline.cli.graph_run import complete_graph
+from trunkline.cli.trace import refuse_to_replace
 from trunkline.core.faults import Fault
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tests.cli.terminal.emulator import Emulator
 PATIENCE_SECONDS = 20.0
 LOOK_SECONDS = 0.02
 HANG_UP_SECONDS = 8.0
-CHAT = (sys.executable, "-m", "trunkline", "chat")
+TRUNKLINE = (sys.executable, "-m", "trunkline")
 PROMPT = "\u276f"
 
 CTRL_C, CTRL_D, ESCAPE, ENTER, SHIFT_TAB = "\x03", "\x04", "\x1b", "\r", "\x1b[Z"
@@ -32,7 +32,14 @@ CTRL_C, CTRL_D, ESCAPE, ENTER, SHIFT_TAB = "\x03", "\x04", "\x1b", "\r", "\x1b[Z
 class ChatTerminal:
     """The program and its terminal; both are gone after the block."""
 
-    def __init__(self, *arguments: str, columns: int = 80, rows: int = 24, **environment: str) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 24,
+        command: tuple[str, ...] = ("chat",),
+        **environment: str,
+    ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.terminal = Emulator(columns, rows, self.type)
@@ -43,7 +50,7 @@ class ChatTerminal:
             if name not in environment:
                 environ.pop(name, None)
         self.process = subprocess.Popen(
-            [*CHAT, *arguments],
+            [*TRUNKLINE, *command, *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -125,6 +125,7 @@ def test_everything_else_is_a_line_of_its_own() -> None:
         Notice("For display only."),
         Failed("provider", "Rate limit exceeded", retryable=True),
         Extension("demo", {"any": "thing"}),
+        Extension("node_event", {"node": "tools", "type": "tool_call", "pairs": {"tool_name": "open"}}),
         Audio(b"1234", 16000),
         TurnEnded("error"),
     )
@@ -132,8 +133,17 @@ def test_everything_else_is_a_line_of_its_own() -> None:
         "For display only.",
         "✗ Rate limit exceeded (worth another try)",
         "demo: {'any': 'thing'}",
-        "(sound, 4 bytes at 16000 Hz)",
+        "[tools: tool_call] tool_name=open",
     ]
+    assert stage.view.sound_seconds == 2 / 16000
+
+
+def test_the_way_through_a_graph_is_shown_to_whoever_wants_it() -> None:
+    stage = Stage()
+    way = Extension("turn_diagnostics", {"nodes": [{"name": "guard", "exit": "triggered"}], "wall_ms": 1.0})
+    assert stage.show(way) == []
+    stage.view.traces = True
+    assert stage.show(way) == ["(guard triggered; 1 ms)"]
 
 
 def test_a_line_to_copy_is_not_broken_and_others_are_cut() -> None:

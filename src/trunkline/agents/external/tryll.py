@@ -2,7 +2,7 @@
 
     agent = TryllAgent("127.0.0.1", 9100)               # the server's language model answers
     agent = TryllAgent.parse("127.0.0.1:9100/smollm2-135m")
-    agent = TryllAgent("127.0.0.1", 9100, graph=graph)  # a graph of yours
+    agent = TryllAgent("127.0.0.1", 9100, graph=graph)  # a graph of yours, or its file with all that it brings along
 
 A model that is not there yet is fetched by the first turn, which shows how far that is. What nodes tell is passed on;
 nobody runs the tools that they call. The server forgets a conversation with its connection: what was said is in the
@@ -13,15 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.agent import AddHistory, Capabilities, Change, Decision, OpenRequest
 from trunkline.core.events import Audio, Extension, Failed, Notice, Progress, TextDelta, TurnEnded, UserMessage
 from trunkline.core.faults import AgentTimeout, ConfigError, Unsupported
-from trunkline.core.graph.turns import node_event
+from trunkline.core.graph.turns import TURN_DIAGNOSTICS, node_event
 from trunkline.core.usage import Usage
-from trunkline.wires.tryll.drive import IntentClassified, RemoteAgent, Reply, Sound, ToolCall, Tryll, Turn, appended
+from trunkline.wires.tryll.drive import (
+    IntentClassified,
+    RemoteAgent,
+    Reply,
+    Sound,
+    ToolCall,
+    Tryll,
+    Turn,
+    TurnFailed,
+    appended,
+)
 from trunkline.wires.tryll.drive.events import INTENT_CLASSIFIED, TOOL_CALL
 from trunkline.wires.tryll.errors import TryllError
 from trunkline.wires.tryll.messages import (
@@ -37,6 +47,11 @@ from trunkline.wires.tryll.messages import (
     NodeEvent,
     TurnStatus,
 )
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from trunkline.agents.graph.yaml_graph import GraphFile
 
 DEFAULT_PORT = 9100
 #: How long a server may take to begin a session: it does so at once, or it is not well.
@@ -71,16 +86,20 @@ class TryllAgent:
         port: int = DEFAULT_PORT,
         *,
         model: str = "",
-        graph: GraphDescription | None = None,
+        graph: GraphDescription | GraphFile | None = None,
         engine: int | None = None,
         token: str = "",
+        ssl: SSLContext | None = None,
     ) -> None:
         """`engine`: the real one, unless the model's name begins with `mock`."""
         self.host, self.port = host, port
         self.model = model
-        self.graph = graph
+        self.file = None if graph is None or isinstance(graph, GraphDescription) else graph
+        """A graph with its storages and its model."""
+        self.graph = graph if graph is None or isinstance(graph, GraphDescription) else graph.graph
         self._engine = engine
         self._token = token
+        self._ssl = ssl
 
     @classmethod
     def parse(cls, text: str) -> TryllAgent:
@@ -125,7 +144,9 @@ class TryllAgent:
             AgentTimeout: it says nothing.
         """
         model = self.model or str((request.options or {}).get("model") or "")
-        tryll = Tryll(self.host, self.port, config=self.config(model), timeout=CONNECT_SECONDS)
+        model = model or (self.file.default_model if self.file is not None else "")
+        config = self.config(model)
+        tryll = Tryll(self.host, self.port, config=config, timeout=CONNECT_SECONDS, ssl=self._ssl)
         try:
             await tryll.connect()
         except TryllError as error:
@@ -133,7 +154,8 @@ class TryllAgent:
             if error.code == _TIMEOUT:
                 raise AgentTimeout(error.message) from None
             raise ConfigError(error.message, hint="`trunkline tryll serve` starts a server.") from None
-        return TryllConversation(tryll, request, model, self.graph)
+        fetches = config.inference_engine != InferenceEngine.MOCK
+        return TryllConversation(tryll, request, model, self.graph, self.file, fetches=fetches)
 
 
 class TryllConversation:
@@ -142,8 +164,21 @@ class TryllConversation:
     #: The other side may take a moment to notice.
     close_seconds = 2.0
 
-    def __init__(self, tryll: Tryll, request: OpenRequest, model: str, graph: GraphDescription | None) -> None:
+    def __init__(
+        self,
+        tryll: Tryll,
+        request: OpenRequest,
+        model: str,
+        graph: GraphDescription | None,
+        file: GraphFile | None = None,
+        *,
+        fetches: bool = True,
+    ) -> None:
+        """`fetches`: whether models are fetched that the server has not got yet."""
         self._tryll = tryll
+        self._file = file
+        self._fetches = fetches
+        self._diagnostics = bool((request.options or {}).get("diagnostics"))
         self._request = request
         self._model = model
         self._graph = graph
@@ -194,8 +229,10 @@ class TryllConversation:
         except TryllError as error:
             await tell.say(Failed(_kind(error.code), str(error), error.code == _BUSY))
             return TurnEnded("error", tell.usage)
+        if self._diagnostics and turn.debug:
+            await tell.say(Extension(TURN_DIAGNOSTICS, turn.debug))
         if turn.status not in _OUTCOMES:
-            await tell.say(Failed("agent", _why(turn)))
+            await tell.say(Failed("agent", str(TurnFailed(turn))))
             return TurnEnded("error", tell.usage)
         return TurnEnded("cancelled" if turn.cancelled else "success", tell.usage)
 
@@ -236,9 +273,17 @@ class TryllConversation:
             tell.say_now(Progress(f"{progress.model_name}: {progress.percent:.0f} % fetched"))
 
         model = await self._chosen(show)
-        graph = self._graph or plain(self._request.instructions)
-        # Diagnostics have the sentence that says why a turn failed.
-        agent = await self._tryll.create_agent(graph, default_model=model, diagnostics=True, progress=show)
+        file = self._file
+        if file is not None:
+            await self._tryll.bring(*file.storages, *file.knowledge, progress=show)
+        agent = await self._tryll.create_agent(
+            self._graph or plain(self._request.instructions),
+            default_model=model,
+            # They have the sentence that says why a turn failed.
+            diagnostics=True,
+            max_steps=file.max_steps if file is not None else 0,
+            progress=show,
+        )
         agent.on_forgotten(self._forgotten)
         if self._restored and "history" in self._tryll.extensions:
             try:
@@ -257,13 +302,16 @@ class TryllConversation:
         """
         models = await self._tryll.list_models()
         name = self._model or pick(models)
-        if not self._model and self._graph is not None:
-            # It may name its own. If not, and there is none here, the server says so.
-            return name
-        if not name:
+        # A graph may name its own. If not, and there is none here, the server says so.
+        if not name and self._graph is None:
             raise TryllError(6002, "The server has no language model.")
-        if any(model.name == name and is_missing(model) for model in models):
-            await self._tryll.ensure_model(name, show, load=False)
+        knowledge = self._file.knowledge if self._file is not None else ()
+        needed = {name, *(each.embedding_model for each in knowledge)}
+        if not self._model and self._graph is not None:
+            needed.discard(name)
+        for model in models if self._fetches else ():
+            if model.name in needed and is_missing(model):
+                await self._tryll.ensure_model(model.name, show, load=False)
         return name
 
 
@@ -310,12 +358,6 @@ def _extension(event: ToolCall | IntentClassified | NodeEvent) -> Extension:
             return node_event(event.node, INTENT_CLASSIFIED, ((key, str(value)) for key, value in known if value))
         case NodeEvent():
             return node_event(event.node_name, event.event_type, ((pair.key, pair.value) for pair in event.kv_pairs))
-
-
-def _why(turn: Turn) -> str:
-    error = turn.debug.get("error")
-    message = error.get("message") if isinstance(error, dict) else None
-    return message if isinstance(message, str) else "The turn failed on the server."
 
 
 def _kind(code: int) -> str:

@@ -18,19 +18,21 @@ from typing import Any
 from trunkline.agents.graph import bundled, yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.agent_models import models_for
+from trunkline.agents.graph.diagnostics import by_kind
 from trunkline.agents.graph.hosting import LocalGraphHost, SessionHost
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.recorded import JOURNAL_KEY, usage_of
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.agents.graph.yaml_graph import GraphFile
 from trunkline.agents.turn_stream import TurnStream
-from trunkline.base import paths
+from trunkline.base import jsontext, paths
 from trunkline.base.extras import lacking
 from trunkline.core.agent import AddHistory, Approve, Capabilities, Change, Decision, Deny, OpenRequest
 from trunkline.core.approvals import Decisions
 from trunkline.core.events import (
     Audio,
     Category,
+    Extension,
     Failed,
     Notice,
     Progress,
@@ -46,7 +48,7 @@ from trunkline.core.faults import Fault, ModelError, Unsupported
 from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
 from trunkline.core.graph.hosting import HostSettings
 from trunkline.core.graph.ordinals import InferenceEngine, TurnStatus
-from trunkline.core.graph.turns import node_event
+from trunkline.core.graph.turns import TURN_DIAGNOSTICS, DescribeError, node_event
 from trunkline.core.turns import DENIED
 from trunkline.models.tool_calls import Call
 
@@ -67,9 +69,24 @@ _CATEGORY: Category = "mcp"
 class GraphFileAgent:
     """Opens conversations with what a graph's file describes. They share its models."""
 
-    def __init__(self, file: GraphFile, name: str, folder: str) -> None:
-        """`folder`: where the graph looks for files."""
+    def __init__(
+        self,
+        file: GraphFile,
+        name: str,
+        folder: str,
+        *,
+        mock: bool | None = None,
+        describe: DescribeError = by_kind,
+    ) -> None:
+        """
+        Args:
+            folder: where the graph looks for files.
+            mock: whether all of it runs on the engine that needs no weights. Without it, the model's name decides.
+            describe: gives what the diagnostics of a turn tell of a fault.
+        """
         self.name = name
+        self._describe = describe
+        self._mock = mock
         self.file = file
         speaks = any(isinstance(node.params, GenerateAndSpeakParams | SpeakParams) for node in file.graph.nodes)
         #: Nothing runs unasked: tools are only ever asked for.
@@ -77,15 +94,26 @@ class GraphFileAgent:
         self._folder = folder
         self._hosts: dict[str, tuple[LocalGraphHost, list[SessionHost]]] = {}
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of all tools that the graph may call."""
+        nodes = self.file.graph.nodes
+        found = (each for node in nodes for each in (*node.tools, *getattr(node.params, "tools", ())))
+        return tuple(dict.fromkeys(each.name for each in found))
+
+    def runs_mock(self, model: str) -> bool:
+        """Whether a conversation in which that model answers needs no weights."""
+        return model.startswith(MOCK) if self._mock is None else self._mock
+
     @classmethod
-    def load(cls, spec: str) -> GraphFileAgent:
-        """The agent of a graph's file, or of the bundled graph of that name.
+    def load(cls, spec: str, *, mock: bool | None = None, describe: DescribeError = by_kind) -> GraphFileAgent:
+        """The agent of a graph's file, or of the bundled graph of that name; `mock` and `describe` as above.
 
         Raises:
             ConfigError: it cannot be read, or no agent can be made of it. It says where.
         """
         spec = os.path.expanduser(spec)
-        return cls(yaml_graph.load(spec), f"graph:{spec}", bundled.folder_of(spec))
+        return cls(yaml_graph.load(spec), f"graph:{spec}", bundled.folder_of(spec), mock=mock, describe=describe)
 
     async def open(self, request: OpenRequest) -> GraphConversation:
         """Begin a conversation. Models are for the first turn to get."""
@@ -101,12 +129,12 @@ class GraphFileAgent:
         found = self._hosts.get(chosen)
         if found is None:
             cache, default = paths.cache_dir(), self.file.default_model
-            check = not (chosen or default).startswith(MOCK)
+            check = not self.runs_mock(chosen or default)
             models = models_for(self.file.graph, ModelPool(), default, chosen=chosen, workspace=workspace, check=check)
             vectors = VectorStore(os.path.join(cache, "tryll-vectors"))
             found = self._hosts[chosen] = (LocalGraphHost(models, self._folder, vectors), [])
         host, sessions = found
-        session = host.open_session()
+        session = host.open_session(self._describe)
         sessions.append(session)
         return session
 
@@ -131,6 +159,7 @@ class GraphConversation:
         self._request = request
         self._chosen = str((request.options or {}).get("model") or "")
         self._model = self._chosen or owner.file.default_model
+        self._diagnostics = bool((request.options or {}).get("diagnostics"))
         self._session: SessionHost | None = None
         self._agent: GraphAgent | None = None
         self._stream: TurnStream | None = None
@@ -197,6 +226,8 @@ class GraphConversation:
             if heard.text and not self._closed:
                 self._request.journal.append({JOURNAL_KEY: [message.text, heard.text]})
         tell.usage = usage_of(ending)
+        if self._diagnostics:
+            await tell.say(Extension(TURN_DIAGNOSTICS, jsontext.loads(ending.debug_info.encode())))
         if ending.error is not None:
             return await _failed(ending.error, tell)
         return TurnEnded("cancelled" if ending.status == TurnStatus.CANCELLED else "success", tell.usage)
@@ -219,13 +250,19 @@ class GraphConversation:
             half, self._session = self._session, None
             await self._owner.leave(self._chosen, half)
         session = self._session = self._owner.enter(self._chosen, self._request.workspace)
-        session.configure(_settings(self._model))
+        session.configure(_settings(mock=self._owner.runs_mock(self._model)))
         file = self._owner.file
         for strings in file.storages:
             await session.create_strings(strings)
         for records in file.knowledge:
             await session.create_embedded(records, progress)
-        agent = await session.create_agent(file.graph, progress, default_model=self._model, max_steps=file.max_steps)
+        agent = await session.create_agent(
+            file.graph,
+            progress,
+            default_model=self._model,
+            diagnostics=self._diagnostics,
+            max_steps=file.max_steps,
+        )
         agent.restore(self._before)
         self._before = []
         self._agent = agent
@@ -284,9 +321,9 @@ async def _failed(fault: Fault, tell: TurnStream) -> TurnEnded:
     return TurnEnded("error", tell.usage)
 
 
-def _settings(model: str) -> HostSettings:
-    """The engines of a conversation in which that model answers."""
-    if model.startswith(MOCK):
+def _settings(*, mock: bool) -> HostSettings:
+    """The engines of a conversation."""
+    if mock:
         return HostSettings()
     return HostSettings(
         inference_engine=InferenceEngine.LLAMA_CPP,

@@ -45,6 +45,10 @@ class Chat(Protocol):
         """What the agent itself understands, and what it does; empty where that is not known."""
 
     @property
+    def traced(self) -> bool:
+        """Whether the agent was asked to tell the way of each turn."""
+
+    @property
     def model(self) -> str | None:
         """The model, if its name is known."""
 
@@ -208,6 +212,16 @@ async def _thinking(chat: Chat, argument: str) -> None:
     chat.view.note("Thinking is shown in full." if chat.view.whole_thoughts else "Thinking is folded.")
 
 
+async def _trace(chat: Chat, argument: str) -> None:
+    if argument not in ("", "on", "off"):
+        raise ConfigError(f"`/trace {argument}` was not understood.", hint="Say `/trace on` or `/trace off`.")
+    on = argument == "on" if argument else not chat.view.traces
+    if on and not chat.traced:
+        raise ConfigError("This agent tells no way: it is no graph, or the program was begun without `--trace`.")
+    chat.view.traces = on
+    chat.view.note("The way of each turn is shown." if on else "The way of a turn is not shown.")
+
+
 COMMANDS: dict[str, tuple[str, str, Handler]] = {
     "help": ("", "lists these commands", _help),
     "clear": ("", "begins a new session; this one is kept", _clear),
@@ -217,6 +231,7 @@ COMMANDS: dict[str, tuple[str, str, Handler]] = {
     "grants": ("[revoke N]", "shows what needs no approval, or takes a part of it back", _grants),
     "model": ("[NAME]", "shows which models there are, or changes to one", _model),
     "thinking": ("[on|off]", "shows thinking in full, or folded", _thinking),
+    "trace": ("[on|off]", "shows the way of each turn through a graph, or not", _trace),
     "usage": ("", "tells how many tokens were used", _usage),
     "exit": ("", "leaves", _exit),
     "quit": ("", "leaves", _exit),
@@ -263,7 +278,7 @@ def arguments(command: str, workspace: str) -> Iterable[str]:
     """What can follow a command."""
     if command == "/mode":
         return MODES
-    if command == "/thinking":
+    if command in ("/thinking", "/trace"):
         return ("on", "off")
     if command == "/resume":
         return [info.id for info in sessions_of(workspace) if info.id == printable(info.id)]

@@ -20,13 +20,14 @@ from trunkline.base.writing import write_or_drop
 from trunkline.cli import shelf
 from trunkline.cli.chat_files import mentioned, unfound
 from trunkline.cli.chat_session import ChatOptions, Inbox, Opening, Talk, opening, resume_command
+from trunkline.cli.logged import logged
 from trunkline.cli.terminal import commands, words
 from trunkline.cli.terminal.paint import encoding_of, painter_for, writer_to
 from trunkline.cli.terminal.prompt import Prompt
 from trunkline.cli.terminal.screen import Screen
 from trunkline.cli.terminal.turn import TerminalTurn
 from trunkline.cli.terminal.view import View
-from trunkline.core.events import Envelope, Event, TurnEnded, TurnStarted, UserMessage
+from trunkline.core.events import Envelope, Event, Notice, TurnEnded, TurnStarted, UserMessage
 from trunkline.core.faults import Fault
 from trunkline.core.session import Session
 
@@ -58,7 +59,8 @@ async def converse(options: ChatOptions) -> int:
     for number in handled((signal.SIGTERM, signal.SIGHUP)):
         loop.add_signal_handler(number, end, number)
     try:
-        await running
+        with logged(chat.note):
+            await running
     except asyncio.CancelledError:
         if not ended_by:
             raise
@@ -90,6 +92,7 @@ class TerminalConversation:
         dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
         self._screen = Screen(writer_to(1, encoding_of(sys.stdout)), _size, moves=not dumb)
         self.view = View(self._screen, painter_for(lambda: self._screen.columns))
+        self.view.traces = options.trace
         self._prompt = Prompt(
             commands.offered(),
             lambda command: commands.arguments(command, self.workspace),
@@ -108,6 +111,10 @@ class TerminalConversation:
         return getattr(self._talk.agent, "commands", {})
 
     @property
+    def traced(self) -> bool:
+        return bool(self._opened.options.get("diagnostics"))
+
+    @property
     def model(self) -> str | None:
         return self._talk.model
 
@@ -122,6 +129,10 @@ class TerminalConversation:
         from trunkline.models.offered import offered
 
         return await offered(settings.model)
+
+    def note(self, text: str) -> None:
+        """Something that nobody said."""
+        self._inbox.put(Notice(text))
 
     def use_model(self, name: str) -> None:
         self._talk.model = name
@@ -281,6 +292,8 @@ class TerminalConversation:
 
     def _account(self, end: TurnEnded, elapsed: float) -> None:
         parts = words.tokens(end.usage)
+        if self.view.sound_seconds:
+            parts.append(f"{self.view.sound_seconds:.1f} s of sound")
         cost = self._talk.cost(end.usage)
         if cost is not None:
             self._spent = (self._spent or 0.0) + cost

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from trunkline.cli import trace
 from trunkline.cli.terminal import diffs, words
 from trunkline.cli.terminal.calls import Caption, caption, clean, clean_delta, glance, one_line
 from trunkline.cli.terminal.paint import ANY_WIDTH, PROMPT, Painter
 from trunkline.cli.terminal.screen import Screen
 from trunkline.core import events
 from trunkline.core.events import ToolFinished
+from trunkline.core.graph.turns import TURN_DIAGNOSTICS
 from trunkline.core.preview import Preview, plain
 
 if TYPE_CHECKING:
@@ -61,6 +63,10 @@ class View:
     def __init__(self, screen: Screen, painter: Painter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.whole_thoughts = False
         """Whether thinking stays on the screen in full."""
+        self.traces = False
+        """Whether it is told which way a turn took through its graph."""
+        self.sound_seconds = 0.0
+        """How much of the turn was said aloud."""
         self._screen = screen
         self._painter = painter
         self._clock = clock
@@ -247,10 +253,16 @@ class View:
         match event:
             case events.Notice(message=message):
                 text = message
-            case events.Extension(kind=kind, data=data):
-                text = one_line(f"{kind}: {dict(data)}")
-            case events.Audio(data=sound, rate=rate):
-                text = f"(sound, {len(sound)} bytes at {rate} Hz)"
+            case events.Extension(kind=kind, data=data) if kind == TURN_DIAGNOSTICS:
+                if not self.traces:
+                    return
+                text = trace.way(data)
+            case events.Extension():
+                text = one_line(trace.told(event))
+            case events.Audio():
+                # Heard or kept elsewhere; how much it was is told at the end.
+                self.sound_seconds += trace.seconds(event)
+                return
             case _:
                 return
         self._close()
@@ -258,6 +270,7 @@ class View:
 
     def _begin(self) -> None:
         self._since = self._clock()
+        self.sound_seconds = 0.0
         self._says = ""
         self._running.clear()
 

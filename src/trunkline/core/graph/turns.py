@@ -12,6 +12,8 @@ from trunkline.core.graph.ordinals import TurnStatus
 
 #: What an extension with a node's event is called.
 NODE_EVENT = "node_event"
+#: And one with what happened in a turn, which an agent tells that was opened with the option `diagnostics`.
+TURN_DIAGNOSTICS = "turn_diagnostics"
 #: Gives what the diagnostics of a turn tell of what failed it.
 DescribeError = Callable[[Fault], Mapping[str, object]]
 

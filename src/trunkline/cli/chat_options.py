@@ -1,0 +1,101 @@
+"""The flags of every command that talks to an agent: how one asks, what is kept, what may be done, and what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from trunkline.base.vocabulary import DEFAULT_ALLOW, MODES
+from trunkline.cli.opening import LATEST
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def option(name: str, **how: Any) -> Callable[[F], F]:
+    """An option that `trunkline agent` has, too, with the variable that stands for it."""
+    return click.option(f"--{name}", envvar=f"TRUNKLINE_{name.upper().replace('-', '_')}", **how)
+
+
+def _complete_session(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from trunkline.cli.shelf import completions
+
+    return [CompletionItem(name) for name in completions(incomplete)]
+
+
+def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(command: F) -> F:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return decorate
+
+
+def asking_as(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Ask once, and how the answer is written. `names`: of the flag with the text."""
+    return _all(
+        click.option(*names, "text", metavar="TEXT", help="Ask this, print the answer, and end."),
+        click.option("--json", "as_json", is_flag=True, help="Without a terminal: a JSON object for each answer."),
+        click.option("--jsonl", "as_jsonl", is_flag=True, help="Without a terminal: every event as a line of JSON."),
+        click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong."),
+    )
+
+
+asking = asking_as("-p", "--print")
+
+keeping: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
+    option("workspace", metavar="PATH", help="The directory to work in; the default is the current one."),
+    click.option("--session-id", metavar="ID", help="Begin a session under this id; an error if it exists."),
+    click.option(
+        "--resume",
+        metavar="[ID]",
+        is_flag=False,
+        flag_value=LATEST,
+        shell_complete=_complete_session,
+        help="Go on with a session; without an id, or with `latest`, with the one used last in this workspace.",
+    ),
+    click.option(
+        "--anyway",
+        is_flag=True,
+        help="With --resume: also from another directory, and, in a new session, with another agent.",
+    ),
+    option("no-session", is_flag=True, help="Keep nothing."),
+)
+
+approving: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
+    option("mode", type=click.Choice(list(MODES)), help="The approval mode to begin with."),
+    option(
+        "allow",
+        metavar="TOOLS",
+        help=f"Tools that need no approval besides those that do not anyway (usually {', '.join(DEFAULT_ALLOW)}), "
+        "separated by commas.",
+    ),
+    option(
+        "auto-approve", is_flag=True, help="Begin in the mode `yolo`: approve every tool until the mode is changed."
+    ),
+)
+
+_KEPT = (
+    click.option(
+        "--record",
+        metavar="FILE.json",
+        type=click.Path(dir_okay=False),
+        help="Write down what happened in the last turn of a graph, for `graph draw --turn`.",
+    ),
+    click.option(
+        "--sound", metavar="FILE.wav", type=click.Path(dir_okay=False), help="Keep what the agent says aloud."
+    ),
+)
+
+tracing: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
+    click.option("--trace", is_flag=True, help="Tell which way each turn took, where the agent is a graph."), *_KEPT
+)
+tracing_unless: Callable[[Callable[..., Any]], Callable[..., Any]] = _all(
+    click.option(
+        "--trace/--no-trace", default=True, show_default=True, help="Tell which way each turn took through the graph."
+    ),
+    *_KEPT,
+)
