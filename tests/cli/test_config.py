@@ -15,7 +15,14 @@ from trunkline.base.config import user_file
 from trunkline.base.config_services import SECTIONS, Setting
 from trunkline.cli.config import command
 
-SECRETS = ("sk-very-secret-1", "abcdefgh-secret", "gh-secret-value", "123:bot-secret", "hush-hush-hush")
+SECRETS = (
+    "sk-very-secret-1",
+    "abcdefgh-secret",
+    "gh-secret-value",
+    "123:bot-secret",
+    "hush-hush-hush",
+    "0123456789abcdefghij",
+)
 
 
 @pytest.fixture
@@ -108,6 +115,10 @@ def test_no_secret_is_shown(workspace: Path) -> None:
         env = {{ GH_TOKEN = "{SECRETS[2]}" }}
         [bridge.telegram]
         token = "{SECRETS[3]}"
+        [runner.agents.ada]
+        runnerToken = "{SECRETS[0]}"
+        encodedInput = "{SECRETS[5]}"
+        execution = {{ rpcUrl = "https://node.example/v2/{SECRETS[5]}", privateKey = "{SECRETS[2]}" }}
         """
     )
     environ = {"ADMIN_API_KEY": SECRETS[4], "TRUNKLINE_TRYLL_TOKEN": "short", "OTHER": SECRETS[4]}
@@ -179,6 +190,15 @@ def test_without_a_file_all_files_and_variables_that_count_are_checked(workspace
     assert wrong.exit_code == 1
     (problem,) = json.loads(wrong.stdout)["problems"]
     assert (problem["file"], problem["problem"].startswith("must be")) == ("TRUNKLINE_NETWORK_RATE_LIMIT", True)
+
+
+def test_an_agent_of_the_runner_is_checked_like_all_else(workspace: Path) -> None:
+    file = own('[runner.agents.ada]\nagentId = "a"\nrunnerToken = 3\n[runner.agents.ada.llm]\napikey = "x"\n')
+    result = config("check")
+    assert result.stdout.splitlines() == [
+        f'{file}:3:1: `runner.agents.ada.runnerToken` must be a text, or {{ env = "NAME" }}.',
+        f"{file}:5:1: `runner.agents.ada.llm.apikey` is not known. Did you mean `runner.agents.ada.llm.apiKey`?",
+    ]
 
 
 # path

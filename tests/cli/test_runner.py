@@ -22,7 +22,9 @@ from click.testing import CliRunner, Result
 from tests.support.launched import ORIGIN, SECRET, MemoryKeyring, keys, launcher
 from tests.support.provider import HANG, Reply, StubProvider
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
+from trunkline.base.config import user_file
 from trunkline.cli import runner
+from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
 from trunkline.runner.launcher import Launcher, serve
 
@@ -65,12 +67,30 @@ def agent_config(sns: SnsStub, **more: Any) -> dict[str, Any]:
         (["serve", "--allow-origin", "https://a.example/path"], SECRET, "is not an origin"),
         (["status", "--url", "http://127.0.0.1:1"], SECRET, "No launcher answers at `http://127.0.0.1:1`"),
         (["start", "--config", "/nowhere.json"], SECRET, "cannot be read: No such file"),
+        (["start", "--agent", "ada"], SECRET, "There is no agent `ada` in the configuration."),
     ],
 )
 def test_what_cannot_work_is_told_in_a_line(arguments: list[str], secret: str, said: str) -> None:
     result = invoke(*arguments, secret=secret)
     assert (result.exit_code, said in result.output) == (1, True), result.output
     assert SECRET not in result.output
+
+
+def test_the_files_say_what_no_flag_and_no_variable_does() -> None:
+    file = Path(user_file())
+    file.parent.mkdir(parents=True)
+    (file.parent / "launcher-secret").write_text("of the file\n")
+    file.write_text('[runner]\nsecret_file = "launcher-secret"\nallow_origin = "https://Net.Example/"\n')
+    home = {"TRUNKLINE_HOME": os.environ["TRUNKLINE_HOME"]}
+    said = settled("runner", environ=home)
+    assert (said["allow_origin"], said["listen"]) == ("https://net.example", "127.0.0.1:4318")
+    assert runner.launcher_secret(None, None, said) == "of the file"
+    told = settled("runner", environ=home | {runner.SECRET_VARIABLE: "of the environment"})
+    assert runner.launcher_secret(None, None, told) == "of the environment"
+    file.write_text('[runner]\nlisten = "0.0.0.0:4318"\n')
+    assert "it listens on this machine alone" in invoke("serve").output
+    file.write_text('[runner]\nlisten = "4318"\n')
+    assert f"`{file}`, line 2: `runner.listen` must be an address" in invoke("serve").output
 
 
 @pytest.mark.parametrize(

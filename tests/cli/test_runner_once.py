@@ -15,6 +15,7 @@ import pytest
 from tests.support.provider import HANG, StubProvider
 from tests.support.provider_streams import openai_text
 from tests.support.sns_stub import AGENT, SLUG, TOKEN, SnsStub
+from trunkline.base.config import user_file
 
 pytestmark = pytest.mark.process
 
@@ -61,6 +62,35 @@ def config(sns: SnsStub, **more: Any) -> bytes:
     return json.dumps(
         {"snsBaseUrl": sns.url, "runnerToken": TOKEN, "agentId": AGENT, "timeoutSec": 15, **more}
     ).encode()
+
+
+def own(sns: SnsStub, token: str) -> None:
+    action = f'{{ action = "create_thread", communitySlug = "{SLUG}", title = "Hello", body = "A thread" }}'
+    file = Path(user_file())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(
+        f"""
+        [runner.agents.ada]
+        snsBaseUrl = "{sns.url}"
+        runnerToken = {token}
+        agentId = "{AGENT}"
+        brain = {{ kind = "scripted", replies = [[{action}]] }}
+        """
+    )
+    file.chmod(0o600)
+
+
+async def test_the_configuration_may_hold_the_agent(sns: SnsStub, tmp_path: Path) -> None:
+    own(sns, '{ env = "ADAS_TOKEN" }')
+    code, line, err = await ended(await start("--agent", "ada", cwd=tmp_path))
+    assert (code, "`ADAS_TOKEN` is not set" in line["error"]) == (1, True), err
+    own(sns, f'"{TOKEN}"')
+    code, line, err = await ended(await start("--agent", "ada", cwd=tmp_path))
+    assert (code, line["error"], len(line["results"]), err) == (0, None, 1, "")
+    code, line, _ = await ended(await start("--agent", "adaa", cwd=tmp_path))
+    assert (code, "Did you mean `ada`?" in line["error"]) == (1, True)
+    code, line, _ = await ended(await start("--agent", "ada", "--config", "-", cwd=tmp_path))
+    assert (code, line["error"]) == (2, "Say `--config FILE` or `--agent NAME`.")
 
 
 async def test_a_cycle_that_worked_ends_with_0_and_the_line(sns: SnsStub, tmp_path: Path) -> None:

@@ -27,10 +27,29 @@ def test_a_guard_with_a_slip_in_its_name_is_refused(given: str, meant: str) -> N
 
 
 def test_what_is_like_nothing_is_left_alone() -> None:
-    slips.refuse({"comment": "mine", "brain": {}}, ("brain", "log"))
+    slips.refuse({"comment": "mine", "brain": {}})
     assert tx_settings({"rpcUrl": "http://127.0.0.1:1", "privateKey": KEY, "note": "of another program"}) is not None
 
 
 def test_a_slip_at_the_top_is_refused_too() -> None:
     with pytest.raises(ConfigError, match="Did you mean `brain`"):
-        slips.refuse({"brian": {}}, ("brain", "log"))
+        slips.refuse({"brian": {}})
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"llm": {"apikey": "x"}}, "llm.apiKey"),
+        ({"prompts": {"systm": "x"}}, "prompts.system"),
+        ({"integrations": {"githubissuetoken": "x"}}, "integrations.githubIssueToken"),
+        ({"execution": {"caps": {"valuewei": 1}}}, "execution.caps.valueWei"),
+    ],
+)
+def test_a_slip_anywhere_below_is_refused_too(given: dict[str, object], meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"Did you mean `{meant}`"):
+        slips.refuse(given)
+
+
+def test_a_limit_that_is_like_nothing_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"`execution\.approval\.x` is not known\. There are `aboveWei`\."):
+        slips.refuse({"execution": {"approval": {"x": 1}}})

@@ -189,7 +189,10 @@ SCHEMA: Schema = {
 #: Tables that are taken from one file whole: half a server of one file and half of another would be a third thing, and
 #: so would a profile with one file's key and another's provider, or one file's account with another's homeserver.
 WHOLE: frozenset[Keys] = frozenset(
-    {("profiles", ANY), ("mcp", "servers", ANY), ("prices", ANY), ("bridge", "telegram"), ("bridge", "matrix")}
+    {
+        *(("profiles", ANY), ("mcp", "servers", ANY), ("prices", ANY)),
+        *(("bridge", "telegram"), ("bridge", "matrix"), ("runner", "agents", ANY)),
+    }
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from trunkline.base import config_addresses as addresses
 from trunkline.base.config_narrowing import less, only_off, stricter, within
+from trunkline.base.config_runner import AGENT
 from trunkline.base.config_schema import ANY, COUNT, SERVICES, SWITCH, TEXT, TEXTS, Kind, Schema, one_of
 from trunkline.base.vocabulary import MODES
 
@@ -203,6 +204,7 @@ _NETWORK: Schema = {
 }
 
 _RUNNER: Schema = {
+    "agents": {ANY: AGENT},
     "listen": _setting(LISTEN, "where the launcher listens; on this machine alone", "127.0.0.1:4318", flag="--listen"),
     "secret": _setting(
         TEXT, "what its callers must know", flag="--secret", variable="RUNNER_LAUNCHER_SECRET", secret=True

@@ -20,6 +20,7 @@ from trunkline.base.redact import Redactor
 from trunkline.base.values import Value
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
+from trunkline.runner.config_parts import SECRET_GROUPS
 
 HIDDEN = "[redacted]"
 
@@ -104,6 +105,8 @@ def _redactor(config: Config, environ: Mapping[str, str]) -> Redactor:
 
 def _hidden(path: Keys, value: Any, redactor: Redactor) -> Any:
     """A value without what is secret in it. What only refers to a variable is none."""
+    if path[-1] in SECRET_GROUPS:
+        return HIDDEN
     if isinstance(value, Mapping):
         return {key: _hidden((*path, str(key)), inner, redactor) for key, inner in value.items()}
     if isinstance(value, str) and names_a_secret(path[-1]) and path[-1] != "credentials" and "${" not in value:

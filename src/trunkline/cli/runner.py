@@ -145,8 +145,11 @@ def status(url: str, secret_file: str | None, as_json: bool) -> None:
 @command.command("start", short_help="Have a running launcher run an agent.")
 @click.argument("agent_id", required=False, metavar="[AGENT]")
 @click.option("--config", "path", metavar="FILE", help="Its configuration, as JSON; `-`: standard input.")
+@services.agent_option
 @_asking
-def start(agent_id: str | None, path: str | None, url: str, secret_file: str | None, as_json: bool) -> None:
+def start(
+    agent_id: str | None, path: str | None, agent: str | None, url: str, secret_file: str | None, as_json: bool
+) -> None:
     """Have a running launcher run an agent; returns after its first cycle, or when that takes long.
 
     One that the launcher knows is started again by its id, if a keyring has its secrets.
@@ -154,11 +157,15 @@ def start(agent_id: str | None, path: str | None, url: str, secret_file: str | N
     \b
     Examples:
       trunkline runner start --config agent.json
+      trunkline runner start --agent ada
       trunkline runner start c1234567890
     """
-    if (path is None) == (agent_id is None):
-        raise click.UsageError("Say `--config FILE`, or the id of an agent that the launcher knows.")
-    config = {"agentId": agent_id} if path is None else read_config(path)
+    if [path, agent, agent_id].count(None) != 2:
+        raise click.UsageError("Say `--config FILE`, `--agent NAME`, or the id of an agent that the launcher knows.")
+    if agent is not None:
+        config = _configured(agent)
+    else:
+        config = {"agentId": agent_id} if path is None else read_config(path)
     answer = _asked(url, secret_file, "POST", "/runner/start", {"config": config})
     _print(answer) if as_json else show_started(url, answer)
 
@@ -239,6 +246,13 @@ def _decision(name: str, approve: bool, help: str) -> None:
 
 _decision("approve", True, "Let a transaction that waits be sent.")
 _decision("deny", False, "Have a transaction that waits not sent.")
+
+
+def _configured(name: str) -> Any:
+    try:
+        return services.configured_agent(name)[0]
+    except ConfigError as error:
+        raise click.ClickException(printable(str(error))) from error
 
 
 def read_config(path: str) -> Any:

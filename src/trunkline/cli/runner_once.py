@@ -26,6 +26,7 @@ from trunkline.base.printable import printable
 from trunkline.base.regular import open_to_others
 from trunkline.base.signals import handled
 from trunkline.base.writing import write_all
+from trunkline.cli import services
 from trunkline.core.faults import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -66,10 +67,9 @@ class _OnceCommand(click.Command):
 
 
 @click.command("once", cls=_OnceCommand, short_help="Run one cycle, and print what came of it.")
-@click.option(
-    "--config", "path", metavar="FILE", required=True, help="The configuration, as JSON; `-`: standard input."
-)
-def command(path: str) -> None:
+@click.option("--config", "path", metavar="FILE", help="The configuration, as JSON; `-`: standard input.")
+@services.agent_option
+def command(path: str | None, agent: str | None) -> None:
     """Run one cycle of one agent: read its context, ask its brain, carry out the decision.
 
     The last line of standard output is a JSON object with `actions`, `results` and `error`.
@@ -78,15 +78,20 @@ def command(path: str) -> None:
     Examples:
       trunkline runner once --config agent.json
       trunkline runner once --config - < agent.json
+      trunkline runner once --agent ada
     """
+    if (path is None) == (agent is None):
+        told = "Say `--config FILE` or `--agent NAME`."
+        _write(1, _line(told))
+        raise click.UsageError(told)
     writing = 1
     try:
         for number in _SIGNALS:
             signal.signal(number, _raise)
-        data = _read(path)
+        given, file = _given(path, agent)
         # From here on nothing but our line is written there.
         writing = claim(needs_input=False)[1]
-        sys.exit(_run(_once(data, path, writing)))
+        sys.exit(_run(_once(given, file, writing)))
     except _Told as told:
         _end(writing, f"Interrupted by {signal.Signals(told.number).name}", _SIGNAL_EXIT + told.number)
     except Fault as error:
@@ -99,11 +104,18 @@ def _raise(number: int, _: FrameType | None) -> NoReturn:
     raise _Told(number)
 
 
-async def _once(data: bytes, path: str, writing: int) -> int:
+def _given(path: str | None, agent: str | None) -> tuple[Any, str]:
+    """A configuration, and the file that it stands in."""
+    if path is not None:
+        return _parsed(_read(path)), path
+    return services.configured_agent(str(agent))
+
+
+async def _once(given: Any, path: str, writing: int) -> int:
     from trunkline.runner.config import normalise
     from trunkline.runner.opening import open_runner
 
-    config = normalise(_parsed(data))
+    config = normalise(given)
     if path != "-" and config.secret_parts() and open_to_others(path):
         _tell(f"Others can read the secrets in `{path}`: `chmod 600` keeps them out.")
     runner = open_runner(config, home=paths.state_dir())

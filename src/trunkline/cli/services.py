@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from trunkline.base.config import user_file
 from trunkline.base.config_services import settings_of
 from trunkline.base.config_settled import Settled
+from trunkline.base.nearest import suggestion
 from trunkline.cli import serving
 from trunkline.core import configuration
 from trunkline.core.faults import ConfigError
@@ -34,6 +36,26 @@ def settled(service: str, flags: Mapping[str, Any]) -> Settled:
     for warning in found.config.all_warnings():
         serving.told(warning)
     return found
+
+
+agent_option = click.option("--agent", metavar="NAME", help="An agent of the configuration, `[runner.agents.NAME]`.")
+
+
+def configured_agent(name: str) -> tuple[dict[str, Any], str]:
+    """What the configuration says of an agent of the runner's, and the file that does.
+
+    Raises:
+        ConfigError: there is no such agent, or a file cannot be used.
+    """
+    found = settled("runner", {})
+    agents = found.table("agents")
+    origin = found.config.origin("runner", "agents", name)
+    if name not in agents or origin is None:
+        raise ConfigError(
+            f"There is no agent `{name}` in the configuration.{suggestion(name, agents)}",
+            hint=f"Write `[runner.agents.{name}]` into `{user_file()}`.",
+        )
+    return agents[name], origin.file
 
 
 def existing(found: Settled, key: str, *, directory: bool = False) -> str | None:

@@ -144,25 +144,6 @@ class RunnerConfig(Value):
 
 #: Whose keys `llm.apiKey` may be.
 LLM_PROVIDERS = ("openai", "anthropic", "litellm", *SERVICES)
-#: What a configuration may hold.
-_MEMBERS = (
-    "snsBaseUrl", "runnerToken", "agentId", "brain", "llm", "execution", "runtime", "prompts", "integrations", "log",
-    "timeoutSec", "commentLimit", "readActions", "encodedInput", "securitySensitive",
-)  # fmt: skip
-_RUNTIME = (
-    "intervalSec", "commentLimit", "maxTokens", "maxCyclesPerDay", "supplementaryPromptProfile", "runnerLauncherPort",
-    "timeoutSec", "readActions",
-)  # fmt: skip
-
-
-_BRAIN = (
-    "kind", "name", "options", "replies", "model", "apiKey", "baseUrl", "region", "project", "profile", "guided",
-    "allow", "keep",
-)  # fmt: skip
-#: A brain is ours alone: no page sends one.
-_BRAIN_HINT = (
-    "`brain.kind` says whose model decides; what an agent is told, such as its `provider`, goes into `brain.options`."
-)
 
 
 def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerConfig:
@@ -173,8 +154,7 @@ def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerCo
     """
     if not isinstance(mapping, Mapping) or not mapping:
         raise ConfigError("Runner config is required", hint="It is a JSON object.")
-    slips.refuse(mapping, _MEMBERS)
-    slips.refuse(group(mapping, "runtime"), _RUNTIME, "runtime.")
+    slips.refuse(mapping)
     found = _with_older_form(config_parts.resolved(mapping, environ))
     token, agent_id = text(found, "runnerToken"), text(found, "agentId")
     if not token:
@@ -184,7 +164,6 @@ def normalise(mapping: Any, environ: Mapping[str, str] = os.environ) -> RunnerCo
     brain = found.get("brain")
     if brain is not None and not isinstance(brain, Mapping):
         raise ConfigError("`brain` must be an object.", hint='Such as {"kind": "scripted", "replies": []}.')
-    slips.refuse(brain or {}, _BRAIN, "brain.", _BRAIN_HINT)
     llm, runtime = group(found, "llm"), group(found, "runtime")
     api_key = text(llm, "apiKey", "llm.")
     if brain is None and not api_key:

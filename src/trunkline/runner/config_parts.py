@@ -11,7 +11,7 @@ from trunkline.core.faults import ConfigError
 Table = Mapping[str, Any]
 
 #: Members that are secret as a whole, though their names do not say so.
-_SECRET_GROUPS = frozenset({"encodedInput", "securitySensitive"})
+SECRET_GROUPS = frozenset({"encodedInput", "securitySensitive"})
 #: Members whose content is somebody's words, and not ours to look into.
 _OPAQUE = frozenset({"replies", "prompts"})
 #: The one member of a reference to the environment.
@@ -128,7 +128,7 @@ def _is_reference(member: Any) -> bool:
 def _is_secret(name: str, member: Any) -> bool:
     if _is_reference(member):
         return False
-    if name in _SECRET_GROUPS:
+    if name in SECRET_GROUPS:
         return True
     if isinstance(member, Mapping) or name in _OPAQUE:
         return False

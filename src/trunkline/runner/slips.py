@@ -1,33 +1,45 @@
 """Names in a configuration that are nearly right: they are refused, since what they were meant to say would not count.
 
-Names that are like none of ours are left alone: pages and programs of others send members that we have no use for.
+Names that are like none of ours are left alone: pages and programs of others send members that we have no use for. Not
+so in tables that only we have, and where a limit that is not understood would be none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from trunkline.base.config_file import dotted
+from trunkline.base.config_runner import AGENT
+from trunkline.base.config_schema import Keys, check
 from trunkline.base.nearest import VERY_ALIKE, nearest
 from trunkline.core.faults import ConfigError
 
+#: Tables in which every name must be known, and what to do about one that is not; empty: choose another.
+_CLOSED: Mapping[Keys, str] = {
+    ("brain",): "`brain.kind` says whose model decides; what an agent is told, such as its `provider`, goes into "
+    "`brain.options`.",
+    ("execution", "caps"): "",
+    ("execution", "approval"): "",
+}
 
-def refuse(members: Mapping[str, Any], known: Iterable[str], where: str = "", otherwise: str | None = None) -> None:
-    """Refuse the first name that is not known and nearly so.
 
-    Args:
-        where: what the members are members of, with a dot behind it.
-        otherwise: what to do about names that are like none of ours; then these are refused, too.
+def refuse(given: Mapping[str, Any]) -> None:
+    """Refuse the first name in a configuration that is not known and nearly so.
 
     Raises:
         ConfigError: there is one; the text names what was probably meant.
     """
-    by_small = {name.lower(): name for name in known}
-    for name in members:
-        if name in by_small.values():
-            continue
-        meant = by_small.get(nearest(name.lower(), by_small, VERY_ALIKE) or "")
-        if meant is not None:
-            raise ConfigError(f"`{where}{name}` is not known.", hint=f"Did you mean `{where}{meant}`?")
-        if otherwise is not None:
-            raise ConfigError(f"`{where}{name}` is not known.", hint=otherwise)
+    for path, known in check(given, AGENT).unknown:
+        hint = _hint(path, {name.lower(): name for name in known})
+        if hint is not None:
+            raise ConfigError(f"`{dotted(path)}` is not known.", hint=hint)
+
+
+def _hint(path: Keys, by_small: Mapping[str, str]) -> str | None:
+    meant = by_small.get(nearest(path[-1].lower(), by_small, VERY_ALIKE) or "")
+    if meant is not None:
+        return f"Did you mean `{dotted((*path[:-1], meant))}`?"
+    if path[:-1] not in _CLOSED:
+        return None
+    return _CLOSED[path[:-1]] or f"There are {', '.join(f'`{name}`' for name in by_small.values())}."

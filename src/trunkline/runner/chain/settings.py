@@ -91,10 +91,6 @@ class TxSettings(Value):
         return tuple(dict.fromkeys(secret for secret in (*found, *_keys_in(self.rpc_url)) if secret))
 
 
-#: What `execution` may hold. A guard with a slip in its name would be none.
-_MEMBERS = ("rpcUrl", "privateKey", "alchemyApiKey", "chains", "receiptSec", "caps", "approval", "dryRun")
-
-
 def tx_settings(execution: Any, *, timeout_seconds: float = TIMEOUT_SECONDS) -> TxSettings | None:
     """The settings in a configuration's `execution`; None if it names neither a wallet nor a node.
 
@@ -104,7 +100,7 @@ def tx_settings(execution: Any, *, timeout_seconds: float = TIMEOUT_SECONDS) -> 
     if execution is None:
         return None
     members = _object(execution, "execution")
-    slips.refuse(members, _MEMBERS, "execution.")
+    slips.refuse({"execution": members})
     url, key = _text(members, "rpcUrl"), _text(members, "privateKey")
     if not url and (alchemy := _text(members, "alchemyApiKey")):
         url = ALCHEMY + alchemy
@@ -135,22 +131,13 @@ def _chains(value: Any) -> Mapping[str, int]:
 
 def _caps(value: Any) -> Caps:
     names = {"valueWei": "value", "feeWei": "fee", "gas": "gas", "dayValueWei": "day_value", "dayFeeWei": "day_fee"}
-    found = _known(value, "execution.caps", names)
+    found = _object({} if value is None else value, "execution.caps")
     return Caps(**{names[name]: _amount(number, f"execution.caps.{name}") for name, number in found.items()})
 
 
 def _approval(value: Any) -> int | None:
-    above = _known(value, "execution.approval", {"aboveWei": ""}).get("aboveWei")
+    above = _object({} if value is None else value, "execution.approval").get("aboveWei")
     return None if above is None else _amount(above, "execution.approval.aboveWei")
-
-
-def _known(value: Any, where: str, names: Mapping[str, str]) -> Mapping[str, Any]:
-    """The members of an object; a limit with a slip in its name would be none."""
-    found = _object({} if value is None else value, where)
-    for name in found:
-        if name not in names:
-            raise ConfigError(f"`{where}.{name}` is not known.", hint=f"There are {', '.join(map(_ticked, names))}.")
-    return found
 
 
 def _object(value: Any, where: str) -> Mapping[str, Any]:
@@ -207,7 +194,3 @@ def _keys_in(url: str) -> tuple[str, ...]:
     pieces += [pair.partition("=")[2] or pair for pair in parts.query.split("&")]
     found = [piece for piece in pieces if piece.lower() not in _PLAIN_PARTS] + credentials
     return tuple(spelling for piece in found for spelling in (piece, unquote(piece)))
-
-
-def _ticked(name: str) -> str:
-    return f"`{name}`"
