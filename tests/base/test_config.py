@@ -21,6 +21,7 @@ from trunkline.base import config_aionrs
 from trunkline.base.config import Config, ConfigFileError, Origin, load, user_file
 from trunkline.base.config_file import Place, dotted, find_place
 from trunkline.base.config_schema import ANY, SCHEMA, Kind, check
+from trunkline.base.config_services import SECTIONS
 
 
 class Files:
@@ -232,6 +233,15 @@ def test_keys_are_shown_as_toml_writes_them() -> None:
     assert dotted(("prices", "gpt-4.1", "input")) == 'prices."gpt-4.1".input'
 
 
+@given(st.text(max_size=20))
+def test_a_key_that_is_shown_is_one_line_that_toml_understands(key: str) -> None:
+    shown = dotted((key,))
+    assert shown.isprintable()
+    with suppress(UnicodeEncodeError):
+        key.encode()
+        assert tomllib.loads(f"{shown} = 1") == {key: 1}
+
+
 # What a workspace may say
 
 
@@ -347,6 +357,17 @@ def test_only_these_keys_are_for_projects() -> None:
         *("tools.auto_approve", "tools.allow_list", "tools.allow_outside", "mcp.servers.*.enabled", "session.enabled"),
     }
     assert {".".join(path) for path, kind in kinds(SCHEMA).items() if kind.narrows is not None} == expected
+
+
+def test_only_these_keys_of_services_are_for_projects() -> None:
+    """A new key is for the user alone until somebody says here how it narrows."""
+    bridge = ("mode", "verbosity", "rate", "queue", "max_chars", "approval_minutes", "idle_minutes")
+    expected = {
+        *(f"bridge.{key}" for key in bridge),
+        *(f"network.{key}" for key in ("public", "rate_limit", "fixed_message_moderation", "private_webhooks")),
+        *(f"tryll.{key}" for key in ("public", "no_token", "mode", "allow", "sessions")),
+    }
+    assert {".".join(path) for path, kind in kinds(SECTIONS).items() if kind.narrows is not None} == expected
 
 
 @pytest.mark.parametrize("name", ["trunkline.toml", ".aionrs.toml"])
@@ -479,7 +500,7 @@ def documented() -> dict[str, Any]:
 
 
 def test_the_example_in_the_documentation_is_understood() -> None:
-    checked = check(documented())
+    checked = check(documented(), {**SCHEMA, **SECTIONS})
     assert (checked.unknown, checked.wrong) == ((), ())
 
 
@@ -494,4 +515,7 @@ def is_table(value: object) -> bool:
 
 def test_the_documentation_has_every_key() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
-    assert not {key for key in keys_of(SCHEMA) - {ANY} if not re.search(rf"\b{key}\b", page)}
+    # What one agent of the runner is told has a page of its own, and the terminal's section has no key.
+    services = {name: section for name, section in SECTIONS.items() if name != "runner"}
+    known = {*keys_of(SCHEMA), *keys_of(services)} - {ANY, "terminal"}
+    assert not {key for key in known if not re.search(rf"\b{key}\b", page)}

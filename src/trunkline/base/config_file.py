@@ -143,4 +143,14 @@ def _parts(dotted: str) -> list[str]:
 def dotted(path: Sequence[str]) -> str:
     """A path as one writes it in TOML."""
     bare = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-    return ".".join(key if key and bare.issuperset(key) else f'"{key}"' for key in path)
+    return ".".join(key if key and bare.issuperset(key) else _quoted(key) for key in path)
+
+
+def _quoted(key: str) -> str:
+    escaped = key.replace("\\", "\\\\").replace('"', '\\"')
+    # What a terminal would obey, or a line would end at, is written as TOML writes it.
+    return f'"{"".join(char if char.isprintable() else _escape(char) for char in escaped)}"'
+
+
+def _escape(char: str) -> str:
+    return f"\\u{ord(char):04X}" if ord(char) < 0x10000 else f"\\U{ord(char):08X}"
