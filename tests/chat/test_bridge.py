@@ -361,18 +361,15 @@ async def test_in_a_group_it_is_clear_who_is_answered(stage: Stage) -> None:
         assert stage.platform.last().reply_to == id
 
 
-def test_the_agent_learns_who_wrote_each_message_and_in_which_chat(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            for sender in (ME, "friend"):
-                stage.platform.says("hello", private=False, sender=sender)
-                await stage.asked()
-                await stage.answers("hi")
-            assert [message.sender for message in stage.agent.heard] == [ME, "friend"]
-            assert stage.agent.requests[0].name == "memory-c"
-
+async def test_the_agent_learns_who_wrote_each_message_and_in_which_chat(stage: Stage) -> None:
     stage.allow = (f"memory:{ME}", "memory:friend")
-    run(main())
+    async with stage.bridge():
+        for sender in (ME, "friend"):
+            stage.platform.says("hello", private=False, sender=sender)
+            await stage.asked()
+            await stage.answers("hi")
+        assert [message.sender for message in stage.agent.heard] == [ME, "friend"]
+        assert stage.agent.requests[0].name == "memory-c"
 
 
 # Platforms that can do less.

@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.chat_bridge import DONE, BridgeFake, Stage
 from tests.support.chat_platform import MemoryPlatform
-from tests.support.loop import run
 from trunkline.base.redact import Redactor
 from trunkline.chat import approval_prompts, approvals
 from trunkline.chat.approvals import ROOM
@@ -26,6 +25,10 @@ ASK = ToolRequested("c1", "Bash", "exec", {"command": "make"}, "Builds it")
 def typing(tmp_path: Path) -> Stage:
     """Where there are no buttons, and nothing can be changed."""
     return Stage(tmp_path, MemoryPlatform(Limits(text_chars=1000, edits=False)))
+
+
+def text_of(file: str) -> str:
+    return Path(file).read_text()
 
 
 async def ask(stage: Stage, *requests: ToolRequested) -> None:
@@ -174,19 +177,14 @@ async def test_a_command_shows_all_of_what_was_cut(typing: Stage) -> None:
         assert typing.agent.decisions == []
 
 
-def test_what_is_too_long_for_messages_is_shown_as_a_file(stage: Stage) -> None:
-    async def main() -> None:
-        async with stage.bridge():
-            await ask(stage, LONG.replace(args={"file_path": "a", "content": "a" * 50_000 + "hidden" + "z" * 50_000}))
-            stage.platform.presses("Show all")
-            await stage.sees("[file] approval-")
-            sent = stage.platform.last().file
-            assert sent is not None
-            kept.append(sent)
-
-    kept: list[str] = []
-    run(main())
-    assert "ahiddenz" in Path(kept[0]).read_text()
+async def test_what_is_too_long_for_messages_is_shown_as_a_file(stage: Stage) -> None:
+    async with stage.bridge():
+        await ask(stage, LONG.replace(args={"file_path": "a", "content": "a" * 50_000 + "hidden" + "z" * 50_000}))
+        stage.platform.presses("Show all")
+        await stage.sees("[file] approval-")
+        sent = stage.platform.last().file
+        assert sent is not None
+    assert "ahiddenz" in text_of(sent)
 
 
 async def test_nobody_answers_and_it_is_denied_with_a_visible_note(tmp_path: Path) -> None:
@@ -426,7 +424,7 @@ async def test_the_secrets_of_the_settings_are_in_no_question(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("length", [5_000, 50_000], ids=["messages", "a file"])
-def test_what_the_bridge_knows_for_a_secret_is_neither_in_what_is_cut_nor_in_all_of_it(
+async def test_what_the_bridge_knows_for_a_secret_is_neither_in_what_is_cut_nor_in_all_of_it(
     stage: Stage, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The agent's own redactor does not know it, so it is in the request.
@@ -434,21 +432,18 @@ def test_what_the_bridge_knows_for_a_secret_is_neither_in_what_is_cut_nor_in_all
     stage.environ["API_TOKEN"] = "123:very-secret"
     files: list[str] = []
 
-    async def main() -> None:
-        async with stage.bridge():
-            # The question shows the first half of the first one.
-            first = "a" * (ROOM.chars - ROOM.chars // 3 - 6)
-            command = f"{first} 123:very-secret {'b' * length} 123:very-secret z"
-            await ask(stage, ASK.replace(args={"command": command}))
-            before = len(stage.platform.shown())
-            stage.platform.presses("Show all")
-            await stage.passes(lambda: len(stage.platform.shown()) > before)
-            stage.platform.says("/status")
-            await stage.sees("waiting approvals")
-            files.extend(message.file for message in stage.platform.chats["c"] if message.file)
-
-    run(main())
-    shown = "".join([*stage.platform.shown(), *(Path(file).read_text() for file in files)])
+    async with stage.bridge():
+        # The question shows the first half of the first one.
+        first = "a" * (ROOM.chars - ROOM.chars // 3 - 6)
+        command = f"{first} 123:very-secret {'b' * length} 123:very-secret z"
+        await ask(stage, ASK.replace(args={"command": command}))
+        before = len(stage.platform.shown())
+        stage.platform.presses("Show all")
+        await stage.passes(lambda: len(stage.platform.shown()) > before)
+        stage.platform.says("/status")
+        await stage.sees("waiting approvals")
+        files.extend(message.file for message in stage.platform.chats["c"] if message.file)
+    shown = "".join([*stage.platform.shown(), *map(text_of, files)])
     assert "[redacted] z" in shown
     assert "123:" not in shown
 

@@ -11,7 +11,6 @@ import pytest
 from tests.support.chat_bridge import DONE, BridgeFake, Stage
 from tests.support.chat_platform import LIMITS, MemoryPlatform
 from tests.support.fake_agent import FakeAgent
-from tests.support.loop import run
 from trunkline.core.agent import OpenRequest
 from trunkline.core.events import TextDelta
 from trunkline.core.faults import AgentFailed, ConfigError
@@ -96,12 +95,12 @@ async def test_a_session_stays_if_the_agent_cannot_be_had_or_another_process_has
     assert not stage.platform.sees(ANEW)
 
 
-def test_where_programs_read_the_chat_it_holds_answers_and_no_remarks(
+async def test_where_programs_read_the_chat_it_holds_answers_and_no_remarks(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage = Stage(tmp_path, MemoryPlatform(LIMITS.replace(remarks=False)))
 
-    async def main() -> None:
+    with caplog.at_level(logging.WARNING):
         async with stage.bridge():
             await talk(stage, 1)
         stage.settings = stage.settings.replace(agent="other", agents={"other": "other"})
@@ -111,9 +110,6 @@ def test_where_programs_read_the_chat_it_holds_answers_and_no_remarks(
             for number in (2, 3):
                 await stage.asked(number)
                 await stage.answers(f"answer {number}")
-
-    with caplog.at_level(logging.WARNING):
-        run(main())
     assert stage.platform.shown() == ["answer 1", "answer 2", "answer 3"]
     assert caplog.messages == ["The agent here was `fake`. From now on `other` answers, in a new session."]
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.support.loop import run, until
+from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import rows as rows_module
 from trunkline.chat.delivery.answer import Answer
@@ -22,17 +22,14 @@ from trunkline.chat.platform import Gone, NotNow, SendFailed, Unclear
 pytestmark = pytest.mark.virtual_time
 
 
-def test_the_log_tells_of_each_without_its_text(store: ChatStore, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
+async def test_the_log_tells_of_each_without_its_text(store: ChatStore, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
         platform = ScriptedPlatform()
         platform.script(SendFailed("the bot was blocked"), Unclear("broken pipe"), None)
         box = outbox(platform, store)
         for text in ("secret one", "secret two", "secret three"):
             await box.post("c", text).settled()
         await box.close()
-
-    with caplog.at_level(logging.WARNING):
-        run(main())
     told = [record.getMessage() for record in caplog.records]
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert told[0].startswith("Message 1 to `c` on scripted is failed: the bot was blocked")
@@ -40,17 +37,14 @@ def test_the_log_tells_of_each_without_its_text(store: ChatStore, caplog: pytest
     assert "secret" not in caplog.text
 
 
-def test_the_log_tells_of_what_a_crash_left(store: ChatStore, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_tells_of_what_a_crash_left(store: ChatStore, caplog: pytest.LogCaptureFixture) -> None:
     rows = Rows(store)
     row = rows.add("scripted", "c", rows_module.Words("secret"))
     rows.save(row.replace(state=State.SENDING, shown=row.body))
 
-    async def main() -> None:
-        box = outbox(ScriptedPlatform(), store)
-        await box.start()
-        await box.close()
-
-    run(main())
+    box = outbox(ScriptedPlatform(), store)
+    await box.start()
+    await box.close()
     assert "Message 1 to `c` on scripted is unknown: The bridge ended while this was being sent." in caplog.text
 
 
@@ -172,31 +166,27 @@ def test_looking_whether_there_are_any_decodes_none_and_reads_no_others(store: C
         assert "INDEX outbox_un" in str(plan)
 
 
-def test_a_bridge_that_is_left_running_forgets_what_it_sent_long_ago(
+async def test_a_bridge_that_is_left_running_forgets_what_it_sent_long_ago(
     store: ChatStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
 
-    async def main() -> None:
-        nonlocal now
-        platform = ScriptedPlatform(LIMITS)
-        platform.script(SendFailed("no"))
-        box = outbox(platform, store)
-        await box.start()
-        await box.post("c", "lost").settled()
-        await box.post("c", "sent").settled()
-        now += SENT_DAYS * DAY_SECONDS + 1
-        await box.post("c", "new").settled()
-        assert texts(store) == ["lost", "new"]
-        now += PRUNE_SECONDS - 1
-        await box.post("c", "newer").settled()
-        now += UNSETTLED_DAYS * DAY_SECONDS
-        await box.post("c", "last").settled()
-        assert texts(store) == ["last"]
-        await box.close()
-
-    run(main())
+    platform = ScriptedPlatform(LIMITS)
+    platform.script(SendFailed("no"))
+    box = outbox(platform, store)
+    await box.start()
+    await box.post("c", "lost").settled()
+    await box.post("c", "sent").settled()
+    now += SENT_DAYS * DAY_SECONDS + 1
+    await box.post("c", "new").settled()
+    assert texts(store) == ["lost", "new"]
+    now += PRUNE_SECONDS - 1
+    await box.post("c", "newer").settled()
+    now += UNSETTLED_DAYS * DAY_SECONDS
+    await box.post("c", "last").settled()
+    assert texts(store) == ["last"]
+    await box.close()
 
 
 def texts(store: ChatStore) -> list[str]:

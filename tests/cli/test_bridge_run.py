@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.chat_bridge import Stage
-from tests.support.loop import run
 from trunkline.chat.bridge import Bridge
 from trunkline.chat.delivery.rows import Rows
 from trunkline.chat.delivery.store import ChatStore
@@ -57,13 +56,14 @@ async def begun(bridge: Bridge) -> None:
         await bridge_run._serve(*each)
 
 
-def test_a_network_that_is_not_there_yet_is_waited_for(
+@pytest.mark.virtual_time
+async def test_a_network_that_is_not_there_yet_is_waited_for(
     tmp_path: Path, told: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     away, here = Stage(tmp_path / "away"), Stage(tmp_path / "here")
     unreachable(away, *[AWAY] * 9)
 
-    async def main() -> None:
+    with caplog.at_level(logging.WARNING):
         bridges = [stage.unstarted() for stage in (away, here)]
         started = await bridge_run._start(bridges)
         assert [problem for _, problem in started] == [AWAY, None]
@@ -80,29 +80,26 @@ def test_a_network_that_is_not_there_yet_is_waited_for(
         await away.answers("at last")
         for stage, bridge, task in zip((away, here), bridges, serving, strict=True):
             await stage.end(bridge, task)
-
-    with caplog.at_level(logging.WARNING):
-        run(main())
     waits = [message for message in caplog.messages if "cannot be served yet" in message]
     assert len(waits) == 9
     assert waits[0].endswith("which is tried again in 1 s: Nobody answers.")
     assert " 60 s" in waits[-1]
 
 
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("before", [(), (AWAY,)])
-def test_wrong_credentials_are_not_waited_for(tmp_path: Path, told: list[str], before: tuple[ConfigError, ...]) -> None:
+async def test_wrong_credentials_are_not_waited_for(
+    tmp_path: Path, told: list[str], before: tuple[ConfigError, ...]
+) -> None:
     stage = Stage(tmp_path)
     unreachable(stage, *before, ConfigError("The token is wrong."))
 
-    async def main() -> None:
-        bridge = stage.unstarted()
-        with pytest.raises(ConfigError, match="token is wrong"):
-            await begun(bridge)
-        await bridge.close()
-        assert stage.store is not None
-        stage.store.close()
-
-    run(main())
+    bridge = stage.unstarted()
+    with pytest.raises(ConfigError, match="token is wrong"):
+        await begun(bridge)
+    await bridge.close()
+    assert stage.store is not None
+    stage.store.close()
     assert told == []
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.loop import run
 from trunkline.core.faults import SessionHeld
 from trunkline.store import locks
 from trunkline.store.files import FileStore
@@ -73,33 +72,30 @@ def test_nobody_waits_for_the_process_that_started_it() -> None:
     assert held.now == 0.0
 
 
-def test_the_event_loop_goes_on_meanwhile_and_it_is_said_once_what_is_waited_for() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        held, told, ticks = Held(12.0, ending_at=0.0), list[str](), 0
+@pytest.mark.virtual_time
+async def test_the_event_loop_goes_on_meanwhile_and_it_is_said_once_what_is_waited_for() -> None:
+    loop = asyncio.get_running_loop()
+    held, told, ticks = Held(12.0, ending_at=0.0), list[str](), list[float]()
 
-        def take() -> str:
-            held.now = loop.time() - begun
-            return held.take()
+    def take() -> str:
+        held.now = loop.time() - begun
+        return held.take()
 
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(1)
-                ticks += 1
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(1)
+            ticks.append(loop.time())
 
-        begun = loop.time()
-        ticking = asyncio.create_task(tick())
-        assert await until_free(take, 0.0, tell=told.append) == "the session"
-        ticking.cancel()
-        assert ticks >= 10
-        assert told == ["held Waiting for it to be let go of."]
-        begun, held = loop.time(), Held(1.0)
-        with pytest.raises(SessionHeld):
-            await until_free(take, 0.0, tell=told.append)
-        assert (loop.time(), len(told)) == (begun, 1)
-
-    run(main())
+    begun = loop.time()
+    ticking = asyncio.create_task(tick())
+    assert await until_free(take, 0.0, tell=told.append) == "the session"
+    ticking.cancel()
+    assert len(ticks) >= 10
+    assert told == ["held Waiting for it to be let go of."]
+    begun, held = loop.time(), Held(1.0)
+    with pytest.raises(SessionHeld):
+        await until_free(take, 0.0, tell=told.append)
+    assert (loop.time(), len(told)) == (begun, 1)
 
 
 def test_a_person_waits_only_for_one_that_is_ending() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.loop import run, until
+from tests.support.loop import until
 from trunkline.base.redact import Redactor
 from trunkline.core.agent import Approve, Deny
 from trunkline.core.approvals import Policy
@@ -166,16 +166,13 @@ async def test_a_turn_that_ends_badly_and_says_nothing_is_still_an_error(outcome
         assert turn.bridge.lines[1].startswith('AGENT_ERROR:"The agent ')
 
 
-def test_an_agent_that_crashes_is_an_error_and_the_words_of_the_exception_are_for_the_log(
+async def test_an_agent_that_crashes_is_an_error_and_the_words_of_the_exception_are_for_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        async with served() as turn:
-            turn.fake.crash(RuntimeError("oops"))
-            assert await turn.server.over == 1
-            assert turn.bridge.lines[1:] == ['AGENT_ERROR:"The agent failed. Its log says why."']
-
-    run(main())
+    async with served() as turn:
+        turn.fake.crash(RuntimeError("oops"))
+        assert await turn.server.over == 1
+        assert turn.bridge.lines[1:] == ['AGENT_ERROR:"The agent failed. Its log says why."']
     assert "RuntimeError: oops" in caplog.text
 
 
@@ -193,8 +190,8 @@ async def test_what_0_1_has_no_line_for_is_left_out() -> None:
         assert turn.bridge.lines == ["AGENT_SESSION:s1"]
 
 
-def test_a_tool_that_nobody_can_allow_is_denied_and_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
+async def test_a_tool_that_nobody_can_allow_is_denied_and_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
         async with served() as turn:
             turn.fake.say(ToolRequested("c1", "Write", "edit", {}))
             await until(lambda: turn.fake.decisions)
@@ -202,9 +199,6 @@ def test_a_tool_that_nobody_can_allow_is_denied_and_named_in_the_log(caplog: pyt
             ((_, decision),) = turn.fake.decisions
             assert isinstance(decision, Deny)
             assert turn.bridge.lines == ["AGENT_SESSION:s1"]
-
-    with caplog.at_level(logging.WARNING):
-        run(main())
     assert "`Write` (edit) was not allowed" in caplog.text
     assert "--allow Write" in caplog.text
 
