@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import itertools
 import os
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coverage import Coverage
 from hypothesis import settings
 
 # No deadline per example: on a busy machine it measures the neighbours.
@@ -68,6 +70,9 @@ _LEFTOVER_POLL_SECONDS = 0.05
 _LONG_MARKS = ("long", "slow", "fuzz", "wheel", "browser")
 # What a test with processes takes that is none of these.
 _PROCESS_SECONDS = 1.0
+
+# Examples of a property whose coverage is measured. The others run the same lines, at half the speed if measured, too.
+_MEASURED_EXAMPLES = 20
 
 _home_numbers = itertools.count()
 _leftovers_key = pytest.StashKey[list[str]]()
@@ -150,6 +155,30 @@ def pytest_asyncio_loop_factories(
     from tests.support.loop import VirtualLoop
 
     return {"virtual": VirtualLoop}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Measures the coverage of a property's first examples alone."""
+    measuring = Coverage.current()
+    test = getattr(getattr(item, "obj", None), "hypothesis", None)
+    if measuring is None or test is None:
+        return (yield)
+    one_example, examples = test.inner_test, itertools.count(1)
+
+    @functools.wraps(one_example)
+    def example(*arguments: Any, **named: Any) -> Any:
+        if next(examples) == _MEASURED_EXAMPLES + 1:
+            measuring.stop()
+        return one_example(*arguments, **named)
+
+    test.inner_test = example
+    try:
+        return (yield)
+    finally:
+        test.inner_test = one_example
+        if next(examples) > _MEASURED_EXAMPLES + 1:
+            measuring.start()
 
 
 def pytest_collection_finish() -> None:

@@ -127,6 +127,7 @@ async def test_the_system_looks_after_connections_that_nobody_uses(server: Serve
         assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
 
+@pytest.mark.virtual_time
 async def test_half_a_frame_holds_up_nobody_and_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     async with served(tmp_path, frame_seconds=0.3) as server, server.peer() as peer:
         peer.writer.write(struct.pack("<I", 1000) + bytes(500))
