@@ -45,7 +45,7 @@ async def test_sound_comes_in_pieces_none_of_them_empty_or_long(voice: ProcessVo
 
 
 async def test_speaker_and_speed_arrive_and_speed_is_kept_in_bounds(voice: ProcessVoice) -> None:
-    said = [await collected(voice.speak("manner", speaker=2, speed=speed)) for speed in (0.5, 0, 99, float("inf"))]
+    said = [await collected(voice.speak("options", speaker=2, speed=speed)) for speed in (0.5, 0, 99, float("inf"))]
     assert said == [b"2 0.5", b"2 0.1", b"2 3", b"2 1"]
 
 
