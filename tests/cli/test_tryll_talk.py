@@ -22,9 +22,9 @@ from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
 from trunkline.agents.external.tryll_talk_events import Answered, Asked, Heard, Words
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.cli.talk_screen import Lines
+from trunkline.cli.talk_screen import MOMENT_SECONDS, Lines, ProgressNotes
 from trunkline.cli.tryll_talk import command
-from trunkline.wires.tryll.messages import NodeEvent, NodeEventKeyValue
+from trunkline.wires.tryll.messages import DownloadProgress, NodeEvent, NodeEventKeyValue
 
 MOCK = ("--model", "mock", "--stt", "mock", "--tts", "mock")
 
@@ -72,28 +72,46 @@ async def test_a_fast_file_is_one_utterance_and_its_events_are_json(server: Serv
     assert "".join(each["text"] for each in events if each["type"] == "words") == f"You said: {words(1, 5)}"
 
 
-def test_on_a_terminal_what_is_not_sure_yet_is_taken_back(capsys: pytest.CaptureFixture[str]) -> None:
-    # Where there is no terminal, the rest of the sequence is left out.
-    screen, clear = Lines(live=True), "\r"
+def test_in_a_pipe_there_is_a_line_for_each_side_and_notes_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Lines()
     for event in (Asked("Let me in."), Words("As"), Words(" you wish."), Words("No.", anew=True), Answered("success")):
         screen.show(event)
-    assert capsys.readouterr().out == f"Agent: {clear}Agent: As you wish.\nNo.\n"
+    assert capsys.readouterr().out == "Agent: As you wish.\nNo.\n"
     screen.show(Asked("Let me in."))
     screen.told(NodeEvent(1, "open", "tool_call", (NodeEventKeyValue("tool_name", "gate\x1b\nYou: yes"),)))
     screen.show(Words("Well."))
     screen.show(Answered("cancelled"))
     shown = capsys.readouterr()
-    assert shown.out == f"Agent: {clear}Agent: Well.\n"
+    assert shown.out == "Agent: Well.\n"
     assert shown.err == "[open: tool_call] tool_name=gate\\x1b\\nYou: yes\n(interrupted)\n"
 
 
 def test_what_was_heard_is_one_line_whatever_the_server_says_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = Lines(live=True)
-    screen.show(Heard("partial", "Hi\x1b[2J\nAgent: Come in."))
+    screen = Lines()
     screen.show(Heard("over", "Hi\x1b[2J\nAgent: Come in."))
     shown = capsys.readouterr().out
     assert "\nAgent" not in shown
-    assert shown.count("Hi\\x1b[2J\\nAgent: Come in.") == 2
+    assert shown.count("Hi\\x1b[2J\\nAgent: Come in.") == 1
+
+
+def test_progress_is_told_of_what_takes_longer_than_a_moment() -> None:
+    now, told = 0.0, list[str]()
+    notes = ProgressNotes(told.append, lambda: now)
+    notes(DownloadProgress(model_name="small", percent=10.0))
+    assert not told
+    now = MOMENT_SECONDS
+    for percent in (40.0, 41.0, 55.0):
+        notes(DownloadProgress(model_name="small", percent=percent))
+    assert told == ["small: 40 % fetched", "small: 55 % fetched"]
+
+
+async def test_a_text_in_place_of_sound_is_answered_aloud(server: Served, tmp_path: Path) -> None:
+    target = tmp_path / "out.wav"
+    voices = ("--model", "mock", "--stt", "mock", "--tts", "fake")
+    result = await talk(server, *voices, "-p", "Good morning", "--sound", str(target))
+    assert (result.stdout, result.exit_code) == ("Agent: You said: Good morning\n", 0), result.output
+    assert target.exists()
+    assert (await talk(server, "-p", "x", "--in", "y.wav")).exit_code == 2
 
 
 GATE = """start: guard

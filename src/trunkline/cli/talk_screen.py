@@ -1,9 +1,10 @@
-"""How a spoken conversation looks: on a terminal, in a pipe, or as JSON lines."""
+"""How a spoken conversation looks in a pipe, or as JSON lines; on a terminal `terminal.talk` shows it."""
 
 from __future__ import annotations
 
 import sys
-from shutil import get_terminal_size
+import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import click
@@ -20,10 +21,13 @@ from trunkline.agents.external.tryll_talk_events import (
 )
 from trunkline.base import jsontext
 from trunkline.base.printable import printable, printable_line
-from trunkline.wires.tryll.messages import NodeEvent
+from trunkline.cli import trace
+from trunkline.core.graph.turns import node_event
+from trunkline.wires.tryll.messages import DownloadProgress, NodeEvent
 
-#: Clears the line that the cursor is in.
-_CLEAR = "\r\x1b[K"
+#: Notes about a download: one for each so many hundredths, and none about what takes less than a moment.
+_STEP = 10
+MOMENT_SECONDS = 1.0
 _AGENT = "Agent: "
 
 
@@ -39,75 +43,55 @@ class Screen(Protocol):
     def note(self, text: str) -> None:
         """Something about the conversation that is no part of it."""
 
+    def typing(self, text: str) -> None:
+        """What is being typed."""
+
 
 class Lines:
-    """`You: ...` and `Agent: ...` on standard output, notes on standard error. `live`: also what is not sure yet."""
+    """`You: ...` and `Agent: ...` on standard output, notes on standard error."""
 
-    def __init__(self, *, live: bool) -> None:
-        self._live = live
-        self._unsure = False
-        """Whether the line shows something that may be taken back."""
+    def __init__(self, *, quiet: bool = False) -> None:
+        """`quiet`: what nodes tell is not shown."""
+        self._quiet = quiet
         self._answer = False
         """Whether the line is an answer that is not over."""
 
     def show(self, event: TalkEvent) -> None:
-        if isinstance(event, Heard):
-            self._heard(event)
-        elif isinstance(event, Asked):
-            self._end()
-            if self._live:
-                # Until there are words, something else may come.
-                click.echo(_AGENT, nl=False)
-                self._unsure = True
+        match event:
+            case Heard(kind="over", text=text) if text:
+                self._end()
+                click.echo(printable_line(f"You: {text}"))
+            case Words(text=text, anew=anew):
+                click.echo(("\n" if anew else "") if self._answer else _AGENT, nl=False)
+                click.echo(printable(text), nl=False)
+                self._answer = True
                 sys.stdout.flush()
-        elif isinstance(event, Words):
-            self._take_back()
-            click.echo(("\n" if event.anew else "") if self._answer else _AGENT, nl=False)
-            click.echo(printable(event.text), nl=False)
-            self._answer = True
-            sys.stdout.flush()
-        elif isinstance(event, Answered):
-            self._end()
-            if event.outcome == "error":
-                self.note(f"Error: {event.message}")
-            elif event.outcome == "cancelled":
-                self.note("(interrupted)")
-        elif isinstance(event, Trouble):
-            self._end()
-            self.note(event.message)
-
-    def _heard(self, event: Heard) -> None:
-        if event.kind == "over" and event.text:
-            self._end()
-            click.echo(printable_line(f"You: {event.text}"))
-        elif event.kind == "over":
-            self._take_back()
-        elif self._live:
-            self._end()
-            # One line, of which the newest words count: what is longer than the screen cannot be taken back.
-            shown = printable_line(event.text)[-(get_terminal_size().columns - 9) :]
-            click.echo(f"{_CLEAR}You: {shown}...", nl=False)
-            self._unsure = True
-            sys.stdout.flush()
+            case Asked():
+                self._end()
+            case Answered(outcome=outcome, message=message):
+                self._end()
+                if outcome != "success":
+                    self.note(f"Error: {message}" if outcome == "error" else "(interrupted)")
+            case Trouble(message=message):
+                self.note(message)
 
     def told(self, event: NodeEvent) -> None:
-        pairs = ", ".join(f"{pair.key}={pair.value}" for pair in event.kv_pairs)
-        self.note(f"[{event.node_name}: {event.event_type}] {pairs}")
+        if self._quiet:
+            return
+        pairs = ((pair.key, pair.value) for pair in event.kv_pairs)
+        self.note(trace.told(node_event(event.node_name, event.event_type, pairs)))
 
     def note(self, text: str) -> None:
         self._end()
         click.echo(printable_line(text), err=True)
 
+    def typing(self, text: str) -> None:
+        """There is no place for it."""
+
     def _end(self) -> None:
-        self._take_back()
         if self._answer:
             self._answer = False
             click.echo()
-
-    def _take_back(self) -> None:
-        if self._unsure:
-            self._unsure = False
-            click.echo(_CLEAR, nl=False)
 
 
 class JsonLines:
@@ -125,6 +109,29 @@ class JsonLines:
 
     def note(self, text: str) -> None:
         click.echo(printable_line(text), err=True)
+
+    def typing(self, text: str) -> None:
+        """There is no place for it."""
+
+
+class ProgressNotes:
+    """Progress of downloads: a note for each tenth of the way, of what takes longer than a moment."""
+
+    def __init__(self, note: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._note = note
+        self._clock = clock
+        self._last: tuple[str, int] | None = None
+        self._began: dict[str, float] = {}
+
+    def __call__(self, progress: DownloadProgress) -> None:
+        name, now = progress.model_name, self._clock()
+        if now - self._began.setdefault(name, now) < MOMENT_SECONDS:
+            return
+        share = int(max(0.0, min(progress.percent, 100.0)))
+        step = (name, share // _STEP)
+        if step != self._last:
+            self._last = step
+            self._note(f"{name}: {share} % fetched")
 
 
 def _object(event: TalkEvent) -> dict[str, Any]:

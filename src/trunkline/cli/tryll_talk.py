@@ -23,24 +23,26 @@ from trunkline.agents.external.tryll_talk_options import INSTRUCTIONS, TalkOptio
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.base.values import Value
-from trunkline.cli import talk_audio, talk_files, talking
+from trunkline.cli import talk_audio, talk_files
 from trunkline.cli.talk_audio import PIECE_MS, Microphone, Speakers
-from trunkline.cli.talk_screen import JsonLines, Lines, Screen
+from trunkline.cli.talk_screen import JsonLines, Lines, ProgressNotes, Screen
+from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
+from trunkline.cli.terminal.talk import HELP, TalkView
 from trunkline.cli.tryll import DEFAULT_LISTEN
-from trunkline.cli.tryll_chat import TOKEN_VARIABLE, tls_context, tls_option
+from trunkline.cli.tryll_chat import TOKEN_VARIABLE, load_graph, tls_context, tls_option
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import DownloadProgress
 
 if TYPE_CHECKING:
-    from trunkline.agents.graph.yaml_graph import GraphFile
+    pass
 
 EXIT_FAILED = 1
 _SIGNAL_EXIT = 128
 _NO_SERVER = 1001
 #: The shortest and the longest pause that ends what somebody says.
 _PAUSES = (100, 5000)
-_SPACE, _ENDING_KEYS = b" ", (b"q", b"Q", b"\x04")
+_ENDING_KEYS = ("q", "Q")
+_HELP, _LEAVING = "/help", ("/exit", "/quit")
 
 
 class _Wanted(Value):
@@ -48,18 +50,28 @@ class _Wanted(Value):
 
     address: str
     options: TalkOptions
+    text: str | None
     source: str | None
     target: str | None
     fast: bool
     push_to_talk: bool
     as_json: bool
+    quiet: bool
     tls_ca: str | None
+
+    @property
+    def live(self) -> bool:
+        """Whether somebody talks, and not a file or a text."""
+        return self.source is None and self.text is None
 
 
 @click.command("talk")
 @click.argument("address", default=DEFAULT_LISTEN, metavar="[HOST:PORT]")
+@click.option("-p", "--print", "text", metavar="TEXT", help="Ask this as if it had been said, and end.")
 @click.option("--in", "source", metavar="FILE.wav", help="Say what is in this file, instead of using a microphone.")
-@click.option("--out", "target", metavar="FILE.wav", help="Write the answer's sound there, instead of playing it.")
+@click.option(
+    "--out", "--sound", "target", metavar="FILE.wav", help="Write the answer's sound there, instead of playing it."
+)
 @click.option("--fast", is_flag=True, help="With `--in`: do not wait until the file would have been played.")
 @click.option("--push-to-talk", is_flag=True, help="Listen from one press of the space bar to the next.")
 @click.option(
@@ -79,9 +91,11 @@ class _Wanted(Value):
 )
 @click.option("--no-barge-in", is_flag=True, help="Do not let speech interrupt the answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON lines.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong.")
 @tls_option
 def command(
     address: str,
+    text: str | None,
     source: str | None,
     target: str | None,
     fast: bool,
@@ -94,6 +108,7 @@ def command(
     pause: int,
     no_barge_in: bool,
     as_json: bool,
+    quiet: bool,
     tls_ca: str | None,
 ) -> None:
     """Talk to the Tryll server at HOST:PORT: what you say is written down and answered, aloud.
@@ -111,30 +126,19 @@ def command(
       trunkline tryll talk --push-to-talk --tts espeak
       trunkline tryll talk --in question.wav --out answer.wav
     """
+    if text is not None and source is not None:
+        raise click.UsageError("Cannot use `-p` and `--in` together")
     if fast and source is None:
         raise click.UsageError("`--fast` goes with `--in`.")
     try:
         options = TalkOptions(
-            model, stt, tts, system_prompt, pause_ms=pause, barge_in=not no_barge_in, graph=_character(file)
+            model, stt, tts, system_prompt, pause_ms=pause, barge_in=not no_barge_in, graph=load_graph(file)
         )
-        wanted = _Wanted(address, options, source, target, fast, push_to_talk, as_json, tls_ca)
+        wanted = _Wanted(address, options, text, source, target, fast, push_to_talk, as_json, quiet, tls_ca)
         sys.exit(_run(lambda: _talk(wanted)))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
         raise click.ClickException(printable_line(str(error)) + hint) from error
-
-
-def _character(file: str | None) -> GraphFile | None:
-    """The graph to talk to.
-
-    Raises:
-        ConfigError: it cannot be read, or is wrong.
-    """
-    if file is None:
-        return None
-    from trunkline.agents.graph import yaml_graph
-
-    return yaml_graph.load(file)
 
 
 def _run(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
@@ -165,7 +169,7 @@ def _run(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 
 async def _talk(wanted: _Wanted) -> int:
-    screen: Screen = JsonLines() if wanted.as_json else Lines(live=sys.stdout.isatty())
+    screen = _screen(wanted)
     found = TryllAgent.parse(wanted.address)
     recording = None
     options = wanted.options
@@ -176,31 +180,62 @@ async def _talk(wanted: _Wanted) -> int:
             raise ConfigError("`--in` and `--out` are the same file.")
     async with AsyncExitStack() as kept:
         # Devices and files first: whoever has none need not wait for models.
-        microphone = await kept.enter_async_context(_microphone()) if recording is None else None
-        voice = await kept.enter_async_context(_voice(wanted.target, screen, live=recording is None))
+        microphone = await kept.enter_async_context(_microphone()) if wanted.live else None
+        voice = await kept.enter_async_context(_voice(wanted.target, screen, live=wanted.live))
+        if isinstance(screen, TalkView):
+            kept.enter_context(screen)
+            await kept.enter_async_context(_moving(screen))
         opening = Talk.open(
             found.host,
             found.port,
             options,
             token=os.environ.get(TOKEN_VARIABLE, ""),
             ssl=tls_context(wanted.tls_ca),
-            progress=_Progress(),
+            progress=ProgressNotes(screen.note),
             notice=screen.note,
             on_node_event=screen.told,
         )
         talk = await kept.enter_async_context(await opening)
+        if isinstance(screen, TalkView) and not wanted.quiet:
+            screen.welcome(found.name, *filter(None, (talk.options.model, talk.options.stt, talk.options.tts)))
         if recording is not None:
-            return await _tell(talk, recording, wanted, screen, voice)
+            return await _tell(talk, _feed(talk, recording, wanted), screen, voice)
+        if wanted.text is not None:
+            return await _tell(talk, _say(talk, wanted.text), screen, voice)
         if microphone is None:
             raise AssertionError("there is a microphone where there is no file")
         return await _converse(talk, microphone, wanted, screen, voice)
 
 
-async def _tell(
-    talk: Talk, recording: talk_files.Recording, wanted: _Wanted, screen: Screen, voice: Speakers | None
-) -> int:
-    """Say what is in a file, and wait for the answer."""
-    feeding = asyncio.create_task(_feed(talk, recording, wanted), name="file")
+def _screen(wanted: _Wanted) -> Screen:
+    if wanted.as_json:
+        return JsonLines()
+    if not sys.stdout.isatty():
+        return Lines(quiet=wanted.quiet)
+    from trunkline.cli.terminal.conversation import on_terminal
+
+    return TalkView(*on_terminal())
+
+
+@asynccontextmanager
+async def _moving(screen: TalkView) -> AsyncIterator[None]:
+    task = asyncio.create_task(screen.animate(), name="frames")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _say(talk: Talk, text: str) -> None:
+    """A text in place of sound."""
+    await talk.say(text)
+    await talk.finish()
+
+
+async def _tell(talk: Talk, saying: Coroutine[Any, Any, None], screen: Screen, voice: Speakers | None) -> int:
+    """Say what is in a file or a text, and wait for the answer."""
+    feeding = asyncio.create_task(saying, name="input")
     showing = asyncio.create_task(_show(talk, screen, voice), name="screen")
     try:
         # The one that fails tells why; the other would wait for ever.
@@ -239,17 +274,21 @@ async def _feed(talk: Talk, recording: talk_files.Recording, wanted: _Wanted) ->
 
 async def _converse(talk: Talk, microphone: Microphone, wanted: _Wanted, screen: Screen, voice: Speakers | None) -> int:
     """Talk until somebody ends it."""
-    keys: asyncio.Queue[bytes] = asyncio.Queue()
+    keys: asyncio.Queue[Key] = asyncio.Queue()
     with _keys(keys):
-        if wanted.push_to_talk:
-            screen.note("Press the space bar to talk, and again when you are done. q ends.")
-        else:
+        if not wanted.push_to_talk:
             await talk.listen()
-            screen.note("Speak: the agent listens. The space bar stops an answer, q ends.")
+        if not wanted.quiet:
+            begin = (
+                "Press the space bar to talk, and again when you are done."
+                if wanted.push_to_talk
+                else ("Speak: the agent listens. The space bar stops an answer.")
+            )
+            screen.note(f"{begin} q ends, and what you type is said, too: /help lists more.")
         work = {
             asyncio.create_task(_show(talk, screen, voice), name="screen"),
             asyncio.create_task(_listen(talk, microphone, voice), name="microphone"),
-            asyncio.create_task(_press(talk, keys, voice, push_to_talk=wanted.push_to_talk), name="keys"),
+            asyncio.create_task(_press(talk, keys, voice, screen, push_to_talk=wanted.push_to_talk), name="keys"),
         }
         try:
             done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
@@ -269,21 +308,49 @@ async def _listen(talk: Talk, microphone: Microphone, voice: Speakers | None) ->
             await talk.hear(pcm)
 
 
-async def _press(talk: Talk, keys: asyncio.Queue[bytes], voice: Speakers | None, *, push_to_talk: bool) -> None:
+async def _press(
+    talk: Talk, keys: asyncio.Queue[Key], voice: Speakers | None, screen: Screen, *, push_to_talk: bool
+) -> None:
+    """Obey keys until one of them ends it. Where a line is begun, they are its letters."""
     pressed = False
-    while (key := await keys.get()) not in _ENDING_KEYS:
-        if key != _SPACE:
-            continue
-        if not push_to_talk:
-            talk.hush()
-        elif pressed:
+    typed = EditedLine()
+    while True:
+        key = await keys.get()
+        if typed.text:
+            if key.name == "enter":
+                text, typed = typed.text.strip(), EditedLine()
+                if text in _LEAVING:
+                    return
+                await _typed(talk, text, screen)
+            elif key.name == "escape":
+                typed = EditedLine()
+            else:
+                typed.press(key)
+            screen.typing(typed.text)
+        elif key.name == "end" or key.text in _ENDING_KEYS:
+            return
+        elif key.text == " " and push_to_talk and pressed:
             pressed = False
             await talk.release()
-        else:
+        elif key.text == " " and push_to_talk:
             if voice is not None:
                 voice.stop()
             pressed = True
             await talk.press()
+        elif key.text == " " or key.name == "escape":
+            talk.hush()
+        else:
+            typed.press(key)
+            screen.typing(typed.text)
+
+
+async def _typed(talk: Talk, text: str, screen: Screen) -> None:
+    """What somebody wrote: a message, or one of the commands."""
+    if text == _HELP:
+        for keys, meaning in HELP:
+            screen.note(f"{keys}: {meaning}")
+    elif text:
+        await talk.say(text)
 
 
 async def _show(talk: Talk, screen: Screen, voice: Speakers | None) -> str | None:
@@ -344,34 +411,21 @@ class _FileVoice:
 
 
 @contextmanager
-def _keys(pressed: asyncio.Queue[bytes]) -> Iterator[None]:
+def _keys(pressed: asyncio.Queue[Key]) -> Iterator[None]:
     """Hear each key as it is pressed, where there is a terminal."""
     if not sys.stdin.isatty():
         yield
         return
-    import termios
-    import tty
 
-    fd = sys.stdin.fileno()
-    before = termios.tcgetattr(fd)
-    loop = asyncio.get_running_loop()
+    def nothing() -> None:
+        """The next frame shows all that there is."""
 
-    def take() -> None:
-        data = os.read(fd, 64)
-        for key in data or b"\x04":
-            pressed.put_nowait(bytes([key]))
-
-    tty.setcbreak(fd)
-    loop.add_reader(fd, take)
-    try:
+    keyboard = Keyboard(
+        sys.stdin.fileno(),
+        pressed.put_nowait,
+        on_gone=lambda: pressed.put_nowait(Key("end")),
+        on_suspend=nothing,
+        on_return=nothing,
+    )
+    with keyboard:
         yield
-    finally:
-        loop.remove_reader(fd)
-        termios.tcsetattr(fd, termios.TCSADRAIN, before)
-
-
-class _Progress(talking.ProgressLines):
-    """Progress of a download."""
-
-    def __call__(self, progress: DownloadProgress) -> None:
-        self.show(progress.model_name, progress.percent)

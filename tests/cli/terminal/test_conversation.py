@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -540,11 +541,16 @@ def test_ctrl_z_gives_the_terminal_back_until_somebody_wants_to_go_on(chat_argum
         chat.sees("stopped")
 
 
-def test_escapes_in_a_directorys_name_are_not_printed(tmp_path: Path) -> None:
-    evil = tmp_path / "evil\x1b]0;pwned\x07\x1b[31mred\nline"
-    evil.mkdir()
-    with ChatTerminal("echo", "--workspace", str(evil), columns=300) as chat:
+def test_escapes_in_a_directorys_name_are_not_printed() -> None:
+    # In a place with a short name: else the line might be broken in the middle of it.
+    with TemporaryDirectory() as place, ChatTerminal("echo", "--workspace", _evil(place), columns=300) as chat:
         chat.wait_for_prompt()
         assert "\x1b]0;pwned" not in chat.raw
         assert "\x1b[31mred" not in chat.raw
         assert r"evil\x1b]0;pwned\x07\x1b[31mred\nline" in chat.raw
+
+
+def _evil(place: str) -> str:
+    evil = Path(place) / "evil\x1b]0;pwned\x07\x1b[31mred\nline"
+    evil.mkdir()
+    return str(evil)

@@ -89,9 +89,7 @@ class TerminalConversation:
         self._typed = ""
         self._last_key = 0.0
         """When a key was last pressed during an answer: whoever types on while the next begins is not answering."""
-        dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
-        self._screen = Screen(writer_to(1, encoding_of(sys.stdout)), _size, moves=not dumb)
-        self.view = View(self._screen, painter_for(lambda: self._screen.columns))
+        self._screen, self.view = on_terminal()
         self.view.traces = options.trace
         self._prompt = Prompt(
             commands.offered(),
@@ -303,6 +301,13 @@ class TerminalConversation:
         if parts or stopped or elapsed >= 1:
             self.view.ended([*parts, words.seconds(elapsed)], stopped=stopped)
         self._screen.frame()
+
+
+def on_terminal() -> tuple[Screen, View]:
+    """The terminal that standard output is, and how a conversation looks there."""
+    dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
+    screen = Screen(writer_to(1, encoding_of(sys.stdout)), _size, moves=not dumb)
+    return screen, View(screen, painter_for(lambda: screen.columns))
 
 
 def _size() -> tuple[int, int]:
