@@ -81,6 +81,27 @@ INTERPRETED = [
     ("ssh host agent", ["{{MESSAGE}}"]),
     ("su me -c", ["{{MESSAGE}}"]),
     ("xargs agent", ["{{MESSAGE}}"]),
+    ("rbash -c", ["{{MESSAGE}}"]),
+    ("ipython", ["-c", "{{MESSAGE}}"]),
+    ("python3 -X agent.py", ["-c", "{{MESSAGE}}"]),
+    ("python3 -m timeit", ["{{MESSAGE}}"]),
+    ("python3 -m pdb -c", ["{{MESSAGE}}", "agent.py"]),
+    ("perl -I agent.pl", ["-e", "{{MESSAGE}}"]),
+    ("env", ["-S", "bash -c", "{{MESSAGE}}"]),
+    ("timeout 5 env", ["{{MESSAGE}}"]),
+    ("ex -s -c", ["{{MESSAGE}}"]),
+    ("vim notes.txt", ["{{MESSAGE}}"]),
+    ("sqlite3 :memory:", ["{{MESSAGE}}"]),
+    ("watch", ["{{MESSAGE}}"]),
+    ("make", ["{{MESSAGE}}"]),
+    ("/usr/bin/gdb -batch -ex", ["{{MESSAGE}}"]),
+    ("a-program-of-next-year -c", ["{{MESSAGE}}"]),
+    ("a-program-of-next-year", ["--eval={{MESSAGE}}"]),
+    ("git -c", ["{{MESSAGE}}", "status"]),
+    ("find . -exec", ["{{MESSAGE}}", ";"]),
+    ("npx --call", ["{{MESSAGE}}"]),
+    ("flock lock -c", ["{{MESSAGE}}"]),
+    ("sort", ["--compress-program={{MESSAGE}}"]),
 ]
 
 
@@ -122,6 +143,10 @@ def test_what_to_do_instead_is_told() -> None:
         ("sudo -u me agent", ["{{MESSAGE}}"]),
         ("uv run agent", ["{{MESSAGE}}"]),
         ("docker run --name {{SESSION_NAME}} --rm image", ["{{MESSAGE}}"]),
+        ("agent -c {{SESSION_ID}} -p", ["{{MESSAGE}}"]),
+        ("agent make view", ["{{MESSAGE}}"]),
+        ("python3 -X utf8 agent.py -c", ["{{MESSAGE}}"]),
+        ("env -i A=b agent", ["{{MESSAGE}}"]),
     ],
 )
 def test_a_message_as_an_argument_of_its_own_is_fine(command: str, args: list[str]) -> None:
@@ -140,6 +165,9 @@ def test_the_chat_does_not_decide_which_program_is_run() -> None:
     assert "it is a path from `cwd`, where `{{SESSION_NAME}}` would decide" in refusal(relative)
     assert read('command: "{{PROFILE_DIR}}/agent"\ncwd: "/rooms/{{SESSION_NAME}}"\n').cwd
     assert read('command: agent\ncwd: "/rooms/{{SESSION_NAME}}"\n').cwd
+    script = 'command: python3 agent.py\ncwd: "/rooms/{{SESSION_NAME}}"\n'
+    assert "where `{{SESSION_NAME}}` would decide which script is run" in refusal(script)
+    assert read('command: python3 -m agent\ncwd: "/rooms/{{SESSION_NAME}}"\n').cwd
 
 
 def test_arguments_for_a_resumed_session_are_looked_at_where_they_stand() -> None:
@@ -151,6 +179,9 @@ RUNS_INPUT = [
     *("sh", "bash -s", "env bash", "python3 -u", "python -", "python3 -i agent.py", "node", "perl -n"),
     *("sh /dev/stdin", "bash /dev/fd/0", "sh /proc/self/fd/0", "xargs sh -c"),
     *("ssh host bash", "docker exec -i box sh", "python3 -c pass"),
+    *("bash //dev/stdin", "bash /tmp/../dev/stdin", "bash ../../dev/stdin", "python3 -m code", "python3 -X agent.py"),
+    *("bash -o agent.sh", "awk -f -", "sed -n -f/dev/stdin", "make -f -", "ed", "ex -s", "gdb agent", "sqlite3 my.db"),
+    *("ssh host", "ssh -p 22 -i key host", "su", "su me", "unshare -r", "chroot /box", "script"),
 ]
 
 
@@ -172,6 +203,7 @@ def test_without_a_protocol_what_may_run_its_input_gets_none(command: str) -> No
     [
         *("cat", "sh agent.sh", "python3 -m agent", "python3 {{PROFILE_DIR}}/bridge.py", "awk -f agent.awk"),
         *("python3 dev/stdin.py", "ssh -p 22 host agent", "xargs agent", "su me -c agent", "sudo -u me agent"),
+        *("unshare -r agent", "chroot /box agent", "runuser -u me agent", "python3 ../dev/agent.py"),
     ],
 )
 def test_a_program_or_a_script_may_have_the_message_on_its_input(command: str) -> None:
@@ -184,6 +216,14 @@ def test_a_variable_that_decides_what_is_loaded_cannot_come_from_the_chat(name: 
     assert f":3:3: `env.{name}` is refused: `{{{{MESSAGE}}}}` would decide what programs load." in refusal(text)
     assert read(f"{text}allow_unsafe: true\n").env
     assert read("command: a\nenv: {Q: 'you said: {{MESSAGE}}'}\n").env == {"Q": "you said: {{MESSAGE}}"}
+
+
+@pytest.mark.parametrize(
+    "name", ["MANPAGER", "VIMINIT", "TAR_OPTIONS", "MAKEFLAGS", "HOME", "HTTPS_PROXY", "A_BASE_URL"]
+)
+def test_a_message_stands_in_no_variable_that_programs_look_into_and_a_sessions_name_may(name: str) -> None:
+    assert f"`env.{name}` is refused" in refusal(f"command: a\nenv:\n  {name}: '{{{{MESSAGE}}}}'\n")
+    assert read(f"command: a\nenv:\n  {name}: 'rooms/{{{{SESSION_NAME}}}}'\n").env
 
 
 @pytest.mark.parametrize(("command", "args"), [*PARTS, *INTERPRETED])

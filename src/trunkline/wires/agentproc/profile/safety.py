@@ -8,9 +8,11 @@
     sh -c 'agent "$1"' sh {{MESSAGE}}       unsafe: only a file keeps apart what is code and what is not
     ssh host agent {{MESSAGE}}              unsafe: a shell reads it at the far end
     sh -c 'agent "$AGENT_MESSAGE"'          fine: a variable is not code
+    agent -c {{MESSAGE}}                    unsafe: options of that name run what they are given, in any program
 
 What is unsafe needs `allow_unsafe: true`. Shells and interpreters are known by their names, wherever among the
-arguments these stand: behind `env`, `sudo` or `timeout`, and behind wrappers that nobody here has heard of.
+arguments these stand: behind `env`, `sudo` or `timeout`, and behind wrappers that nobody here has heard of. Editors,
+debuggers and their like, which start programs in languages of their own, are where they are the program.
 
 Not promised: that a program with another name does not run its arguments or its input (`sudo {{MESSAGE}}`), or that a
 script does not evaluate what it is given.
@@ -18,25 +20,56 @@ script does not evaluate what it is given.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 
 from trunkline.base.values import Value
 from trunkline.wires.agentproc.profile import Profile
 from trunkline.wires.agentproc.profile.placeholders import from_the_chat, used
 
-_SHELLS = frozenset(("sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "posh", "tcsh", "yash", "zsh"))
+_SHELLS = frozenset(
+    ("sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "posh", "rbash", "tcsh", "xonsh", "yash", "zsh")
+)
 _INTERPRETERS = _SHELLS | {
-    *("bun", "deno", "expect", "julia", "lua", "luajit", "node", "nodejs", "osascript", "perl", "php", "powershell"),
-    *("pwsh", "pypy", "python", "Rscript", "ruby", "tclsh", "ts-node", "tsx"),
+    *("bpython", "bun", "deno", "elixir", "expect", "ghci", "groovy", "guile", "iex", "IPython", "ipython", "irb"),
+    *("jshell", "julia", "lua", "luajit", "node", "nodejs", "octave", "osascript", "pdb", "perl", "php", "powershell"),
+    *("ptpython", "pwsh", "pypy", "python", "racket", "Rscript", "ruby", "runghc", "sbcl", "scala", "tclsh", "ts-node"),
+    *("tsx", "wish"),
 }
 #: Those for which `-m` names what to run.
 _MODULES = ("pypy", "python")
 #: These hand their arguments to a shell, or take code from any of them. Their input is data, or another program's.
-_ALL_CODE = frozenset(("awk", "cmd", "gawk", "mawk", "mosh", "sed", "ssh", "su", "tmux", "xargs"))
+_ALL_CODE = frozenset(("awk", "cmd", "gawk", "mawk", "mosh", "nawk", "sed", "ssh", "su", "tmux", "xargs"))
+#: These start programs in a language of their own, which they read from arguments and from their input alike. Such
+#: words also mean other things, so that they count where they are the program.
+_COMMANDED = frozenset(
+    (
+        *("R", "at", "batch", "ed", "emacs", "ex", "gdb", "gmake", "lldb", "m4", "make", "mysql", "ninja", "nvim"),
+        *("parallel", "psql", "screen", "script", "sqlite", "vi", "view", "vim", "watch"),
+    )
+)
+#: Programs that start a shell, which reads the input, unless they are told what else to start: behind so many words
+#: that say where, or by an option.
+_ELSE_A_SHELL = {
+    **dict.fromkeys(("capsh", "fakeroot", "linux32", "login", "nsenter", "unshare"), 0),
+    **dict.fromkeys(("chroot", "mosh", "setarch", "ssh"), 1),
+}
+_ELSE_A_SHELL_BY_OPTION = frozenset(("newgrp", "runuser", "sg", "su"))
+_TOLD = r"-[a-z]*c|-u|--(session-)?command(=.*)?"
+#: Options of `ssh` with a value behind them.
+_VALUED = r"-\w*[BbcDEeFIiJLlmOoPpQRSWw]"
 #: Variables that decide which programs are found and what they load, and how the names of more of them begin.
 _LOADING = ("PATH", "ENV", "SHELL", "EDITOR", "PAGER")
+#: How variables are called in which programs look for commands, options and files of their own. A name of a session may
+#: be a part of some (`CODEX_HOME`); a message has no business there.
+_HEEDED = (
+    r"(?i).*(ASKPASS|BASE_URL|BROWSER|CMD|COMMAND|CONF|CONFIG(_\w+)?|DOTDIR|EDITOR|FLAGS|HOME|INIT|LESS|LESSCLOSE|LESSOPEN"
+    r"|LIB|MAKEFILES|MODULES|OPTIONS|OPTS|PAGER|PATH|PLUGINS|PROFILE|PROXY|RC|RSH|SHELL|STARTUP|VISUAL|WRAPPER)"
+    r"|CC|CXX|IFS|PS[0-4]|TAPE|npm_.*"
+)
 _LOADING_PREFIXES = (
     *("BASH_", "DYLD_", "GIT_CONFIG", "GIT_EXTERNAL", "GIT_SSH", "LD_", "LUA_", "NODE_", "NPM_CONFIG_", "PERL"),
     *("PYTHON", "RUBY"),
@@ -44,13 +77,23 @@ _LOADING_PREFIXES = (
 
 #: The message as a whole argument, or as the whole value of an option. A space in front keeps `-x` from being one.
 _WHOLE = r"(--?[\w-]+=)?\s*\{\{MESSAGE\}\}"
+#: Options whose value is run, whatever the program: `vim -c`, `gdb -ex`, `find -exec`, `npx --call`, `git --config`.
+_RUNS_IT = (
+    r"-[a-zA-Z]{0,2}[ceS]|-ex|--?([a-z]+-)*"
+    r"(action|askpass|call|cmd|command|config|eval|exec|execute|expr|filter|invoke|pager|program|shell)(-[a-z]+)*"
+)
 #: What may stand between an interpreter and its script, and brings no code: `python3 -u -X utf8`, `deno run -A`.
-_PLAIN = r"-[ABIPSXmuw]|--|run|utf8|--(allow|enable|experimental|no)-[a-z-]+"
-_PLAIN_FOR_A_SHELL = r"-[aefluvxo]+|pipefail|--login"
-#: What names a file, and not the input.
-_FILE = r"(?!-|/dev/|/proc/)[^\s'\"();]*[./][^\s'\"();]*"
+_PLAIN = r"-[ABPSmuw]|--|run|--(allow|enable|experimental|no)-[a-z-]+"
+_PLAIN_FOR_PYTHON = r"-[IX]"
+_PLAIN_FOR_A_SHELL = r"-[aefluvxo]+|--login"
+#: What is followed by a value: `python3 -X utf8`, `bash -euo pipefail`.
+_WITH_A_VALUE = r"-X|-[aefluvx]*o"
+#: What names a file; and what is the input all the same, however it is spelled.
+_FILE = r"(?!-)[^\s'\"();]*[./][^\s'\"();]*"
+_INPUT = r"(-f)?-|(-f)?/+(dev|proc)/.*|.*/dev/stdin|.*/fd/\d+"
 
 _FROM_A_FILE = "Name a script right behind it (`sh ./agent.sh`), and let that read its arguments or `$AGENT_MESSAGE`."
+_SCRIPT_BETWEEN = "Let a script of your own stand between, which reads its arguments or `$AGENT_MESSAGE`."
 _ON_THE_INPUT = "Use `stdin: message`, and let the agent read its input."
 
 
@@ -81,7 +124,9 @@ def danger(profile: Profile) -> Danger | None:
             place, why, hint = found
             return Danger(*places[place], why, hint)
     for name, value in profile.env.items():
-        if (name in _LOADING or name.startswith(_LOADING_PREFIXES)) and (what := from_the_chat(value)):
+        loads = name in _LOADING or name.startswith(_LOADING_PREFIXES)
+        heeded = re.fullmatch(_HEEDED, name) is not None and "MESSAGE" in used(value)
+        if (loads or heeded) and (what := from_the_chat(value)):
             return Danger("env", name, f"`{what}` would decide what programs load", "Use a variable of your own.")
     return None
 
@@ -99,16 +144,68 @@ def _in_arguments(argv: Sequence[str], profile: Profile) -> Iterator[tuple[int, 
             hint = "Make it an argument of its own, or let the agent read the variable `AGENT_MESSAGE`."
             yield place, "`{{MESSAGE}}` is only a part of this argument, which a program may read as code", hint
     on_input = profile.stdin == "message" or (profile.protocol != "0.1" and profile.stream is None)
+    scripts = [script_of(argv, place) for place in range(len(argv))]
     for place, text in enumerate(argv):
-        name, script = _name(text), script_of(argv, place)
-        if on_input and script is None and name in _INTERPRETERS:
-            yield place, f"the message is the input of `{name}`, which may read it as code", _FROM_A_FILE
-        if name in _INTERPRETERS or name in _ALL_CODE:
-            hint = _FROM_A_FILE if name in _INTERPRETERS else _ON_THE_INPUT
+        name, script = _name(text), scripts[place]
+        if (
+            script is not None
+            and what
+            and argv[script - 1] != "-m"
+            and not argv[script].startswith((os.sep, "~", "{{"))
+        ):
+            hint = "Begin it with `{{PROFILE_DIR}}/`, or give the whole path."
+            yield script, f"it is a path from `cwd`, where `{what}` would decide which script is run", hint
+        if on_input and (hint := _reads_its_input(argv, place, script)):
+            yield place, f"the message is the input of `{name}`, which may read it as code", hint
+        if hint := _reads_its_arguments(argv, place):
             own = argv[place + 1 : script]
             for later, word in enumerate(own, place + 1):
-                if what := from_the_chat(word):
-                    yield later, f"`{what}` is an argument of `{name}`, which may read it as code", hint
+                if said := from_the_chat(word):
+                    yield later, f"`{said}` is an argument of `{name}`, which may read it as code", hint
+        option = text.partition("=")[0] if "=" in text else argv[place - 1]
+        is_scripts = any(found is not None and found < place for found in scripts)
+        if "MESSAGE" in used(text) and re.fullmatch(_RUNS_IT, option) and not is_scripts:
+            yield place, f"`{{{{MESSAGE}}}}` is the value of `{option}`, which may read it as code", _SCRIPT_BETWEEN
+
+
+def _reads_its_arguments(argv: Sequence[str], place: int) -> str:
+    """What to do about it, if the program at that place may read its arguments as code."""
+    name = _name(argv[place])
+    if name in _INTERPRETERS:
+        return _FROM_A_FILE
+    if (place == 0 and name in _COMMANDED) or (name == "env" and _splits(argv[place + 1 :])):
+        return _SCRIPT_BETWEEN
+    return _ON_THE_INPUT if name in _ALL_CODE else ""
+
+
+def _splits(words: Sequence[str]) -> bool:
+    """Whether `env` makes words out of a text, or could be told to by the chat: `env -S "sh -c"`, `env {{MESSAGE}}`."""
+    for word in words:
+        if re.fullmatch(r"-[a-z]*S.*|--split-string.*", word):
+            return True
+        if not word.startswith("-") and "=" not in word:
+            return from_the_chat(word) is not None
+    return False
+
+
+def _reads_its_input(argv: Sequence[str], place: int, script: int | None) -> str:
+    """What to do about it, if the program at that place may read its input as code."""
+    name, behind = _name(argv[place]), argv[place + 1 :]
+    if name in _INTERPRETERS:
+        return _FROM_A_FILE if script is None else ""
+    if name in _ALL_CODE and any(re.fullmatch(_INPUT, word) for word in behind):
+        return _SCRIPT_BETWEEN
+    if place > 0:
+        return ""
+    if name in _COMMANDED:
+        return _SCRIPT_BETWEEN
+    named = [
+        word for before, word in itertools.pairwise(argv) if not (word.startswith("-") or re.fullmatch(_VALUED, before))
+    ]
+    if name in _ELSE_A_SHELL and len(named) <= _ELSE_A_SHELL[name]:
+        return "Name what it is to run."
+    is_told = any(re.fullmatch(_TOLD, word) for word in behind)
+    return "Name what it is to run." if name in _ELSE_A_SHELL_BY_OPTION and not is_told else ""
 
 
 def script_of(argv: Sequence[str], place: int = 0) -> int | None:
@@ -116,13 +213,19 @@ def script_of(argv: Sequence[str], place: int = 0) -> int | None:
     name = _name(argv[place])
     if name not in _INTERPRETERS:
         return None
+    own = _PLAIN_FOR_A_SHELL if name in _SHELLS else _PLAIN_FOR_PYTHON
+    plain = f"{_PLAIN}|{own}" if name in _SHELLS or name in _MODULES else _PLAIN
     for index in range(place + 1, len(argv)):
         word = argv[index]
         if from_the_chat(word):
             return None
-        if (argv[index - 1] == "-m" and name in _MODULES) or re.fullmatch(_FILE, word):
-            return index
-        plain = f"{_PLAIN}|{_PLAIN_FOR_A_SHELL}" if name in _SHELLS else _PLAIN
+        if argv[index - 1] == "-m" and name in _MODULES:
+            # Those that come with Python are no agents, and many run what they are given: `timeit`, `code`, `pdb`.
+            return None if word.partition(".")[0] in sys.stdlib_module_names else index
+        if index - 1 > place and re.fullmatch(_WITH_A_VALUE, argv[index - 1]):
+            continue
+        if re.fullmatch(_FILE, word):
+            return None if re.fullmatch(_INPUT, os.path.normpath(word)) else index
         if re.fullmatch(plain, word) is None:
             return None
     return None
