@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from trunkline.base import pages
 from trunkline.exchange.console.conversation import MAX_MESSAGE, ConsoleConversation, ConsoleRefused, Where
 from trunkline.exchange.console.gate import Gate
 
@@ -28,7 +27,7 @@ _REASONS = {TOO_LARGE: f"A message has at most {MAX_MESSAGE} bytes."}
 
 def application(where: Callable[[], Where]) -> Starlette:
     """The page for conversations on a server, which `where` gives each time it is asked."""
-    page = files("trunkline.exchange.console").joinpath("templates", "talk.html").read_bytes()
+    page = pages.environment("trunkline.exchange.console").get_template("talk.html").render()
     count = 0
 
     async def talk_page(request: Request) -> Response:
@@ -46,8 +45,8 @@ def application(where: Callable[[], Where]) -> Starlette:
         finally:
             count -= 1
 
-    static = StaticFiles(packages=[("trunkline.exchange.console", "static"), ("trunkline.base", "static")])
-    routes = [Route("/", talk_page), WebSocketRoute("/talk", talk), Mount("/static", static)]
+    static = Mount("/static", pages.static("trunkline.exchange.console"))
+    routes = [Route("/", talk_page), WebSocketRoute("/talk", talk), static]
     return Starlette(routes=routes, middleware=[Middleware(Gate)])
 
 

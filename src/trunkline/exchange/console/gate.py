@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from trunkline.base import pages
 from trunkline.base.hosts import Hosts
 
 _OWN = Hosts()
 
-_HEADERS = (
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-    ("Permissions-Policy", "microphone=(self), camera=(), geolocation=()"),
-    ("Cache-Control", "no-cache"),
-)
+_HEADERS = {
+    **pages.HEADERS,
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
+    "Cache-Control": "no-cache",
+}
 
 
 class Gate:
@@ -38,8 +38,9 @@ class Gate:
         if is_socket:
             await self._app(scope, receive, send)
             return
-        extra = [(name.lower().encode(), value.encode()) for name, value in _HEADERS]
-        extra.append((b"content-security-policy", policy(host).encode()))
+        extra = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+        # Older browsers do not take `'self'` for a WebSocket, so that is named.
+        extra.append((b"content-security-policy", pages.policy(f"ws://{host}").encode()))
 
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -49,25 +50,6 @@ class Gate:
             await send(message)
 
         await self._app(scope, receive, sending)
-
-
-def policy(host: str) -> str:
-    """What a browser may do on behalf of the page: everything comes from here, and nothing is inline.
-
-    Older browsers do not take `'self'` for a WebSocket, so that is named.
-    """
-    return "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "img-src 'self'",
-            f"connect-src 'self' ws://{host}",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    )
 
 
 def _only(scope: Any, wanted: bytes) -> str:

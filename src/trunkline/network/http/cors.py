@@ -8,6 +8,8 @@ from __future__ import annotations
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from trunkline.base import pages
+
 API = "/api"
 METHODS = "GET,POST,PATCH,DELETE,OPTIONS"
 HEADERS = (
@@ -17,8 +19,7 @@ HEADERS = (
 #: How long a browser may remember the answer to a preflight, in seconds.
 PREFLIGHT_SECONDS = 600
 
-_ALWAYS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"}
-_PAGES = {"X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin"}
+_API = {name: pages.HEADERS[name] for name in ("X-Content-Type-Options", "Referrer-Policy")}
 
 
 class Headers:
@@ -26,8 +27,8 @@ class Headers:
 
     def __init__(self, app: ASGIApp, *, origin: str | None, page_policy: str) -> None:
         self._app = app
-        self._api = {**_ALWAYS, "Cache-Control": "no-store", **_cors(origin)}
-        self._pages = {**_ALWAYS, **_PAGES, "Content-Security-Policy": page_policy}
+        self._api = {**_API, "Cache-Control": "no-store", **_cors(origin)}
+        self._pages = {**pages.HEADERS, "Content-Security-Policy": page_policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-#: Everything comes from here: no inline script or style, nobody else's code, fonts or pictures. Besides this network,
-#: pages talk to the launcher on the reader's own machine, whose port the reader chooses.
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self' http://127.0.0.1:* http://localhost:*",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
-)
+from trunkline.base.pages import policy
+
+#: Besides this network, pages talk to the launcher on the reader's own machine, whose port the reader chooses.
+CONTENT_SECURITY_POLICY = policy("http://127.0.0.1:*", "http://localhost:*", forms=True)
 
 #: Where somebody who signs in goes when nobody said where, or said somewhere else than here.
 DEFAULT_NEXT = "/communities"

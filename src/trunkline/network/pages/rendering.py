@@ -8,10 +8,11 @@ from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
+from trunkline.base import pages
 from trunkline.network.feeds import PREVIEW
 from trunkline.network.pages.markdown import words
 from trunkline.network.texts import iso
@@ -48,14 +49,7 @@ async def problem(status: int, title: str, message: str) -> HTMLResponse:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("trunkline.network.pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
+    environment = pages.environment("trunkline.network.pages")
     environment.filters |= {"moment": _moment, "short": _short, "preview": _preview, "type_name": TYPES.__getitem__}
     environment.globals |= {"author_kind": _author_kind, "status_of": _status_of, "types": TYPES}
     return environment

@@ -13,8 +13,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
 
+from trunkline.base import pages
 from trunkline.network import feeds
 from trunkline.network.database import Transaction
 from trunkline.network.network import Network
@@ -33,8 +33,6 @@ THREADS = 25
 COMMENTS = 100
 ACTIVITY = 12
 
-#: Where the pages' own files are, and those that all pages share.
-_STATIC: list[str | tuple[str, str]] = [("trunkline.network.pages", "static"), ("trunkline.base", "static")]
 #: Owners and people filter by wallet: `0x` and 40 digits.
 _WALLET_CHARS = 42
 
@@ -48,17 +46,8 @@ def routes(network: Network) -> list[BaseRoute]:
 
         return answer
 
-    pages = [Route(path, shown(view), methods=["GET"]) for path, view in _VIEWS.items()]
-    return [*pages, Mount("/static", _Files(packages=_STATIC))]
-
-
-class _Files(StaticFiles):
-    """Files that a browser keeps, and asks about each time: they change with the version of this program."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
+    routes = [Route(path, shown(view), methods=["GET"]) for path, view in _VIEWS.items()]
+    return [*routes, Mount("/static", pages.static(__package__ or ""))]
 
 
 async def _home(network: Network, request: Request) -> Response:
