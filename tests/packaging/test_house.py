@@ -1,4 +1,4 @@
-"""The house rules that a linter does not know: sizes of files, and layers that cannot be forgotten."""
+"""The house rules that a linter does not know: sizes and names of files, and layers that cannot be forgotten."""
 
 from __future__ import annotations
 
@@ -26,6 +26,28 @@ LONGEST_TEST = 700
 def test_every_file_can_be_read_at_one_sitting(folder: str, longest: int) -> None:
     lengths = {path: path.read_bytes().count(b"\n") for path in (ROOT / folder).rglob("*.py")}
     assert not {str(path.relative_to(ROOT)): length for path, length in lengths.items() if length > longest}
+
+
+#: Tests of more than one part, or of none.
+CROSS_CUTTING = {
+    "bench", "chaos", "conformance", "docs", "e2e", "examples", "fuzz", "interop", "packaging", "support",
+}  # fmt: skip
+
+
+def is_named_after_its_subject(test: Path) -> bool:
+    """`tests/store/test_files_costs.py` is about `store/files.py`; what is about all of a package has its name."""
+    folder = ROOT / "src" / "trunkline" / test.relative_to(ROOT / "tests").parent
+    subjects = {folder.name, *(path.stem for path in folder.glob("[!_]*") if path.is_dir() or path.suffix == ".py")}
+    name = test.stem.removeprefix("test_")
+    return folder.is_dir() and any(name == subject or name.startswith(f"{subject}_") for subject in subjects)
+
+
+def test_every_file_of_tests_is_where_its_subject_is_and_begins_with_its_name() -> None:
+    tests = [
+        path for path in (ROOT / "tests").rglob("test_*.py") if path.parts[len(ROOT.parts) + 1] not in CROSS_CUTTING
+    ]
+    assert len(tests) > 400
+    assert [str(path.relative_to(ROOT)) for path in tests if not is_named_after_its_subject(path)] == []
 
 
 def module_name(path: Path) -> str:
