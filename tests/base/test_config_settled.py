@@ -94,3 +94,28 @@ def test_every_default_is_what_may_stand_there_and_every_variable_means_one_key(
     assert [key for _, key, setting in found if setting.default is not None and setting.problem(setting.default)] == []
     assert [name for name, number in Counter(setting.variable for *_, setting in found).items() if number > 1] == []
     assert all(setting.about for *_, setting in found)
+
+
+@pytest.mark.parametrize(
+    ("service", "text", "secret"),
+    [
+        ("tryll", 'token = "0123456789"', True),
+        ("network", 'admin_key = "0123456789"', True),
+        ("network", 'listen = "127.0.0.1:1"', False),
+        ("runner", 'secret_file = "launcher-secret"', False),
+        ("runner", 'agents.ada.runnerToken = { env = "ADAS_TOKEN" }', False),
+        ("runner", 'agents.ada.runnerToken = "0123456789"', True),
+        ("bridge", 'telegram.token_env = "TELEGRAM"', False),
+        ("bridge", 'telegram.token = "0123456789"', True),
+    ],
+)
+def test_a_file_with_a_secret_that_others_can_read_is_mentioned(
+    world: World, service: str, text: str, secret: bool
+) -> None:
+    world.user.write_text(f"[{service}]\n{text}\n")
+    world.user.chmod(0o644)
+    assert [
+        f"`{world.user}` holds a secret of `{service}`" in each for each in world.settled(service=service).exposed()
+    ] == ([True] if secret else [])
+    world.user.chmod(0o600)
+    assert world.settled(service=service).exposed() == ()

@@ -16,7 +16,9 @@ from trunkline.base.config import Config, Origin
 from trunkline.base.config_file import ConfigFileError
 from trunkline.base.config_schema import Keys
 from trunkline.base.config_services import Setting, settings_of
+from trunkline.base.environ_secrets import names_a_secret
 from trunkline.base.printable import printable_line
+from trunkline.base.regular import open_to_others
 from trunkline.base.values import Value
 
 #: How much of a wrong value is repeated.
@@ -94,6 +96,14 @@ class Settled:
         for key, (value, source) in self._found.items():
             yield (self.service, key), value, source
 
+    def exposed(self) -> tuple[str, ...]:
+        """A warning for each file that holds a secret of this service and can be read by others."""
+        return tuple(
+            f"`{layer.file.path}` holds a secret of `{self.service}` and can be read by others: `chmod 600` it."
+            for layer in self.config.layers
+            if _holds_secret(layer.table.get(self.service)) and open_to_others(layer.file.path)
+        )
+
     def _settle(self, key: str, setting: Setting, said: Any, environ: Mapping[str, str]) -> tuple[Any, Source]:
         if said:
             return said, Source("flag", setting.flag or "")
@@ -111,6 +121,14 @@ class Settled:
         if setting.is_path:
             value = os.path.join(os.path.dirname(origin.file), os.path.expanduser(value))
         return value, in_file(origin)
+
+
+def _holds_secret(table: Any) -> bool:
+    """Whether a value in it is one; the name of a variable is none."""
+    return isinstance(table, Mapping) and any(
+        _holds_secret(value) or (isinstance(value, str) and bool(value) and names_a_secret(name))
+        for name, value in table.items()
+    )
 
 
 def _understood(variable: str, setting: Setting, text: str) -> Any:

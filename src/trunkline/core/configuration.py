@@ -24,6 +24,8 @@ def settled(
         ConfigError: a file or a variable cannot be used.
     """
     try:
-        return Settled(service, load(workspace, environ, schema_of(service)), flags, environ)
+        found = Settled(service, load(workspace, environ, schema_of(service)), flags, environ)
     except ConfigFileError as error:
         raise ConfigError(f"{error}.") from None
+    found.config.warnings += found.exposed()
+    return found
