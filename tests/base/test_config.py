@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from tests.support.unmeasured import unmeasured
 from trunkline.base import config_aionrs
 from trunkline.base.config import Config, ConfigFileError, Origin, load, user_file
-from trunkline.base.config_file import Place, dotted, find_place
+from trunkline.base.config_file import dotted, find_place
 from trunkline.base.config_schema import ANY, SCHEMA, Kind, check
 from trunkline.base.config_services import SECTIONS
+from trunkline.base.place import Place
 
 
 class Files:

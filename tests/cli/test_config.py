@@ -201,6 +201,23 @@ def test_an_agent_of_the_runner_is_checked_like_all_else(workspace: Path) -> Non
     ]
 
 
+def test_the_json_of_a_runner_is_checked_with_places_too(workspace: Path) -> None:
+    file = workspace / "agent.json"
+    file.write_text(
+        '{\n  "agentId": 3,\n  "llm": {"apikey": "x", "note": "of a page"},\n  "log": null,\n  "brain": {"x": 1}\n}'
+    )
+    result = config("check", str(file))
+    assert result.exit_code == 1
+    lines = [line.removeprefix(f"{file}:") for line in result.stdout.splitlines()]
+    assert lines[0] == '2:3: `agentId` must be a text, or { env = "NAME" }.'
+    assert lines[1] == "3:11: `llm.apikey` is not known. Did you mean `llm.apiKey`?"
+    assert lines[2].startswith("5:13: `brain.x` is not known. `brain.kind` says whose model decides")
+    assert len(lines) == 3
+    file.write_text("{")
+    assert (config("check", str(file)).exit_code, f"{file}: not JSON" in config("check", str(file)).stdout) == (1, True)
+    assert "cannot be read: No such file" in config("check", "nowhere.json").stdout
+
+
 # path
 
 

@@ -24,10 +24,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trunkline.base import config_aionrs, paths
-from trunkline.base.config_file import ConfigFileError, Place, TomlFile, dotted, read_toml
+from trunkline.base.config_file import ConfigFileError, TomlFile, dotted, read_toml
 from trunkline.base.config_schema import SCHEMA, WHOLE, Keys, Schema, check, generic, kind_at
 from trunkline.base.config_trust import is_trusted, leaves, restrict
 from trunkline.base.nearest import suggestion
+from trunkline.base.place import Place
 from trunkline.base.printable import printable_line
 from trunkline.base.values import Value
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from trunkline.base.place import Place
 from trunkline.base.printable import printable_line
 from trunkline.base.regular import NotRegular, read_regular
 from trunkline.base.values import Value
@@ -22,13 +23,6 @@ _HEADER = r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?"
 _PART = r"""[\w-]+|"[^"]*"|'[^']*'"""
 _QUOTES = r"""\"\"\"|'''"""
 _KEY = rf"""\s*((?:{_PART})(?:\s*\.\s*(?:{_PART}))*)\s*="""
-
-
-class Place(Value):
-    """A line of a file and a column of it, both from 1 on."""
-
-    line: int
-    column: int = 1
 
 
 class ConfigFileError(ValueError):

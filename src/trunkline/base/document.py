@@ -20,12 +20,12 @@ from trunkline.base.document_yaml import (
     Listing,
     Node,
     Path,
-    Place,
     Scalar,
     Table,
     compose,
 )
 from trunkline.base.nearest import hint_for
+from trunkline.base.place import Place
 from trunkline.base.regular import read_regular
 
 __all__ = ["MAX_BYTES", "DocumentError", "Part", "Path", "listed", "parse", "read"]

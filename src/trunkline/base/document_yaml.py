@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from trunkline.base import jsontext
+from trunkline.base.place import Place
 from trunkline.base.values import Value
 
 #: Larger than any document that a person writes, small enough to read at once.
@@ -63,13 +64,6 @@ class DocumentError(ValueError):
         self.path = path
         self.problem = f"{problem} {hint}" if hint else problem
         self.hint = hint
-
-
-class Place(Value):
-    """A place in a text, both counted from 1."""
-
-    line: int
-    column: int
 
 
 class Node(Value):

@@ -7,29 +7,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
 from trunkline.base import config_aionrs, jsontext
-from trunkline.base.config import PROJECT_FILE, ConfigFileError, user_file
-from trunkline.base.config_file import TomlFile, dotted, read_toml
-from trunkline.base.config_schema import SCHEMA, SERVICES, Schema, check
-from trunkline.base.config_services import SECTIONS
-from trunkline.base.nearest import nearest
+from trunkline.base.config import PROJECT_FILE, user_file
 from trunkline.base.printable import printable_line
-from trunkline.base.values import Value
 from trunkline.cli import table
+from trunkline.cli.config_check import Problem, problems_of, wrong_variables
 from trunkline.cli.explained import explained
-from trunkline.core.configuration import settled
-from trunkline.core.faults import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT_FAILED = 1
-#: Everything that a file of ours may say.
-EVERYTHING: Schema = {**SCHEMA, **SECTIONS}
 
 _workspace = click.option(
     "--workspace", metavar="DIR", default=os.curdir, help="Whose `trunkline.toml` (default: here)."
@@ -74,25 +66,6 @@ def show(origin: bool, as_json: bool, workspace: str) -> None:
         click.echo(line)
 
 
-class Problem(Value):
-    """What is wrong, and where."""
-
-    file: str
-    """Or a variable."""
-    problem: str
-    key: str | None = None
-    line: int | None = None
-    column: int | None = None
-    meant: str | None = None
-    """What was probably meant by a key that is not known."""
-
-    def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
-        key = f"`{self.key}` " if self.key else ""
-        meant = f" Did you mean `{self.meant}`?" if self.meant else ""
-        return printable_line(f"{place}: {key}{self.problem}.{meant}")
-
-
 @command.command("check", short_help="Find what is wrong with the configuration.")
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False))
 @_json
@@ -101,6 +74,8 @@ class Problem(Value):
 def check_command(file: str | None, as_json: bool, workspace: str) -> None:
     """Look for mistakes: in one FILE, or in all files and variables that count here.
 
+    A FILE whose name ends in `.json` is what an agent of the runner's is told.
+
     Each mistake is one line with its place, `FILE:LINE:COLUMN`, and what was probably meant. Ends with exit code 1 if
     there is one.
     """
@@ -108,12 +83,12 @@ def check_command(file: str | None, as_json: bool, workspace: str) -> None:
     problems: list[Problem] = []
     looked_at = []
     for each in files:
-        found = _problems(each, missing=file is not None)
+        found = problems_of(each, missing=file is not None)
         if found is not None:
             looked_at.append(each)
             problems += found
     if file is None and not problems:
-        problems += _wrong_variables(workspace)
+        problems += wrong_variables(workspace)
     if as_json:
         told = [{name: getattr(each, name) for name in each.__fields__} for each in problems]
         click.echo(jsontext.dumps({"ok": not problems, "files": looked_at, "problems": told}).decode())
@@ -131,40 +106,6 @@ def _tell(problems: list[Problem], looked_at: list[str]) -> None:
             click.echo(f"{printable_line(each)}: ok")
     if not looked_at and not problems:
         click.echo(f"There is no configuration file here. Yours would be `{printable_line(user_file())}`.")
-
-
-def _problems(path: str, *, missing: bool) -> list[Problem] | None:
-    """What is wrong with a file; None if there is none, and nobody has asked for it."""
-    try:
-        file = read_toml(path)
-    except ConfigFileError as error:
-        return [_problem(error)]
-    if file is None:
-        return [Problem(path, "is not there")] if missing else None
-    return sorted(_in(file), key=lambda problem: (problem.line or 0, problem.column or 0))
-
-
-def _in(file: TomlFile) -> Iterator[Problem]:
-    checked = check(file.table, EVERYTHING)
-    for keys, problem in checked.wrong:
-        yield _problem(file.wrong(problem, keys))
-    for keys, known in checked.unknown:
-        meant = nearest(keys[-1], known)
-        yield _problem(file.wrong("is not known", keys)).replace(meant=dotted((*keys[:-1], meant)) if meant else None)
-
-
-def _problem(error: ConfigFileError) -> Problem:
-    return Problem(error.file, error.problem, error.key, error.line, error.column)
-
-
-def _wrong_variables(workspace: str) -> Iterator[Problem]:
-    """The variables of services that cannot be understood; of each service the first."""
-    for service in SERVICES:
-        try:
-            settled(service, None, os.environ, workspace)
-        except ConfigError as error:
-            variable, _, problem = error.message.rstrip(".").partition(": ")
-            yield Problem(variable, problem)
 
 
 @command.command("path", short_help="Show which files are read.")

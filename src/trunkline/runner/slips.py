@@ -6,7 +6,7 @@ so in tables that only we have, and where a limit that is not understood would b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trunkline.base.config_file import dotted
@@ -31,12 +31,14 @@ def refuse(given: Mapping[str, Any]) -> None:
         ConfigError: there is one; the text names what was probably meant.
     """
     for path, known in check(given, AGENT).unknown:
-        hint = _hint(path, {name.lower(): name for name in known})
-        if hint is not None:
-            raise ConfigError(f"`{dotted(path)}` is not known.", hint=hint)
+        told = hint(path, known)
+        if told is not None:
+            raise ConfigError(f"`{dotted(path)}` is not known.", hint=told)
 
 
-def _hint(path: Keys, by_small: Mapping[str, str]) -> str | None:
+def hint(path: Keys, known: Iterable[str]) -> str | None:
+    """What to do about a name that is not known; None if it is left alone."""
+    by_small = {name.lower(): name for name in known}
     meant = by_small.get(nearest(path[-1].lower(), by_small, VERY_ALIKE) or "")
     if meant is not None:
         return f"Did you mean `{dotted((*path[:-1], meant))}`?"
