@@ -89,19 +89,6 @@ INTERPRETED = [
     ("perl -I agent.pl", ["-e", "{{MESSAGE}}"]),
     ("env", ["-S", "bash -c", "{{MESSAGE}}"]),
     ("timeout 5 env", ["{{MESSAGE}}"]),
-    ("ex -s -c", ["{{MESSAGE}}"]),
-    ("vim notes.txt", ["{{MESSAGE}}"]),
-    ("sqlite3 :memory:", ["{{MESSAGE}}"]),
-    ("watch", ["{{MESSAGE}}"]),
-    ("make", ["{{MESSAGE}}"]),
-    ("/usr/bin/gdb -batch -ex", ["{{MESSAGE}}"]),
-    ("a-program-of-next-year -c", ["{{MESSAGE}}"]),
-    ("a-program-of-next-year", ["--eval={{MESSAGE}}"]),
-    ("git -c", ["{{MESSAGE}}", "status"]),
-    ("find . -exec", ["{{MESSAGE}}", ";"]),
-    ("npx --call", ["{{MESSAGE}}"]),
-    ("flock lock -c", ["{{MESSAGE}}"]),
-    ("sort", ["--compress-program={{MESSAGE}}"]),
 ]
 
 
@@ -144,6 +131,7 @@ def test_what_to_do_instead_is_told() -> None:
         ("uv run agent", ["{{MESSAGE}}"]),
         ("docker run --name {{SESSION_NAME}} --rm image", ["{{MESSAGE}}"]),
         ("agent -c {{SESSION_ID}} -p", ["{{MESSAGE}}"]),
+        ("agent -c", ["{{MESSAGE}}"]),
         ("agent make view", ["{{MESSAGE}}"]),
         ("python3 -X utf8 agent.py -c", ["{{MESSAGE}}"]),
         ("env -i A=b agent", ["{{MESSAGE}}"]),
@@ -180,8 +168,7 @@ RUNS_INPUT = [
     *("sh /dev/stdin", "bash /dev/fd/0", "sh /proc/self/fd/0", "xargs sh -c"),
     *("ssh host bash", "docker exec -i box sh", "python3 -c pass"),
     *("bash //dev/stdin", "bash /tmp/../dev/stdin", "bash ../../dev/stdin", "python3 -m code", "python3 -X agent.py"),
-    *("bash -o agent.sh", "awk -f -", "sed -n -f/dev/stdin", "make -f -", "ed", "ex -s", "gdb agent", "sqlite3 my.db"),
-    *("ssh host", "ssh -p 22 -i key host", "su", "su me", "unshare -r", "chroot /box", "script"),
+    *("bash -o agent.sh", "awk -f -", "sed -n -f/dev/stdin"),
 ]
 
 
@@ -216,14 +203,6 @@ def test_a_variable_that_decides_what_is_loaded_cannot_come_from_the_chat(name: 
     assert f":3:3: `env.{name}` is refused: `{{{{MESSAGE}}}}` would decide what programs load." in refusal(text)
     assert read(f"{text}allow_unsafe: true\n").env
     assert read("command: a\nenv: {Q: 'you said: {{MESSAGE}}'}\n").env == {"Q": "you said: {{MESSAGE}}"}
-
-
-@pytest.mark.parametrize(
-    "name", ["MANPAGER", "VIMINIT", "TAR_OPTIONS", "MAKEFLAGS", "HOME", "HTTPS_PROXY", "A_BASE_URL"]
-)
-def test_a_message_stands_in_no_variable_that_programs_look_into_and_a_sessions_name_may(name: str) -> None:
-    assert f"`env.{name}` is refused" in refusal(f"command: a\nenv:\n  {name}: '{{{{MESSAGE}}}}'\n")
-    assert read(f"command: a\nenv:\n  {name}: 'rooms/{{{{SESSION_NAME}}}}'\n").env
 
 
 @pytest.mark.parametrize(("command", "args"), [*PARTS, *INTERPRETED])

@@ -8,19 +8,16 @@
     sh -c 'agent "$1"' sh {{MESSAGE}}       unsafe: only a file keeps apart what is code and what is not
     ssh host agent {{MESSAGE}}              unsafe: a shell reads it at the far end
     sh -c 'agent "$AGENT_MESSAGE"'          fine: a variable is not code
-    agent -c {{MESSAGE}}                    unsafe: options of that name run what they are given, in any program
 
 What is unsafe needs `allow_unsafe: true`. Shells and interpreters are known by their names, wherever among the
-arguments these stand: behind `env`, `sudo` or `timeout`, and behind wrappers that nobody here has heard of. Editors,
-debuggers and their like, which start programs in languages of their own, are where they are the program.
+arguments these stand: behind `env`, `sudo` or `timeout`, and behind wrappers that nobody here has heard of.
 
-Not promised: that a program with another name does not run its arguments or its input (`sudo {{MESSAGE}}`), or that a
-script does not evaluate what it is given.
+Not promised: that a program with another name does not run its arguments or its input (`sudo {{MESSAGE}}`, an editor, a
+debugger), or that a script does not evaluate what it is given. No list of programs could promise that.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import sys
@@ -43,33 +40,8 @@ _INTERPRETERS = _SHELLS | {
 _MODULES = ("pypy", "python")
 #: These hand their arguments to a shell, or take code from any of them. Their input is data, or another program's.
 _ALL_CODE = frozenset(("awk", "cmd", "gawk", "mawk", "mosh", "nawk", "sed", "ssh", "su", "tmux", "xargs"))
-#: These start programs in a language of their own, which they read from arguments and from their input alike. Such
-#: words also mean other things, so that they count where they are the program.
-_COMMANDED = frozenset(
-    (
-        *("R", "at", "batch", "ed", "emacs", "ex", "gdb", "gmake", "lldb", "m4", "make", "mysql", "ninja", "nvim"),
-        *("parallel", "psql", "screen", "script", "sqlite", "vi", "view", "vim", "watch"),
-    )
-)
-#: Programs that start a shell, which reads the input, unless they are told what else to start: behind so many words
-#: that say where, or by an option.
-_ELSE_A_SHELL = {
-    **dict.fromkeys(("capsh", "fakeroot", "linux32", "login", "nsenter", "unshare"), 0),
-    **dict.fromkeys(("chroot", "mosh", "setarch", "ssh"), 1),
-}
-_ELSE_A_SHELL_BY_OPTION = frozenset(("newgrp", "runuser", "sg", "su"))
-_TOLD = r"-[a-z]*c|-u|--(session-)?command(=.*)?"
-#: Options of `ssh` with a value behind them.
-_VALUED = r"-\w*[BbcDEeFIiJLlmOoPpQRSWw]"
 #: Variables that decide which programs are found and what they load, and how the names of more of them begin.
 _LOADING = ("PATH", "ENV", "SHELL", "EDITOR", "PAGER")
-#: How variables are called in which programs look for commands, options and files of their own. A name of a session may
-#: be a part of some (`CODEX_HOME`); a message has no business there.
-_HEEDED = (
-    r"(?i).*(ASKPASS|BASE_URL|BROWSER|CMD|COMMAND|CONF|CONFIG(_\w+)?|DOTDIR|EDITOR|FLAGS|HOME|INIT|LESS|LESSCLOSE|LESSOPEN"
-    r"|LIB|MAKEFILES|MODULES|OPTIONS|OPTS|PAGER|PATH|PLUGINS|PROFILE|PROXY|RC|RSH|SHELL|STARTUP|VISUAL|WRAPPER)"
-    r"|CC|CXX|IFS|PS[0-4]|TAPE|npm_.*"
-)
 _LOADING_PREFIXES = (
     *("BASH_", "DYLD_", "GIT_CONFIG", "GIT_EXTERNAL", "GIT_SSH", "LD_", "LUA_", "NODE_", "NPM_CONFIG_", "PERL"),
     *("PYTHON", "RUBY"),
@@ -77,11 +49,6 @@ _LOADING_PREFIXES = (
 
 #: The message as a whole argument, or as the whole value of an option. A space in front keeps `-x` from being one.
 _WHOLE = r"(--?[\w-]+=)?\s*\{\{MESSAGE\}\}"
-#: Options whose value is run, whatever the program: `vim -c`, `gdb -ex`, `find -exec`, `npx --call`, `git --config`.
-_RUNS_IT = (
-    r"-[a-zA-Z]{0,2}[ceS]|-ex|--?([a-z]+-)*"
-    r"(action|askpass|call|cmd|command|config|eval|exec|execute|expr|filter|invoke|pager|program|shell)(-[a-z]+)*"
-)
 #: What may stand between an interpreter and its script, and brings no code: `python3 -u -X utf8`, `deno run -A`.
 _PLAIN = r"-[ABPSmuw]|--|run|--(allow|enable|experimental|no)-[a-z-]+"
 _PLAIN_FOR_PYTHON = r"-[IX]"
@@ -125,8 +92,7 @@ def danger(profile: Profile) -> Danger | None:
             return Danger(*places[place], why, hint)
     for name, value in profile.env.items():
         loads = name in _LOADING or name.startswith(_LOADING_PREFIXES)
-        heeded = re.fullmatch(_HEEDED, name) is not None and "MESSAGE" in used(value)
-        if (loads or heeded) and (what := from_the_chat(value)):
+        if loads and (what := from_the_chat(value)):
             return Danger("env", name, f"`{what}` would decide what programs load", "Use a variable of your own.")
     return None
 
@@ -162,10 +128,6 @@ def _in_arguments(argv: Sequence[str], profile: Profile) -> Iterator[tuple[int, 
             for later, word in enumerate(own, place + 1):
                 if said := from_the_chat(word):
                     yield later, f"`{said}` is an argument of `{name}`, which may read it as code", hint
-        option = text.partition("=")[0] if "=" in text else argv[place - 1]
-        is_scripts = any(found is not None and found < place for found in scripts)
-        if "MESSAGE" in used(text) and re.fullmatch(_RUNS_IT, option) and not is_scripts:
-            yield place, f"`{{{{MESSAGE}}}}` is the value of `{option}`, which may read it as code", _SCRIPT_BETWEEN
 
 
 def _reads_its_arguments(argv: Sequence[str], place: int) -> str:
@@ -173,7 +135,7 @@ def _reads_its_arguments(argv: Sequence[str], place: int) -> str:
     name = _name(argv[place])
     if name in _INTERPRETERS:
         return _FROM_A_FILE
-    if (place == 0 and name in _COMMANDED) or (name == "env" and _splits(argv[place + 1 :])):
+    if name == "env" and _splits(argv[place + 1 :]):
         return _SCRIPT_BETWEEN
     return _ON_THE_INPUT if name in _ALL_CODE else ""
 
@@ -193,19 +155,8 @@ def _reads_its_input(argv: Sequence[str], place: int, script: int | None) -> str
     name, behind = _name(argv[place]), argv[place + 1 :]
     if name in _INTERPRETERS:
         return _FROM_A_FILE if script is None else ""
-    if name in _ALL_CODE and any(re.fullmatch(_INPUT, word) for word in behind):
-        return _SCRIPT_BETWEEN
-    if place > 0:
-        return ""
-    if name in _COMMANDED:
-        return _SCRIPT_BETWEEN
-    named = [
-        word for before, word in itertools.pairwise(argv) if not (word.startswith("-") or re.fullmatch(_VALUED, before))
-    ]
-    if name in _ELSE_A_SHELL and len(named) <= _ELSE_A_SHELL[name]:
-        return "Name what it is to run."
-    is_told = any(re.fullmatch(_TOLD, word) for word in behind)
-    return "Name what it is to run." if name in _ELSE_A_SHELL_BY_OPTION and not is_told else ""
+    reads_code = name in _ALL_CODE and any(re.fullmatch(_INPUT, word) for word in behind)
+    return _SCRIPT_BETWEEN if reads_code else ""
 
 
 def script_of(argv: Sequence[str], place: int = 0) -> int | None:
