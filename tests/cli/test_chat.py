@@ -100,6 +100,21 @@ def test_each_line_is_a_message_of_one_conversation_if_that_is_wanted(scripted: 
     assert [json.loads(line)["text"] for line in lines] == ["one", "two"]
 
 
+def test_a_line_that_is_no_text_is_said_as_far_as_it_is_and_a_reader_who_leaves_ends_it() -> None:
+    command = [*CHAT, "echo", "--lines", "--no-session", "--quiet"]
+    done = subprocess.run(command, input=b"a\xffb\r\nc", capture_output=True, timeout=PATIENCE_SECONDS, check=False)
+    assert (done.returncode, done.stdout.decode()) == (0, "a\ufffdb\nc\n")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"one\n")
+        process.stdin.flush()
+        # It answers before there is another line, and Ctrl-C ends it while it waits for one.
+        assert process.stdout.readline() == b"one\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == 130
+
+
 def test_a_file_that_is_mentioned_is_attached(scripted: list[str], tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("x")
     done = chat(*scripted, "--workspace", str(tmp_path), "-p", "read @notes.md, not @nothing")

@@ -134,7 +134,7 @@ def test_a_graph_that_cannot_run_and_a_turn_that_fails_exit_with_1(file: str, tm
     assert (result.exit_code, ", error 4003)" in result.stderr) == (1, True)
     endless.write_text("start: b\nnodes:\n  a: {type: Instruction, default: a}\n")
     result = run(str(endless), "-m", "x")
-    assert (result.exit_code, "line 1" in result.stderr) == (1, True)
+    assert (result.exit_code, "endless.yaml:1:1: " in result.stderr) == (1, True)
     endless.write_text("start: a\nnodes:\n  a: {type: CannedResponse, string_storage: ../x.txt}\n")
     assert run(str(endless), "-m", "x").exit_code == 1
     Path(file).write_text(SLOW)

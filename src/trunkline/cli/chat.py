@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 #: After so long without the end of the input, we say what we are waiting for.
 PATIENCE_SECONDS = 3.0
-#: Lines of standard input that may wait to be said.
-MAX_LINES = 16
+#: What is read of standard input at a time, and how many such pieces may wait to be said.
+PIECE_BYTES = 64 * 1024
+MAX_PIECES = 16
 #: More than any model reads; less than would trouble this machine.
 LONGEST_INPUT = 16 * 1024 * 1024
 
@@ -144,7 +145,7 @@ def _talked(options: ChatOptions, text: str | None, form: Form) -> int:
     from trunkline.cli.chat_once import once
 
     if text is None and options.lines:
-        return _run(once(options, _lines(sys.stdin), form))
+        return _run(once(options, _lines(sys.stdin.fileno()), form))
     return _run(once(options, _only(_message(text, options)), form))
 
 
@@ -152,28 +153,43 @@ async def _only(message: UserMessage) -> AsyncIterator[UserMessage]:
     yield message
 
 
-async def _lines(source: TextIO) -> AsyncIterator[UserMessage]:
-    """A message for each line, as they come."""
+async def _lines(fd: int) -> AsyncIterator[UserMessage]:
+    """A message for each line, as they come. A line without an end is said in pieces."""
     loop = asyncio.get_running_loop()
-    found: asyncio.Queue[str] = asyncio.Queue()
-    room = threading.Semaphore(MAX_LINES)
+    found: asyncio.Queue[bytes] = asyncio.Queue()
+    room = threading.Semaphore(MAX_PIECES)
 
     def read() -> None:
-        # At the end there is an empty one. The loop may be gone: somebody stopped it.
+        # The loop may be gone: somebody stopped it.
         with suppress(RuntimeError):
-            while True:
+            data = b"-"
+            while data:
                 room.acquire()
-                line = source.readline(LONGEST_INPUT)
-                loop.call_soon_threadsafe(found.put_nowait, line)
-                if not line:
-                    return
+                try:
+                    data = os.read(fd, PIECE_BYTES)
+                except OSError:
+                    data = b""
+                loop.call_soon_threadsafe(found.put_nowait, data)
 
-    # Nobody waits for it at the end: it may wait for a line that never comes.
+    # Nobody waits for it at the end: it may wait for a line that never comes. It shares no buffer with `sys.stdin`,
+    # which Python could not take leave of then.
     threading.Thread(target=read, name="standard input", daemon=True).start()
-    while line := await found.get():
+    rest = b""
+    while data := await found.get():
         room.release()
-        if line.strip():
-            yield UserMessage(line.rstrip("\n"))
+        *lines, rest = (rest + data).split(b"\n")
+        if len(rest) > LONGEST_INPUT:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            if message := _said(line):
+                yield message
+    if message := _said(rest):
+        yield message
+
+
+def _said(line: bytes) -> UserMessage | None:
+    text = line.decode("utf-8", "replace").rstrip("\r")
+    return UserMessage(text) if text.strip() else None
 
 
 def _check(options: ChatOptions, as_json: bool, as_jsonl: bool) -> None:

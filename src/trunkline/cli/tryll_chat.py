@@ -6,6 +6,7 @@ Exit codes are those of `trunkline chat`.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -95,6 +96,7 @@ def command(
         command=("trunkline", "tryll", "chat", *words),
         system_prompt=system_prompt or (INSTRUCTIONS if file is None else None),
         lines=True,
+        notes=(f"The graph `{file}` runs there.",) if file is not None and text is None and sys.stdin.isatty() else (),
         **given,
     )
     chat.start(options, text, as_json=as_json, as_jsonl=as_jsonl)
