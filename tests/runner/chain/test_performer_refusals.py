@@ -210,6 +210,26 @@ async def test_an_approved_one_is_tried_again_before_it_is_sent(world: World) ->
     assert [one.outcome.error for one in settled] == ["execution reverted: TooLittle(available=97, wanted=997)"]
 
 
+async def test_an_approved_one_costs_no_more_than_what_was_shown(world: World) -> None:
+    careful = world.performer(approval_above=0)
+    for times, sent in ((1.5, True), (3, False)):
+        asked = await careful.perform(tx("inc()"), world.community)
+        (waiting,) = careful.pending()
+        careful.decide(asked.result["approvalId"], True)
+        block = await world.node.ask("eth_getBlockByNumber", "latest", False)
+        dearer = hex(int(int(block["baseFeePerGas"], 16) * times))
+        world.node.behaviours = {"eth_getBlockByNumber": world.node.say(result={**block, "baseFeePerGas": dearer})}
+        (settled,) = await careful.settle()
+        world.node.behaviours = {}
+        careful.received()
+        assert settled.outcome.ok is sent
+        if sent:
+            found = await world.node.ask("eth_getTransactionByHash", settled.outcome.hash)
+            assert int(found["maxFeePerGas"], 16) * int(found["gas"], 16) <= int(waiting["fee"])
+        else:
+            assert f"wei by now, and a person approved {waiting['fee']}. Ask again." in str(settled.outcome.error)
+
+
 async def test_secrets_are_in_nothing_that_is_said_or_logged(
     world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -230,9 +230,11 @@ class TxPerformer:
                 await sender.look(row)
 
     async def _send_approved(self, sender: Sender, wallet: Wallet, ledger: Ledger, row: Row) -> None:
-        """It is tried again before: the world may have changed while a person thought about it."""
+        """It is tried again before: the world may have changed while a person thought about it. It costs no more than
+        what they were shown."""
         try:
             quote = await simulation.simulate(self._rpc, row.plan, wallet.address, self._settings.caps)
+            quote = quote.within(await asyncio.to_thread(ledger.fee, row.id))
             caps.check_one(self._settings.caps, row.plan.value, quote.fee)
             await sender.follow(await sender.send(self._agent, row.plan, quote, row))
         except Refusal as error:

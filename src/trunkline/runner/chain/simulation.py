@@ -33,6 +33,11 @@ class Fees(Value):
     most: int
     tip: int | None
 
+    @property
+    def least(self) -> int:
+        """What a unit costs in the next block: `most` leaves room for six more."""
+        return self.most - SPREAD_WEI if self.tip is None else (self.most - self.tip) // 2 + self.tip
+
 
 class Quote(Value):
     """What a transaction needs."""
@@ -44,6 +49,21 @@ class Quote(Value):
     def fee(self) -> int:
         """The most that it can cost, besides its value."""
         return self.gas * self.fees.most
+
+    def within(self, approved: int) -> Quote:
+        """The same for a fee of no more than a person approved.
+
+        Raises:
+            Refusal: that is not enough any more.
+        """
+        if self.fee <= approved:
+            return self
+        most = approved // self.gas
+        if most < self.fees.least:
+            raise Refusal(
+                f"Not sent: its fee may be {self.fee} wei by now, and a person approved {approved}. Ask again."
+            )
+        return Quote(self.gas, Fees(most, self.fees.tip))
 
     def fields(self) -> dict[str, Any]:
         """Its fields of a transaction."""
