@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tests.models.test_embedding_onnx import onnx_path
+from tests.support.invoked import invoke
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
-from trunkline.cli.app import app
+from trunkline.cli.graph_run import command
 
 
 def turn(message: str, *options: str) -> dict[str, Any]:
-    result = CliRunner().invoke(app, ["graph", "run", "npc", "--json", "-m", message, *options])
-    assert result.exit_code == 0, result.output
+    result = invoke(command, "npc", "--json", "-m", message, *options)
+    assert result.exit_code == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
