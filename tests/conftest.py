@@ -68,6 +68,8 @@ _LEFTOVER_POLL_SECONDS = 0.05
 
 # The marks of tests that may take long; how long, their time limits tell.
 _LONG_MARKS = ("long", "slow", "fuzz", "wheel", "browser")
+# After which one of them hangs that says nothing else. What takes seconds takes many of them on a busy machine.
+_LONG_SECONDS = 120.0
 # What a test with processes takes that is none of these.
 _PROCESS_SECONDS = 1.0
 
@@ -134,16 +136,17 @@ def pytest_sessionstart() -> None:
 @pytest.hookimpl(trylast=True)  # when it is settled which tests run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several test processes: the files that take longest first, then those with the most tests."""
-    if not hasattr(config, "workerinput"):
-        return
     seconds, tests = defaultdict[Path, float](float), Counter(item.path for item in items)
     for item in items:
         if any(item.get_closest_marker(mark) for mark in _LONG_MARKS):
             limit = item.get_closest_marker("timeout")
             seconds[item.path] += float(limit.args[0] if limit else config.getini("timeout"))
+            if limit is None:
+                item.add_marker(pytest.mark.timeout(_LONG_SECONDS))
         elif item.get_closest_marker("process"):
             seconds[item.path] += _PROCESS_SECONDS
-    items.sort(key=lambda item: (-seconds[item.path], -tests[item.path], str(item.path)))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (-seconds[item.path], -tests[item.path], str(item.path)))
 
 
 def pytest_asyncio_loop_factories(

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.models.test_embedding_onnx import onnx_path
+from tests.support.invoked import invoke
 from tests.support.local_model import SHARED_CACHE, TIMEOUT_SECONDS, model_path
 from tests.support.tryll_process import tryll_process
 from trunkline.cli.app import app
@@ -50,7 +51,7 @@ def test_the_picture_in_the_documentation_is_of_this_graph_and_this_turn() -> No
     ],
 )
 def test_every_way_through_it_can_be_taken_by_itself(message: str, way: list[str], answer: str) -> None:
-    result = CliRunner().invoke(app, ["graph", "run", GRAPH, "--json", "-m", message])
+    result = invoke(app, "graph", "run", GRAPH, "--json", "-m", message)
     assert result.exit_code == 0, result.output
     turn = json.loads(result.stdout)
     assert [node["name"] for node in turn["nodes"]] == way
