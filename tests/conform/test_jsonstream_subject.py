@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trunkline.conform.jsonstream import subject as subjects
+from trunkline.conform import process
 from trunkline.conform.jsonstream.stage import is_ready
 from trunkline.conform.jsonstream.subject import SeenEvent, Subject
 from trunkline.conform.kit import Broken, NotExercised
@@ -61,7 +61,7 @@ async def test_a_program_that_ignores_everything_is_ended_in_the_end(tmp_path: P
 
 
 async def test_a_flood_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subjects, "MAX_OUTPUT", 1_000_000)
+    monkeypatch.setattr(process, "MAX_OUTPUT", 1_000_000)
     agent = await started(tmp_path, "while True: print('x' * 1000)")
     with pytest.raises(Broken, match=r"closed its standard output before `ready`"):
         await agent.expect("`ready`", is_ready, 20)

@@ -6,13 +6,13 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.process import Input, StderrTail
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.watchdog import HAS_PROC, all_pids, read_stat
-from trunkline.conform.record import Record
+from trunkline.conform.record import Entry, Record
 
 #: The longest line that is read from a target: four times what a bridge has to read.
 MAX_LINE = 64 * 1024 * 1024
@@ -123,30 +123,42 @@ class Running:
         self._news.set()
 
     async def _read_output(self) -> None:
-        lines = LineSplitter(MAX_LINE)
-        while data := await self._child.read_stdout():
+        async for data, lines in output_of(self._child, self.record):
             self.output += data
-            if len(self.output) > MAX_OUTPUT:
-                self.record.remark(f"more than {MAX_OUTPUT} bytes of output: the kit listens no longer")
-                break
-            for line in lines.feed(data):
-                self._take(line)
+            for line in lines:
+                note(self.record, line, self._hear)
             self._news.set()
-        for line in lines.finish():
-            self._take(line)
-            self.record.unfinished = line if isinstance(line, bytes) else b""
         self._news.set()
-
-    def _take(self, line: bytes | OverlongLine) -> None:
-        if isinstance(line, OverlongLine):
-            self.record.add("agent", b"(a line of %d bytes)" % line.size)
-        else:
-            self.record.add("agent", line, self._hear(line))
 
     async def _read_errors(self) -> None:
         while data := await self._child.read_stderr():
             self._errors.feed(data)
             self._news.set()
+
+
+async def output_of(child: AsyncChild, record: Record) -> AsyncIterator[tuple[bytes, list[bytes | OverlongLine]]]:
+    """What a process writes to standard output, as it comes, each time with the lines that end in it.
+
+    What followed the last line feed comes last, without data; the record has it as `unfinished`.
+    """
+    lines = LineSplitter(MAX_LINE)
+    size = 0
+    while data := await child.read_stdout():
+        size += len(data)
+        if size > MAX_OUTPUT:
+            record.remark(f"more than {MAX_OUTPUT} bytes of output: the kit listens no longer")
+            break
+        yield data, lines.feed(data)
+    for line in lines.finish():
+        record.unfinished = line if isinstance(line, bytes) else b""
+        yield b"", [line]
+
+
+def note(record: Record, line: bytes | OverlongLine, hear: Hear) -> Entry:
+    """Keep a line of the target, with what is heard in it; of one that is too long only how long it is."""
+    if isinstance(line, OverlongLine):
+        return record.add("agent", b"(a line of %d bytes)" % line.size)
+    return record.add("agent", line, hear(line))
 
 
 def _lives_in(pid: int, group: int) -> bool:

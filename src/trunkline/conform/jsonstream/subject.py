@@ -14,16 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trunkline.base import jsontext
-from trunkline.base.lines import LineSplitter, OverlongLine
 from trunkline.base.process_async import AsyncChild, spawn_async
 from trunkline.base.values import Value
 from trunkline.conform.kit import Broken, NotExercised
+from trunkline.conform.process import note, output_of
 from trunkline.conform.record import Record
 
-#: The longest line that is read from a target. Four times what the protocol's own hosts need.
-MAX_LINE = 64 * 1024 * 1024
-#: What one process may write in all before the kit stops listening: a flood must not exhaust memory.
-MAX_OUTPUT = 256 * 1024 * 1024
 #: How long a process may go on after the kit is done with it and has closed its standard input, or after it has closed
 #: its own output.
 LEAVE_SECONDS = 0.5
@@ -193,28 +189,15 @@ class Subject:
         return self._heard[self._next - 1]
 
     async def _read(self) -> None:
-        lines = LineSplitter(MAX_LINE)
-        size = 0
-        while data := await self._child.read_stdout():
-            size += len(data)
-            if size > MAX_OUTPUT:
-                self.record.remark(f"more than {MAX_OUTPUT} bytes of output: the kit listens no longer")
-                break
-            self._heard += [event for line in lines.feed(data) if (event := self._understand(line)) is not None]
+        async for data, lines in output_of(self._child, self.record):
+            # What has no line feed is no line.
+            for line in lines if data else ():
+                entry = note(self.record, line, _parsed)
+                if isinstance(entry.data, dict) and isinstance(entry.data.get("type"), str):
+                    self._heard.append(SeenEvent(entry.at, entry.data))
             self._news.set()
-        (self.record.unfinished,) = [line for line in lines.finish() if isinstance(line, bytes)] or [b""]
         self._output_ended = True
         self._news.set()
-
-    def _understand(self, line: bytes | OverlongLine) -> SeenEvent | None:
-        if isinstance(line, OverlongLine):
-            self.record.add("agent", b"(a line of %d bytes)" % line.size)
-            return None
-        data = _parsed(line)
-        entry = self.record.add("agent", line, data)
-        if isinstance(data, dict) and isinstance(data.get("type"), str):
-            return SeenEvent(entry.at, data)
-        return None
 
     async def missing(self, what: str, within: float) -> str:
         """Why something did not come, for people."""
