@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -220,6 +221,29 @@ def test_a_session_goes_on(scripted: list[str]) -> None:
     assert done.stdout == "two[]\n"
     assert chat(*scripted, "-p", "three", "--resume").stdout == "three[]\n"
     assert [info.id for info in shelf.sessions()] == ["mine"]
+
+
+@pytest.mark.parametrize("redirection", ["<&-", "</dev/null"])
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        ("echo", 2, "Error: There is nothing to ask. Say it with `-p TEXT`, or pipe it in."),
+        ("echo --lines", 0, "Nothing was said: standard input is at its end. Pipe in what to say, a message a line."),
+    ],
+)
+def test_where_there_is_no_input_one_line_says_so(redirection: str, arguments: str, code: int, line: str) -> None:
+    command = shlex.join(CHAT)
+    shell = ["sh", "-c", f"exec {command} {arguments} --no-session {redirection}"]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (code, "", line)
+
+
+def test_an_input_that_cannot_be_read_is_not_called_an_output(tmp_path: Path) -> None:
+    with open(tmp_path / "written", "w") as only_written:
+        done = subprocess.run(
+            [*CHAT, "echo"], stdin=only_written, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "Error: Standard input cannot be read: Bad file descriptor.\n")
 
 
 def test_nothing_is_kept_if_that_is_asked_for(scripted: list[str]) -> None:

@@ -174,7 +174,7 @@ async def _lines(fd: int) -> AsyncIterator[UserMessage]:
     # Nobody waits for it at the end: it may wait for a line that never comes. It shares no buffer with `sys.stdin`,
     # which Python could not take leave of then.
     threading.Thread(target=read, name="standard input", daemon=True).start()
-    rest = b""
+    rest, are_any = b"", False
     while data := await found.get():
         room.release()
         *lines, rest = (rest + data).split(b"\n")
@@ -182,9 +182,12 @@ async def _lines(fd: int) -> AsyncIterator[UserMessage]:
             lines, rest = [*lines, rest], b""
         for line in lines:
             if message := _said(line):
+                are_any = True
                 yield message
     if message := _said(rest):
         yield message
+    elif not are_any:
+        click.echo("Nothing was said: standard input is at its end. Pipe in what to say, a message a line.", err=True)
 
 
 def _said(line: bytes) -> UserMessage | None:
@@ -272,6 +275,8 @@ def _piped(*, waiting_for_text: bool) -> str:
     waiting.start()
     try:
         data = sys.stdin.buffer.read(LONGEST_INPUT + 1)
+    except OSError as error:
+        raise click.ClickException(f"Standard input cannot be read: {error.strerror}.") from None
     finally:
         waiting.cancel()
     if len(data) > LONGEST_INPUT:
