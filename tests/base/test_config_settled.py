@@ -89,6 +89,17 @@ def test_an_empty_variable_counts_as_unset(world: World) -> None:
     assert world.settled(TRUNKLINE_TRYLL_TOKEN=" ")["token"] is None
 
 
+def test_a_secret_is_taken_as_it_is_and_spaces_around_a_word_or_a_number_are_not_meant(world: World) -> None:
+    said = world.settled(
+        TRUNKLINE_TRYLL_TOKEN=" of clients ", TRUNKLINE_TRYLL_PUBLIC=" 1 ", TRUNKLINE_TRYLL_MODE=" yolo "
+    )
+    assert (said["token"], said["public"], said["mode"]) == (" of clients ", True, "yolo")
+    said = world.settled(
+        service="network", TRUNKLINE_NETWORK_RATE_LIMIT=" 7 ", TRUNKLINE_NETWORK_HOSTS=" a.example ,b.example "
+    )
+    assert (said["rate_limit"], said["hosts"]) == (7, ["a.example", "b.example"])
+
+
 def test_every_default_is_what_may_stand_there_and_every_variable_means_one_key() -> None:
     found = [(service, key, setting) for service in SECTIONS for key, setting in settings_of(service).items()]
     assert [key for _, key, setting in found if setting.default is not None and setting.problem(setting.default)] == []

@@ -49,22 +49,15 @@ class Setting(Kind):
 
 
 def _setting(kind: Kind, about: str, default: Any = None, **more: Any) -> Setting:
-    reads = _READS.get(kind.wanted, str)
+    # A secret is what it is: whoever else reads the variable must come to the same one.
+    reads = str if more.get("secret") else _READS.get(kind.wanted, str.strip)
     more = {"reads": reads, "is_path": kind is PATH, **more}
     return Setting(kind.wanted, kind.fits, kind.narrows, kind.slip, about, default, **more)
 
 
 def _switched(text: str) -> Any:
-    return {
-        "1": True,
-        "true": True,
-        "yes": True,
-        "on": True,
-        "0": False,
-        "false": False,
-        "no": False,
-        "off": False,
-    }.get(text.lower(), text)
+    word = text.strip().lower()
+    return True if word in ("1", "true", "yes", "on") else False if word in ("0", "false", "no", "off") else text
 
 
 def _numbered(text: str) -> Any:
@@ -121,7 +114,7 @@ _READS: Mapping[str, Callable[[str], Any]] = {
     SWITCH.wanted: _switched,
     COUNT.wanted: _numbered,
     MINUTES.wanted: _numbered,
-    RATE.wanted: lambda text: OFF if text.lower() == OFF else _numbered(text),
+    RATE.wanted: lambda text: OFF if text.strip().lower() == OFF else _numbered(text),
     TEXTS.wanted: listed,
     SENDERS.wanted: listed,
     HOSTS.wanted: listed,

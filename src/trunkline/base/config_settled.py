@@ -108,7 +108,7 @@ class Settled:
         if said:
             return said, Source("flag", setting.flag or "")
         variable = setting.variable or ""
-        if text := environ.get(variable, "").strip():
+        if (text := environ.get(variable, "")).strip():
             value = setting.of(_understood(variable, setting, text))
             return os.path.expanduser(value) if setting.is_path else value, Source("variable", variable)
         path = (self.service, key)
