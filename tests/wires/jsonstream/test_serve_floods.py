@@ -26,6 +26,7 @@ PROMPT_SECONDS = 1.0
 EXIT_SECONDS = 2.0
 
 MiB = 1024 * 1024
+PIPE_HOLDS = 64 * 1024
 
 
 async def test_messages_beyond_the_queue_are_refused_in_their_place_and_not_inside_the_running_turn(
@@ -135,7 +136,7 @@ def test_a_dear_line_delays_the_stop_behind_it_by_less_than_a_second(kind: str) 
 
 
 FLOODS = {
-    "bad lines": b"x\n" * 2000,
+    "bad lines": b"x\n",
     "messages": message(b"hi") + b"\n",
     "empty messages": message(b"") + b"\n",
     "set_mode": b'{"type":"set_mode","mode":"yolo"}\n',
@@ -156,19 +157,20 @@ def test_a_flood_does_not_keep_a_signal_out(kind: str) -> None:
         flooded = threading.Event()
 
         def flood() -> None:
-            data = FLOODS[kind] * (64 * 1024 // len(FLOODS[kind]) + 1)
+            data = FLOODS[kind] * (PIPE_HOLDS // len(FLOODS[kind]) + 1)
             sent = 0
             try:
                 while True:
                     sent += os.write(inlet, data)
-                    if sent > 256 * 1024:
+                    # It has read as much as a pipe holds, and finds as much again.
+                    if sent > 2 * PIPE_HOLDS:
                         flooded.set()
             except OSError:
                 flooded.set()
 
         flooding = threading.Thread(target=flood)
         flooding.start()
-        assert flooded.wait(30)
+        flooded.wait()
         begun = agent.worked()
         assert agent.kill(signal.SIGTERM) == 128 + signal.SIGTERM
         flooding.join()
