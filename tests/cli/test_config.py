@@ -91,6 +91,16 @@ def test_what_a_strange_workspace_narrows_is_shown_as_it_is_then(workspace: Path
     assert "not followed: `network.admin_key`, `network.public`" in config("show").stderr
 
 
+def test_the_bridge_is_shown_as_it_is_in_its_own_workspace(workspace: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    own(f'[bridge]\nworkspace = "{elsewhere}"\n')
+    (workspace / "trunkline.toml").write_text("[bridge]\nrate = 1\nqueue = 1\n")
+    (elsewhere / "trunkline.toml").write_text("[bridge]\nrate = 2\n")
+    found = settings()
+    assert (found["bridge.rate"][0], found["bridge.queue"][0]) == (2, 10)
+
+
 def test_the_text_is_toml_and_says_where_each_value_comes_from(workspace: Path) -> None:
     file = own('trust = ["/nowhere"]\n[providers."my own"]\nprovider = "openai"\nmodel = "a \\"b\\""\n')
     plain, told = config("show"), config("show", "--origin")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -52,7 +53,10 @@ def gather(workspace: str, environ: Mapping[str, str]) -> Shown:
         ConfigError: a file or a variable cannot be used.
     """
     config = load_config(workspace, environ)
-    services = [settled(service, None, environ, workspace) for service in SERVICES]
+    # The bridge has a workspace of its own, if the user says so.
+    bridged = settled("bridge", None, environ, None)["workspace"]
+    places = {"bridge": os.path.expanduser(bridged)} if bridged else {}
+    services = [settled(service, None, environ, places.get(service, workspace)) for service in SERVICES]
     redactor = _redactor(config, environ)
     rows = [Row(path, value, source) for path, (value, source) in shown(config, environ).items()]
     for service in services:
