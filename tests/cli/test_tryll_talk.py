@@ -17,13 +17,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.fake_voice import FakeVoice, FakeVoices
+from tests.support.invoked import invoke
 from tests.support.tryll_process import TryllProcess, tryll_process
 from tests.support.tryll_served import Served, served
 from tests.support.tryll_voice import silence, tone, words
 from trunkline.agents.external.tryll_talk_events import Answered, Asked, Heard, Words
 from trunkline.agents.graph.pool import ModelPool
+from trunkline.base import paths
+from trunkline.cli import tryll_chat
 from trunkline.cli.talk_screen import MOMENT_SECONDS, Lines, ProgressNotes
 from trunkline.cli.tryll_talk import command
+from trunkline.store.files import FileStore
 from trunkline.wires.tryll.messages import DownloadProgress, NodeEvent, NodeEventKeyValue
 
 MOCK = ("--model", "mock", "--stt", "mock", "--tts", "mock")
@@ -70,6 +74,24 @@ async def test_a_fast_file_is_one_utterance_and_its_events_are_json(server: Serv
     assert {"type": "heard", "kind": "over", "text": words(1, 5)} in events
     assert events[-1] == {"type": "answered", "outcome": "success", "message": ""}
     assert "".join(each["text"] for each in events if each["type"] == "words") == f"You said: {words(1, 5)}"
+
+
+async def test_what_was_said_aloud_is_kept_and_gone_on_with_aloud_or_in_writing(server: Served, tmp_path: Path) -> None:
+    source = wav(tmp_path / "in.wav", tone(300))
+    first = await talk(server, *MOCK, "--fast", "--in", source)
+    address, session = f"{server.host}:{server.port}", first.stderr.split()[-1]
+    assert f"Go on with: trunkline tryll talk {address} --resume {session}" in first.stderr
+    assert (await talk(server, *MOCK, "--resume", session, "-p", "And you?")).exit_code == 0
+    arguments = (address, "--model", "mock", "--resume", session, "-p", "Still there?")
+    written = await asyncio.to_thread(invoke, tryll_chat.command, *arguments)
+    assert (written.exit_code, written.stdout) == (0, "You said: Still there?\n"), written.stderr
+    log = FileStore(paths.sessions_dir()).open(session)
+    journal = [record["tryll_exchange"] for record in log.restore().state.journal]
+    log.close()
+    assert [said for said, _ in journal] == [words(1, 3), "And you?", "Still there?"]
+    assert journal[0][1] == f"You said: {words(1, 3)}"
+    result = await talk(server, *MOCK, "--no-session", "-p", "x")
+    assert "Go on with" not in result.stderr
 
 
 def test_in_a_pipe_there_is_a_line_for_each_side_and_notes_are_apart(capsys: pytest.CaptureFixture[str]) -> None:

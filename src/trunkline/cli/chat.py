@@ -119,7 +119,7 @@ def start(
     """
     _check(options, as_json, as_jsonl)
     try:
-        options = _resumed(options)
+        options = resumed(options)
         if options.given is None:
             _check_agent(options.agent, asks=text is not None)
         keeper = trace.Keeper(options.record, options.sound)
@@ -217,7 +217,7 @@ def _check_agent(name: str | None, *, asks: bool) -> None:
     raise ConfigError(f"There is no agent `{name}`.{known}", hint=hint)
 
 
-def _resumed(options: ChatOptions) -> ChatOptions:
+def resumed(options: ChatOptions) -> ChatOptions:
     """The options with the whole id of the session to resume.
 
     Raises:

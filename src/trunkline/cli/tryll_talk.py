@@ -10,39 +10,37 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, NamedTuple
 
 import click
 
 from trunkline.agents.external.tryll import TryllAgent
 from trunkline.agents.external.tryll_talk import Talk
+from trunkline.agents.external.tryll_talk_agent import TalkAgent
 from trunkline.agents.external.tryll_talk_events import Answered, Hushed, Spoken
 from trunkline.agents.external.tryll_talk_options import INSTRUCTIONS, TalkOptions
 from trunkline.base.printable import printable_line
 from trunkline.base.signals import handled
 from trunkline.base.values import Value
-from trunkline.cli import talk_audio, talk_files
+from trunkline.cli import chat, chat_options, talk_audio, talk_files, talk_keys
+from trunkline.cli.chat_session import ChatOptions, Opening, resume_command
+from trunkline.cli.chat_session import Talk as ChatSession
 from trunkline.cli.talk_audio import PIECE_MS, Microphone, Speakers
 from trunkline.cli.talk_screen import JsonLines, Lines, ProgressNotes, Screen
-from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
-from trunkline.cli.terminal.talk import HELP, TalkView
+from trunkline.cli.terminal.keys import Key
+from trunkline.cli.terminal.talk import TalkView
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.cli.tryll_chat import TOKEN_VARIABLE, load_graph, tls_context, tls_option
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.tryll.errors import TryllError
-
-if TYPE_CHECKING:
-    pass
 
 EXIT_FAILED = 1
 _SIGNAL_EXIT = 128
 _NO_SERVER = 1001
 #: The shortest and the longest pause that ends what somebody says.
 _PAUSES = (100, 5000)
-_ENDING_KEYS = ("q", "Q")
-_HELP, _LEAVING = "/help", ("/exit", "/quit")
 
 
 class _Wanted(Value):
@@ -58,6 +56,8 @@ class _Wanted(Value):
     as_json: bool
     quiet: bool
     tls_ca: str | None
+    keeping: ChatOptions
+    """How it is kept."""
 
     @property
     def live(self) -> bool:
@@ -93,6 +93,7 @@ class _Wanted(Value):
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON lines.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the answer, and what went wrong.")
 @tls_option
+@chat_options.keeping
 def command(
     address: str,
     text: str | None,
@@ -110,6 +111,7 @@ def command(
     as_json: bool,
     quiet: bool,
     tls_ca: str | None,
+    **keeping: Any,
 ) -> None:
     """Talk to the Tryll server at HOST:PORT: what you say is written down and answered, aloud.
 
@@ -134,7 +136,23 @@ def command(
         options = TalkOptions(
             model, stt, tts, system_prompt, pause_ms=pause, barge_in=not no_barge_in, graph=load_graph(file)
         )
-        wanted = _Wanted(address, options, text, source, target, fast, push_to_talk, as_json, quiet, tls_ca)
+        wanted = _Wanted(
+            address,
+            options,
+            text,
+            source,
+            target,
+            fast,
+            push_to_talk,
+            as_json,
+            quiet,
+            tls_ca,
+            chat.resumed(
+                ChatOptions(
+                    command=("trunkline", "tryll", "talk", address, *(["--graph", file] if file else [])), **keeping
+                )
+            ),
+        )
         sys.exit(_run(lambda: _talk(wanted)))
     except (Fault, TryllError) as error:
         hint = " `trunkline tryll serve` starts one." if getattr(error, "code", 0) == _NO_SERVER else ""
@@ -196,15 +214,16 @@ async def _talk(wanted: _Wanted) -> int:
             on_node_event=screen.told,
         )
         talk = await kept.enter_async_context(await opening)
+        session = await kept.enter_async_context(_kept(talk, found.name, wanted, screen))
         if isinstance(screen, TalkView) and not wanted.quiet:
             screen.welcome(found.name, *filter(None, (talk.options.model, talk.options.stt, talk.options.tts)))
         if recording is not None:
-            return await _tell(talk, _feed(talk, recording, wanted), screen, voice)
+            return await _tell(session, _feed(talk, recording, wanted), screen, voice)
         if wanted.text is not None:
-            return await _tell(talk, _say(talk, wanted.text), screen, voice)
+            return await _tell(session, _say(talk, wanted.text), screen, voice)
         if microphone is None:
             raise AssertionError("there is a microphone where there is no file")
-        return await _converse(talk, microphone, wanted, screen, voice)
+        return await _converse(session, microphone, wanted, screen, voice)
 
 
 def _screen(wanted: _Wanted) -> Screen:
@@ -215,6 +234,31 @@ def _screen(wanted: _Wanted) -> Screen:
     from trunkline.cli.terminal.conversation import on_terminal
 
     return TalkView(*on_terminal())
+
+
+class _Kept(NamedTuple):
+    """A conversation, and the session in which it is kept."""
+
+    talk: Talk
+    agent: TalkAgent
+    session: ChatSession
+
+
+@asynccontextmanager
+async def _kept(talk: Talk, name: str, wanted: _Wanted, screen: Screen) -> AsyncIterator[_Kept]:
+    agent = TalkAgent(talk, name)
+    options = wanted.keeping
+    session = await ChatSession.open(
+        options, Opening(agent, {}), interactive=False, on_judged=lambda _: None, tell=screen.note
+    )
+    if agent.forgotten is not None:
+        screen.note(f"The server did not take back what was said before: {agent.forgotten}")
+    try:
+        yield _Kept(talk, agent, session)
+    finally:
+        await session.close()
+    if session.resumable and not wanted.quiet:
+        screen.note(f"Go on with: {resume_command(options, session.session.id)}")
 
 
 @asynccontextmanager
@@ -233,10 +277,10 @@ async def _say(talk: Talk, text: str) -> None:
     await talk.finish()
 
 
-async def _tell(talk: Talk, saying: Coroutine[Any, Any, None], screen: Screen, voice: Speakers | None) -> int:
+async def _tell(kept: _Kept, saying: Coroutine[Any, Any, None], screen: Screen, voice: Speakers | None) -> int:
     """Say what is in a file or a text, and wait for the answer."""
     feeding = asyncio.create_task(saying, name="input")
-    showing = asyncio.create_task(_show(talk, screen, voice), name="screen")
+    showing = asyncio.create_task(_show(kept, screen, voice), name="screen")
     try:
         # The one that fails tells why; the other would wait for ever.
         await asyncio.gather(feeding, showing)
@@ -272,10 +316,13 @@ async def _feed(talk: Talk, recording: talk_files.Recording, wanted: _Wanted) ->
     await talk.finish()
 
 
-async def _converse(talk: Talk, microphone: Microphone, wanted: _Wanted, screen: Screen, voice: Speakers | None) -> int:
+async def _converse(
+    kept: _Kept, microphone: Microphone, wanted: _Wanted, screen: Screen, voice: Speakers | None
+) -> int:
     """Talk until somebody ends it."""
+    talk = kept.talk
     keys: asyncio.Queue[Key] = asyncio.Queue()
-    with _keys(keys):
+    with talk_keys.heard(keys):
         if not wanted.push_to_talk:
             await talk.listen()
         if not wanted.quiet:
@@ -286,9 +333,11 @@ async def _converse(talk: Talk, microphone: Microphone, wanted: _Wanted, screen:
             )
             screen.note(f"{begin} q ends, and what you type is said, too: /help lists more.")
         work = {
-            asyncio.create_task(_show(talk, screen, voice), name="screen"),
+            asyncio.create_task(_show(kept, screen, voice), name="screen"),
             asyncio.create_task(_listen(talk, microphone, voice), name="microphone"),
-            asyncio.create_task(_press(talk, keys, voice, screen, push_to_talk=wanted.push_to_talk), name="keys"),
+            asyncio.create_task(
+                talk_keys.obey(talk, keys, voice, screen, push_to_talk=wanted.push_to_talk), name="keys"
+            ),
         }
         try:
             done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
@@ -308,55 +357,11 @@ async def _listen(talk: Talk, microphone: Microphone, voice: Speakers | None) ->
             await talk.hear(pcm)
 
 
-async def _press(
-    talk: Talk, keys: asyncio.Queue[Key], voice: Speakers | None, screen: Screen, *, push_to_talk: bool
-) -> None:
-    """Obey keys until one of them ends it. Where a line is begun, they are its letters."""
-    pressed = False
-    typed = EditedLine()
-    while True:
-        key = await keys.get()
-        if typed.text:
-            if key.name == "enter":
-                text, typed = typed.text.strip(), EditedLine()
-                if text in _LEAVING:
-                    return
-                await _typed(talk, text, screen)
-            elif key.name == "escape":
-                typed = EditedLine()
-            else:
-                typed.press(key)
-            screen.typing(typed.text)
-        elif key.name == "end" or key.text in _ENDING_KEYS:
-            return
-        elif key.text == " " and push_to_talk and pressed:
-            pressed = False
-            await talk.release()
-        elif key.text == " " and push_to_talk:
-            if voice is not None:
-                voice.stop()
-            pressed = True
-            await talk.press()
-        elif key.text == " " or key.name == "escape":
-            talk.hush()
-        else:
-            typed.press(key)
-            screen.typing(typed.text)
-
-
-async def _typed(talk: Talk, text: str, screen: Screen) -> None:
-    """What somebody wrote: a message, or one of the commands."""
-    if text == _HELP:
-        for keys, meaning in HELP:
-            screen.note(f"{keys}: {meaning}")
-    elif text:
-        await talk.say(text)
-
-
-async def _show(talk: Talk, screen: Screen, voice: Speakers | None) -> str | None:
+async def _show(kept: _Kept, screen: Screen, voice: Speakers | None) -> str | None:
     """Show everything; gives how the last answer ended, None without any."""
     outcome = None
-    while (event := await talk.next_event()) is not None:
+    while (event := await kept.talk.next_event()) is not None:
+        kept.agent.take(event, kept.session.session)
         screen.show(event)
         if isinstance(event, Spoken) and voice is not None:
             voice.play(event.sound)
@@ -408,24 +413,3 @@ class _FileVoice:
 
     async def close(self) -> None:
         """The file is its owner's."""
-
-
-@contextmanager
-def _keys(pressed: asyncio.Queue[Key]) -> Iterator[None]:
-    """Hear each key as it is pressed, where there is a terminal."""
-    if not sys.stdin.isatty():
-        yield
-        return
-
-    def nothing() -> None:
-        """The next frame shows all that there is."""
-
-    keyboard = Keyboard(
-        sys.stdin.fileno(),
-        pressed.put_nowait,
-        on_gone=lambda: pressed.put_nowait(Key("end")),
-        on_suspend=nothing,
-        on_return=nothing,
-    )
-    with keyboard:
-        yield

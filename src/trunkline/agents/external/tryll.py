@@ -64,7 +64,7 @@ _MOCK = "mock"
 #: What agents run on that a server lists among its models.
 _AGENT = "agent"
 #: The member of a record in our journal that holds a message and its answer.
-_JOURNAL_KEY = "tryll_exchange"
+JOURNAL_KEY = "tryll_exchange"
 #: Which model is taken if nobody names one: the more ready, the better.
 _READINESS = (
     ModelStatus.LOADED, ModelStatus.LOCAL, ModelStatus.DOWNLOADED, ModelStatus.DOWNLOADING, ModelStatus.ABSENT,
@@ -187,7 +187,7 @@ class TryllConversation:
         self._closed = False
         # A graph of somebody's has its own instructions: there they go in front of the first message.
         self._context = [*([request.instructions] if graph and request.instructions else []), *request.history]
-        self._restored = tuple(_exchanges(request.journal.records)) if request.resumed else ()
+        self._restored = tuple(exchanges(request.journal.records)) if request.resumed else ()
         if self._restored:
             self._context.clear()
 
@@ -262,7 +262,7 @@ class TryllConversation:
             kept = await agent.answer_kept(reply, timeout=KEPT_SECONDS)
         finally:
             if kept and not self._closed:
-                self._request.journal.append({_JOURNAL_KEY: [reply.message, kept]})
+                self._request.journal.append({JOURNAL_KEY: [reply.message, kept]})
 
     def _forgotten(self, error: TryllError) -> None:
         if self._telling is not None:
@@ -340,9 +340,10 @@ def _readiness(model: ModelInfo) -> int:
     return _READINESS.index(model.status) if model.status in _READINESS else len(_READINESS)
 
 
-def _exchanges(records: Any) -> Iterator[HistoryEntry]:
+def exchanges(records: Any) -> Iterator[HistoryEntry]:
+    """What was said before, as a session's journal has it."""
     for record in records:
-        found = record.get(_JOURNAL_KEY) if isinstance(record, dict) else None
+        found = record.get(JOURNAL_KEY) if isinstance(record, dict) else None
         if isinstance(found, list) and len(found) == 2 and all(isinstance(text, str) for text in found):
             yield HistoryEntry("user", found[0])
             yield HistoryEntry("assistant", found[1])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from ssl import SSLContext
 from typing import Any, Self
 
@@ -35,7 +35,7 @@ from trunkline.agents.external.tryll_talk_options import TalkOptions, made
 from trunkline.wires.tryll.drive import RemoteAgent, RemoteVoice, Replacement, Reply, Sound, Tryll
 from trunkline.wires.tryll.drive.connection import Progress
 from trunkline.wires.tryll.errors import TryllError
-from trunkline.wires.tryll.messages import NodeEvent, WireTranscriptUpdate
+from trunkline.wires.tryll.messages import HistoryEntry, NodeEvent, WireTranscriptUpdate
 from trunkline.wires.tryll.messages import TranscriptUpdateKind as Kind
 
 logger = logging.getLogger(__name__)
@@ -145,6 +145,14 @@ class Talk:
         """Wait until no answer is being given."""
         while self._answering is not None and not self._answering.done():
             await asyncio.wait([self._answering])
+
+    async def restore(self, exchanges: Sequence[HistoryEntry]) -> None:
+        """Go on from what was said before, in another conversation.
+
+        Raises:
+            TryllError: the server does not take it back.
+        """
+        await self._agent.restore(exchanges)
 
     # What one says.
 

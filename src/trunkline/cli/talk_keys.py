@@ -1,0 +1,83 @@
+"""The keys of a spoken conversation: they stop the answer, begin and end what is said, or are the letters of a line."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trunkline.agents.external.tryll_talk import Talk
+from trunkline.cli.talk_audio import Speakers
+from trunkline.cli.talk_screen import Screen
+from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
+from trunkline.cli.terminal.talk import HELP
+
+_ENDING_KEYS = ("q", "Q")
+_HELP, _LEAVING = "/help", ("/exit", "/quit")
+
+
+async def obey(
+    talk: Talk, keys: asyncio.Queue[Key], voice: Speakers | None, screen: Screen, *, push_to_talk: bool
+) -> None:
+    """Obey keys until one of them ends it. Where a line is begun, they are its letters."""
+    pressed = False
+    typed = EditedLine()
+    while True:
+        key = await keys.get()
+        if typed.text:
+            if key.name == "enter":
+                text, typed = typed.text.strip(), EditedLine()
+                if text in _LEAVING:
+                    return
+                await _typed(talk, text, screen)
+            elif key.name == "escape":
+                typed = EditedLine()
+            else:
+                typed.press(key)
+            screen.typing(typed.text)
+        elif key.name == "end" or key.text in _ENDING_KEYS:
+            return
+        elif key.text == " " and push_to_talk and pressed:
+            pressed = False
+            await talk.release()
+        elif key.text == " " and push_to_talk:
+            if voice is not None:
+                voice.stop()
+            pressed = True
+            await talk.press()
+        elif key.text == " " or key.name == "escape":
+            talk.hush()
+        else:
+            typed.press(key)
+            screen.typing(typed.text)
+
+
+async def _typed(talk: Talk, text: str, screen: Screen) -> None:
+    """What somebody wrote: a message, or one of the commands."""
+    if text == _HELP:
+        for keys, meaning in HELP:
+            screen.note(f"{keys}: {meaning}")
+    elif text:
+        await talk.say(text)
+
+
+@contextmanager
+def heard(pressed: asyncio.Queue[Key]) -> Iterator[None]:
+    """Hear each key as it is pressed, where there is a terminal."""
+    if not sys.stdin.isatty():
+        yield
+        return
+
+    def nothing() -> None:
+        """The next frame shows all that there is."""
+
+    keyboard = Keyboard(
+        sys.stdin.fileno(),
+        pressed.put_nowait,
+        on_gone=lambda: pressed.put_nowait(Key("end")),
+        on_suspend=nothing,
+        on_return=nothing,
+    )
+    with keyboard:
+        yield
