@@ -11,14 +11,19 @@ from trunkline.agents.external.tryll_talk import Talk
 from trunkline.cli.talk_audio import Speakers
 from trunkline.cli.talk_screen import Screen
 from trunkline.cli.terminal.keys import EditedLine, Key, Keyboard
-from trunkline.cli.terminal.talk import HELP
+from trunkline.cli.terminal.talk import TalkCommands
 
 _ENDING_KEYS = ("q", "Q")
-_HELP, _LEAVING = "/help", ("/exit", "/quit")
 
 
 async def obey(
-    talk: Talk, keys: asyncio.Queue[Key], voice: Speakers | None, screen: Screen, *, push_to_talk: bool
+    talk: Talk,
+    keys: asyncio.Queue[Key],
+    voice: Speakers | None,
+    screen: Screen,
+    commands: TalkCommands | None,
+    *,
+    push_to_talk: bool,
 ) -> None:
     """Obey keys until one of them ends it. Where a line is begun, they are its letters."""
     pressed = False
@@ -28,9 +33,9 @@ async def obey(
         if typed.text:
             if key.name == "enter":
                 text, typed = typed.text.strip(), EditedLine()
-                if text in _LEAVING:
+                screen.typing("")
+                if await _said(talk, text, commands):
                     return
-                await _typed(talk, text, screen)
             elif key.name == "escape":
                 typed = EditedLine()
             else:
@@ -53,13 +58,13 @@ async def obey(
             screen.typing(typed.text)
 
 
-async def _typed(talk: Talk, text: str, screen: Screen) -> None:
-    """What somebody wrote: a message, or one of the commands."""
-    if text == _HELP:
-        for keys, meaning in HELP:
-            screen.note(f"{keys}: {meaning}")
-    elif text:
+async def _said(talk: Talk, text: str, commands: TalkCommands | None) -> bool:
+    """What somebody typed: a message, or a command. Whether they want to leave."""
+    if commands is not None and text.startswith("/") and await commands.run(text):
+        return commands.leaving
+    if text:
         await talk.say(text)
+    return False
 
 
 @contextmanager

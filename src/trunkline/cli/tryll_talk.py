@@ -30,7 +30,7 @@ from trunkline.cli.chat_session import Talk as ChatSession
 from trunkline.cli.talk_audio import PIECE_MS, Microphone, Speakers
 from trunkline.cli.talk_screen import JsonLines, Lines, ProgressNotes, Screen
 from trunkline.cli.terminal.keys import Key
-from trunkline.cli.terminal.talk import TalkView
+from trunkline.cli.terminal.talk import TalkCommands, TalkView
 from trunkline.cli.tryll import DEFAULT_LISTEN
 from trunkline.cli.tryll_chat import TOKEN_VARIABLE, load_graph, tls_context, tls_option
 from trunkline.core.faults import ConfigError, Fault
@@ -320,7 +320,9 @@ async def _converse(
     kept: _Kept, microphone: Microphone, wanted: _Wanted, screen: Screen, voice: Speakers | None
 ) -> int:
     """Talk until somebody ends it."""
-    talk = kept.talk
+    talk, commands = kept.talk, None
+    if isinstance(screen, TalkView):
+        commands = TalkCommands(screen, kept.session.session, wanted.keeping.directory, talk.options.model)
     keys: asyncio.Queue[Key] = asyncio.Queue()
     with talk_keys.heard(keys):
         if not wanted.push_to_talk:
@@ -336,7 +338,7 @@ async def _converse(
             asyncio.create_task(_show(kept, screen, voice), name="screen"),
             asyncio.create_task(_listen(talk, microphone, voice), name="microphone"),
             asyncio.create_task(
-                talk_keys.obey(talk, keys, voice, screen, push_to_talk=wanted.push_to_talk), name="keys"
+                talk_keys.obey(talk, keys, voice, screen, commands, push_to_talk=wanted.push_to_talk), name="keys"
             ),
         }
         try:

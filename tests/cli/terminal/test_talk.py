@@ -81,14 +81,19 @@ def test_one_speaks_types_and_leaves_in_the_same_terminal(process: TryllProcess,
     with ChatTerminal(*arguments, command=("tryll", "talk"), PATH=str(folder)) as terminal:
         terminal.sees("trunkline ", f"tryll:127.0.0.1:{process.port}", "the agent listens")
         terminal.sees("❯ w1 w2 w3", "You said: w1 w2 w3")
-        terminal.type("word " * 60 + ENTER)
-        # A line that is begun is no command of one letter.
-        terminal.type("/")
-        terminal.sees("❯ /▏")
-        terminal.type("help" + ENTER)
-        terminal.sees("/help: lists these")
+        terminal.type("word " * 300 + ENTER)
+        terminal.sees("You said: word")
         terminal.type(ESCAPE)
         terminal.sees("stopped")
+        # A line that is begun is no command of one letter.
+        terminal.type("/q")
+        terminal.sees("❯ /q▏")
+        terminal.type(ESCAPE)
+        terminal.type("/help" + ENTER)
+        terminal.sees("tells how many tokens were used", "Ctrl-C leave. In a line")
+        terminal.type("/clear" + ENTER)
+        terminal.sees("come back with `--resume ID`")
         terminal.type(CTRL_D)
         assert terminal.leaves() == 0
+        assert "Go on with: trunkline tryll talk" in terminal.raw
         assert "Traceback" not in terminal.raw
