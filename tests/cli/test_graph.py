@@ -58,6 +58,7 @@ def test_json_has_line_node_key_and_the_sentence(bad: str, good: str) -> None:
     assert (found["file"], found["ok"], found["nodes"], found["warnings"]) == (bad, False, None, [])
     assert found["problems"][1] == {
         "line": 5,
+        "column": 5,
         "node": "guard",
         "key": "default",
         "problem": "leads to `nowhere`, which is no node.",

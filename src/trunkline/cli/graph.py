@@ -83,6 +83,7 @@ def _record(file: str, report: Report) -> dict[str, Any]:
 def _finding(found: Finding) -> dict[str, Any]:
     return {
         "line": found.line or None,
+        "column": found.column or None,
         "node": found.node or None,
         "key": found.key or None,
         "problem": found.text,

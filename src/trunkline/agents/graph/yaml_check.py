@@ -24,13 +24,15 @@ _SOURCES = ("string_storage", "embedded_string_storage")
 
 
 class Finding(Value):
-    """One thing that is wrong. `line` is 0 where it is not known; `node` and `key` are empty where it is about neither.
+    """One thing that is wrong. `line` and `column` are 0 where they are not known.
 
-    `key` is the path below the node, or below the file if it is about no node.
+    `node` and `key` are empty where it is about neither. `key` is the path below the node, or below the file if it is
+    about no node.
     """
 
     file: str
     line: int
+    column: int
     node: str
     key: str
     text: str
@@ -52,7 +54,7 @@ def examine(path: str) -> Report:
     try:
         found = yaml_graph.read(path)
     except ConfigError as error:
-        return Report(None, (Finding(path, 0, "", "", str(error), str(error)),))
+        return Report(None, (Finding(path, 0, 0, "", "", str(error), str(error)),))
     if found.file is None or found.root is None:
         return Report(None, _ordered(found.wrong))
     folder = bundled.folder_of(path)
@@ -63,13 +65,14 @@ def examine(path: str) -> Report:
 
 
 def _ordered(errors: Iterable[DocumentError]) -> tuple[Finding, ...]:
-    return tuple(sorted(map(_finding, errors), key=lambda each: each.line))
+    return tuple(sorted(map(_finding, errors), key=lambda each: (each.line, each.column)))
 
 
 def _finding(error: DocumentError) -> Finding:
     inside = error.path[:1] == ("nodes",) and len(error.path) > 1
     key = ".".join(map(str, error.path[2:] if inside else error.path))
-    return Finding(error.file, error.line or 0, str(error.path[1]) if inside else "", key, error.problem, str(error))
+    node = str(error.path[1]) if inside else ""
+    return Finding(error.file, error.line or 0, error.column or 0, node, key, error.problem, str(error))
 
 
 # Ways through the graph.
