@@ -87,8 +87,8 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_line_node_and_key(tmp
         (25, "intent", "intents_ids.1"),
         (26, "tools", "tools.0.name"),
         (26, "tools", "tools.0.description"),
-        (26, "tools", "tools.0.parameters.0"),
         (26, "tools", "tools.0.parameters.0.name"),
+        (26, "tools", "tools.0.parameters.0"),
     ]
     assert all(each.file.endswith("g.yaml") and each.text in each.told for each in report.problems)
     assert "Did you mean `refuse`?" in report.problems[10].text
