@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,21 @@ def test_a_path_at_home_belongs_to_that_home(tmp_path: Path, monkeypatch: pytest
 def test_another_release_reads_anew(path: str, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cache.find(path)
     monkeypatch.setattr(trunkline, "__version__", "99")
+    cache.find(path)
+    assert len(read) == 2
+
+
+def test_other_rules_read_anew_what_was_safe_by_those_before(
+    path: str, tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "code"
+    shutil.copytree(os.path.dirname(cache.__file__), code, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(cache, "__file__", str(code / "cache.py"))
+    cache.find(path)
+    cache.find(path)
+    assert len(read) == 1
+    with open(code / "safety.py", "a") as rules:
+        rules.write("# another rule")
     cache.find(path)
     assert len(read) == 2
 

@@ -1,7 +1,8 @@
 """Profiles that were read before, without the YAML parser, whose import alone costs as much as the rest of a turn.
 
 An entry holds the text that it was made from, so it cannot be out of date: another text, another place or another
-release of this package is read anew. Entries lie in the user's cache, for this user alone; one that is damaged, or
+release of this package is read anew; and so is what other code has read, since a profile that it found to be safe may
+not be by today's rules. Entries lie in the user's cache, for this user alone; one that is damaged, or
 cannot be written, is no error.
 """
 
@@ -18,8 +19,6 @@ from trunkline.wires.agentproc.profile import Profile
 
 #: Longer files are none of a profile; `file` says so.
 _MAX_BYTES = 1024 * 1024
-#: How profiles are read: another number where a text has come to mean something else.
-_READING = "4"
 #: Fields that are tuples, which JSON does not have.
 _TUPLES = ("command", "args", "env_allowlist", "resume_args", "warnings")
 
@@ -39,11 +38,18 @@ def find(name_or_path: str) -> Profile:
         path = os.path.expanduser(name_or_path)
         text = read_regular(path, _MAX_BYTES).data.decode()
         # The profile knows its place, and its warnings name the file as it was named.
-        key = [trunkline.__version__, _READING, name_or_path, os.path.abspath(path), text]
+        key = [trunkline.__version__, _readers(), name_or_path, os.path.abspath(path), text]
         entry = os.path.join(paths.cache_dir(), "profiles", f"{crc32(jsontext.dumps(key)):08x}.json")
     except (OSError, ValueError):
         return _read(name_or_path)
     return _kept(entry, key) or _keep(entry, key, _read(name_or_path))
+
+
+def _readers() -> str:
+    """Tells the code that reads profiles from what it was before somebody changed it."""
+    with os.scandir(os.path.dirname(__file__)) as files:
+        found = [(each.name, each.stat()) for each in files if each.name.endswith(".py")]
+    return " ".join(sorted(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in found))
 
 
 def _read(name_or_path: str) -> Profile:
