@@ -90,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     host, _, port = options.address.rpartition(":")
     if not host or not port.isdecimal():
-        parser.error(f"`{options.address}` is no address: it is HOST:PORT, such as 127.0.0.1:9100")
+        parser.error(f"`{options.address}` is not an address: write HOST:PORT, such as 127.0.0.1:9100")
     engine = InferenceEngine.LLAMA_CPP if options.real else InferenceEngine.MOCK
     config = ConfigureSessionRequest(
         inference_engine=engine, embedding_engine=engine, allow_auto_model_downloading=True, game_name="npc"

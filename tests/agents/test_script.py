@@ -256,7 +256,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "capabilities: {fly: true}\nturns: [{steps: []}]",
         ":1:16: `capabilities` has no key `fly`. The keys are `approval`, `thinking`, `mcp`,",
     ),
-    "a capability that is no flag": (
+    "a capability that is not a flag": (
         "capabilities: {mcp: 1}\nturns: [{steps: []}]",
         "`capabilities.mcp` must be `true` or `false`, not a number.",
     ),
@@ -268,7 +268,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "a hang of an unknown kind": ("turns: [{steps: [{hang: blind}]}]", "must be `true`, or `deaf`"),
     "a key twice": ("turns:\n- steps: []\n  steps: []", ":3:3: `turns[0]` has the key `steps` twice."),
     "merged keys": ("a: &a {steps: []}\nturns: [{<<: *a}]", "merges another mapping (`<<`)"),
-    "a key that is no text": ("? [a]\n: b", ":1:3: the script has a key that is not a text."),
+    "a key that is not a text": ("? [a]\n: b", ":1:3: the script has a key that is not a text."),
     "a foreign tag": ("turns: !!python/name:os.system", "has a value or a tag that is not known here"),
     "a set": ("turns: !!set {a}", "has a value or a tag that is not known here"),
     "broken YAML": ("turns:\n  - steps: [\n", "test.yaml:2:13: not YAML: "),

@@ -83,7 +83,7 @@ async def test_a_full_queue_refuses_with_a_word(tmp_path: Path) -> None:
     async with stage.bridge():
         for text in ("one", "two", "three"):
             stage.platform.says(text)
-        await stage.sees("1 message is waiting already; this was not taken.")
+        await stage.sees("1 message is waiting already; this was not accepted.")
         await stage.answers("first")
         await stage.asked(2)
         await stage.answers("second")
@@ -113,7 +113,7 @@ async def test_what_is_delivered_twice_is_answered_once(stage: Stage) -> None:
         ((TextDelta(" \n"), DONE), "(no answer)"),
         ((Failed("provider", "The model is away."), TurnEnded("error")), "**Error**: The model is away."),
         ((TextDelta("half"), Failed("agent", "Gone."), TurnEnded("error")), "half\n\n**Error**: Gone."),
-        ((TextDelta("half"), TurnEnded("unknown")), "half\n\n(it is not known how this ended)"),
+        ((TextDelta("half"), TurnEnded("unknown")), "half\n\n(it is unclear how this ended)"),
         ((Notice("A file is missing."), TextDelta("ok"), DONE), "_A file is missing._\n\nok"),
     ],
 )
@@ -221,7 +221,7 @@ async def test_who_writes_too_fast_is_told_and_what_is_too_long_is_refused(tmp_p
         await stage.sees("longer than 10 characters")
         for text in ("one", "two", "three"):
             stage.platform.says(text)
-        await stage.sees("too fast")
+        await stage.sees("Too many messages")
         await stage.asked()
         await stage.answers("ok")
         assert [message.text for message in stage.agent.heard] == ["one"]
@@ -233,7 +233,7 @@ async def test_who_is_too_fast_can_still_stop_and_ask_what_is_going_on(tmp_path:
         stage.platform.says("one")
         await stage.asked()
         stage.platform.says("two")
-        await stage.sees("too fast")
+        await stage.sees("Too many messages")
         for command, said in (("/status", "state: answering"), ("/help", "`/stop` ends"), ("/stop", "(stopped)")):
             stage.platform.says(command)
             await stage.sees(said)

@@ -274,7 +274,7 @@ async def test_a_denial_needs_neither_a_number_nor_a_time_nor_patience(tmp_path:
     async with stage.bridge():
         await ask(stage)
         stage.platform.says("and this?")
-        await stage.sees("too fast")
+        await stage.sees("Too many messages")
         stage.platform.says("/deny", at=None)
         await stage.sees("Denied by `1`.")
         stage.platform.says("/approve")

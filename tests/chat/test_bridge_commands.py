@@ -166,7 +166,7 @@ async def test_commands_of_the_agents_own_reach_it(stage: Stage) -> None:
 async def test_retry_asks_again_what_failed_and_only_once(stage: Stage) -> None:
     async with stage.bridge():
         stage.platform.says("/retry")
-        await stage.sees("There is nothing to ask again.")
+        await stage.sees("There is nothing to retry.")
         stage.platform.says("one")
         await stage.asked()
         stage.agent.say(Failed("agent", "No."), TurnEnded("error"))
@@ -178,7 +178,7 @@ async def test_retry_asks_again_what_failed_and_only_once(stage: Stage) -> None:
         before = len(stage.platform.shown())
         stage.platform.says("/retry")
         await stage.passes(lambda: len(stage.platform.shown()) > before)
-        assert stage.platform.last().text == "There is nothing to ask again."
+        assert stage.platform.last().text == "There is nothing to retry."
 
 
 async def test_status_does_not_pair_an_agent_with_another_ones_session(tmp_path: Path) -> None:

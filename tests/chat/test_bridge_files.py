@@ -121,7 +121,7 @@ async def test_a_picture_that_cannot_be_kept_does_not_cost_the_answer(stage: Sta
         await stage.answers("Here it is.", ToolStarted("1", "Shot"), shot)
         await stage.sees("A picture was not sent: it cannot be kept:")
         stage.platform.says("/retry")
-        await stage.sees("There is nothing to ask again.")
+        await stage.sees("There is nothing to retry.")
         assert not stage.platform.sees("Error")
 
 

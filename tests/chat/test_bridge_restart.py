@@ -92,7 +92,7 @@ async def test_a_session_that_is_gone_is_replaced_and_the_chat_is_told(stage: St
     stage.sessions.logs.clear()
     async with stage.bridge():
         stage.platform.says("two")
-        await stage.sees("This is a new session: it does not know what was said before.")
+        await stage.sees("This is a new session: it does not know the earlier conversation.")
         await stage.asked(2)
         assert not stage.agent.requests[0].resumed
         await stage.answers("second")
@@ -215,7 +215,7 @@ async def test_what_waited_is_answered_after_the_restart_and_what_ran_is_told(st
         await stage.asked(3)
         await stage.answers("third")
         stage.platform.says("/retry")
-        await stage.sees("There is nothing to ask again.")
+        await stage.sees("There is nothing to retry.")
         stage.platform.says("/retry 1")
         await stage.asked(4)
         assert [message.text for fake in stage.fakes for message in fake.heard] == ["one", "two", "three", "one"]

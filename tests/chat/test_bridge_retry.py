@@ -68,7 +68,7 @@ async def test_a_button_that_is_pressed_twice_asks_once_and_nothing_older(stage:
         button = stage.platform.last().buttons[0]
         for _ in range(3):
             stage.platform.presses_data(button.data, stage.platform.last().id)
-        await stage.sees("There is nothing to ask again.")
+        await stage.sees("There is nothing to retry.")
         await stage.asked(3)
         await stage.answers("done")
         stage.platform.says("/status")
@@ -117,7 +117,7 @@ async def test_what_somebody_wrote_who_is_not_let_in_any_more_is_not_asked_again
     stage.allow = ("memory:1",)
     async with stage.bridge():
         stage.platform.says("/retry", private=False)
-        await stage.sees("Who wrote this is not let in any more")
+        await stage.sees("The sender is no longer allowed here")
         assert heard(stage) == ["delete it"]
 
 
@@ -146,7 +146,7 @@ async def test_retry_alone_reaches_the_last_message_only(stage: Stage) -> None:
         await stage.asked(2)
         await stage.answers("fine")
         stage.platform.says("/retry")
-        await stage.sees("There is nothing to ask again.")
+        await stage.sees("There is nothing to retry.")
         stage.platform.says("three")
         await stage.asked(3)
         stage.agent.say(*FAILED)
@@ -166,9 +166,9 @@ async def test_a_message_that_was_refused_is_not_mistaken_for_the_one_before(tmp
         stage.agent.say(*FAILED)
         await stage.sees("**Error**: No.")
         stage.platform.says("delete it all")
-        await stage.sees("was not taken")
+        await stage.sees("was not accepted")
         stage.platform.says("/retry")
-        await stage.sees("There is nothing to ask again.")
+        await stage.sees("There is nothing to retry.")
         assert heard(stage) == ["one"]
 
 
@@ -194,7 +194,7 @@ async def test_where_there_are_no_buttons_the_number_says_which(tmp_path: Path) 
         stage.platform.says("/retry x")
         await stage.sees("That was not understood.")
         stage.platform.says("/retry 1", chat="other")
-        await stage.sees("There is nothing to ask again.", "other")
+        await stage.sees("There is nothing to retry.", "other")
         stage.platform.says("/retry 1")
         await stage.asked(3)
         await stage.answers("the first")

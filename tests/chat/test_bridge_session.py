@@ -17,7 +17,7 @@ from trunkline.core.faults import AgentFailed, ConfigError
 
 pytestmark = pytest.mark.virtual_time
 
-ANEW = "This is a new session: it does not know what was said before."
+ANEW = "This is a new session: it does not know the earlier conversation."
 
 
 async def talk(stage: Stage, number: int) -> None:
@@ -35,7 +35,7 @@ async def test_a_name_that_stands_for_another_agent_begins_a_new_session(stage: 
         stage.platform.says("/status")
         await stage.sees("session: none yet")
         await talk(stage, 2)
-    assert stage.platform.sees(f"`fake` is another agent now. {ANEW}")
+    assert stage.platform.sees(f"The agent `fake` has changed. {ANEW}")
     assert not stage.agent.requests[0].resumed
     async with stage.bridge():
         await talk(stage, 3)
@@ -48,7 +48,7 @@ async def test_another_workspace_begins_a_new_session(stage: Stage, tmp_path: Pa
     stage.settings = stage.settings.replace(workspace=str(tmp_path.parent))
     async with stage.bridge():
         await talk(stage, 2)
-    assert stage.platform.sees(f"The workspace is another one now. {ANEW}")
+    assert stage.platform.sees(f"The workspace has changed. {ANEW}")
     assert not stage.agent.requests[0].resumed
 
 

@@ -154,7 +154,7 @@ async def test_what_is_wrong_when_it_is_opened_is_said(tmp_path: Path) -> None:
         assert "Try again in 9 s." in str(error)
         assert error.retryable
         server.always("/login", (403, {"errcode": "M_FORBIDDEN", "error": "Invalid username or password"}))
-        assert "does not let `bot` in" in str(await failing(server, tmp_path, user="bot", password=PASSWORD))
+        assert "rejected the login of `bot`" in str(await failing(server, tmp_path, user="bot", password=PASSWORD))
         server.always("/whoami", (200, {"user_id": ME}))
         assert f"that of `{ME}`, not of `carl`" in str(await failing(server, tmp_path, user="carl", token=TOKEN))
 
@@ -163,5 +163,5 @@ async def test_an_address_where_nobody_answers_is_said(tmp_path: Path) -> None:
     async with scripted() as server:
         pass
     error = await failing(server, tmp_path)
-    assert "nobody answers" in str(error)
+    assert "nothing answers" in str(error)
     assert error.retryable

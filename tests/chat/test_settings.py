@@ -133,17 +133,17 @@ def test_a_trusted_workspace_may_say_more(workspace: Path) -> None:
     [
         (
             '[bridge]\nallow = ["telegram:1", "12345"]',
-            "line 2: `bridge.allow` holds `12345`, which names no sender: write",
+            "line 2: `bridge.allow` holds `12345`, which is not a sender: write",
         ),
         ("[bridge]\nallow = [12345]", "`bridge.allow` must be a list of senders"),
         ('[bridge]\nallow = "telegram:1"', "must be a list of senders"),
         (
             '[bridge]\nallow = ["telegram:@me"]',
-            "line 2: `bridge.allow` holds `telegram:@me`, which is nobody: Telegram's",
+            "line 2: `bridge.allow` holds `telegram:@me`, which is not a valid sender: Telegram's",
         ),
         (
             '[bridge]\napprovers = ["matrix:me"]',
-            "`bridge.approvers` holds `matrix:me`, which is nobody: Matrix ids look",
+            "`bridge.approvers` holds `matrix:me`, which is not a valid sender: Matrix ids look",
         ),
         ('[bridge]\nallow = ["matrix:@me"]', "as in `matrix:@me:example.org`"),
         ('[bridge]\nallow = ["terminal:me"]', "at the terminal there is only `terminal:you`"),
@@ -256,5 +256,5 @@ def test_a_sender_without_a_platform_is_refused() -> None:
     assert settings.check_senders(["telegram:1", "*"]) == ("telegram:1", "*")
     with pytest.raises(ConfigError, match="Telegram's ids are numbers"):
         settings.check_senders(["telegram:@me"])
-    with pytest.raises(ConfigError, match="names no sender"):
+    with pytest.raises(ConfigError, match="is not a sender"):
         settings.check_senders(["12345"])

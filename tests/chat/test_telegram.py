@@ -375,7 +375,7 @@ class TestFiles:
 
     async def test_what_cannot_be_read_is_not_sent(self, bot: TelegramPlatform, tmp_path: Path) -> None:
         for path in (tmp_path, tmp_path / "none"):
-            with pytest.raises(SendFailed, match="is no file"):
+            with pytest.raises(SendFailed, match="is not a file"):
                 await bot.send_file("7", str(path), type="file", name="x", key="k")
 
     async def test_a_file_that_came_is_saved_for_its_owner_alone(

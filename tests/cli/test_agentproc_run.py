@@ -210,7 +210,7 @@ class TestProcess:
         for session in ("a/b", "a b"):
             done = run(profile("echo ran"), "--session", session)
             assert (done.stdout, done.returncode) == ("", 2)
-            assert f"`--session`: `{session}` is no id" in done.stderr
+            assert f"`--session`: `{session}` cannot be the id of a session" in done.stderr
 
     def test_on_a_terminal_the_message_is_asked_for_and_nothing_of_the_answer_is_a_command(
         self, profile: Write

@@ -74,7 +74,7 @@ def test_without_a_platform_it_says_which_there_are() -> None:
     ("arguments", "said"),
     [
         (("terminal", "--agent", "ech"), "Did you mean `echo`?"),
-        (("terminal", "--allow", "12345"), "names no sender"),
+        (("terminal", "--allow", "12345"), "is not a sender"),
         (("terminal", "--workspace", "/nowhere/at/all"), "is not a directory"),
         (("telegram", "--agent", "echo"), "There is no token"),
         (("matrix", "--agent", "echo"), "`bridge.matrix.homeserver` is missing."),
@@ -151,7 +151,7 @@ def test_check_finds_what_is_missing_and_shows_no_secret(tmp_path: Path) -> None
     assert "nobody on telegram: write to it" in result.output
     assert f'Then write `allow = ["telegram:12345"]` below `[bridge]` in `{user_file()}`' in result.output
     assert "agent broken (jsonstream:'[redacted]): The command in" in result.output
-    assert "platform telegram: `api_url` is no address." in result.output
+    assert "platform telegram: `api_url` is not a valid address." in result.output
     assert "very-secret" not in result.output
 
 

@@ -171,7 +171,7 @@ def test_mistakes_are_told_with_their_places_and_what_was_meant(workspace: Path)
         "3:3: `network.publik` is not known. Did you mean `network.public`?",
         "4:1: `network.hosts` must be a list of names of hosts, such as net.example, without a port.",
     ]
-    assert lines[3].startswith("6:1: `bridge.allow` holds `me`, which names no sender")
+    assert lines[3].startswith("6:1: `bridge.allow` holds `me`, which is not a sender")
     assert lines[4:] == ["7:2: `runner.x` is not known."]
 
 

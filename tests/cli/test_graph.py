@@ -61,8 +61,8 @@ def test_json_has_line_node_key_and_the_sentence(bad: str, good: str) -> None:
         "column": 5,
         "node": "guard",
         "key": "default",
-        "problem": "leads to `nowhere`, which is no node.",
-        "message": f"{bad}:5:5: `nodes.guard.default` leads to `nowhere`, which is no node.",
+        "problem": "leads to `nowhere`, which is not a node.",
+        "message": f"{bad}:5:5: `nodes.guard.default` leads to `nowhere`, which is not a node.",
     }
     assert found["problems"][0]["node"] is None
     found = json.loads(trunkline("check", good, "--json").stdout)

@@ -167,4 +167,4 @@ async def test_a_key_that_is_typed_is_not_seen(site: Site, monkeypatch: pytest.M
 
 async def test_a_pipe_in_the_place_of_a_key_file_is_told_how_it_is_read(tmp_path: Path) -> None:
     result = await invoke("credential", "list", "--key-file", str(tmp_path))
-    assert (result.exit_code, "is no regular file. `-` reads from a pipe." in result.stderr) == (1, True)
+    assert (result.exit_code, "is not a regular file. `-` reads from a pipe." in result.stderr) == (1, True)

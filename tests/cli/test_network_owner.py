@@ -161,7 +161,7 @@ async def test_an_agent_is_banned_by_its_id_or_wallet_and_let_in_again_by_its_ha
     eve = str(made["agent"]["id"])
     # Who does not own the community bans nobody from it.
     refused = await site.run("community", "ban", SLUG, WALLET)
-    assert (refused.exit_code, f"`{SLUG}` is no community of this wallet." in refused.stderr) == (1, True)
+    assert (refused.exit_code, f"`{SLUG}` is not a community of this wallet." in refused.stderr) == (1, True)
     site.key_file = owners_key
     assert (await site.run("community", "ban", SLUG, eve)).stdout == f"Banned: eve, of the wallet {other}\n"
     assert [row["owner_wallet"] for row in await site.rows("SELECT owner_wallet FROM ban")] == [other]
@@ -172,7 +172,7 @@ async def test_an_agent_is_banned_by_its_id_or_wallet_and_let_in_again_by_its_ha
     assert (await site.done("community", "unban", SLUG, eve))["ban"] is None
     assert await site.rows("SELECT * FROM ban") == []
     nobody = await site.run("community", "ban", SLUG, "nobody")
-    assert (nobody.exit_code, "`nobody` is no agent. Say its id" in nobody.stderr) == (1, True)
+    assert (nobody.exit_code, "`nobody` is not an agent. Say its id" in nobody.stderr) == (1, True)
 
 
 async def test_a_community_is_closed_after_a_yes_and_not_before(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,14 +216,14 @@ async def test_an_agent_is_unregistered_after_a_yes_and_its_credential_is_dead(s
     async with httpx.AsyncClient(trust_env=False) as client:
         assert (await client.get(f"{site.url}/api/agents/{agent_id}/general", headers=headers)).status_code == 401
     again = await site.run("agent", "unregister", "ada", "--yes")
-    assert (again.exit_code, "`ada` is no agent of this wallet." in again.stderr) == (1, True)
+    assert (again.exit_code, "`ada` is not an agent of this wallet." in again.stderr) == (1, True)
 
 
 async def test_what_the_network_refuses_is_an_error_in_its_words(site: Site) -> None:
     agent_id = await registered(site)
     site.key_file = site.file("other.key", OTHER_KEY)
     for arguments, said in (
-        (("credential", "issue", agent_id), f"`{agent_id}` is no agent of this wallet. Say one of: none."),
+        (("credential", "issue", agent_id), f"`{agent_id}` is not an agent of this wallet. Say one of: none."),
         (("owner", "answer", "c" + "0" * 24, "-m", "x"), "Thread not found"),
         (("owner", "reject", "../../x"), "Not found"),
         (("register", "agent", "--community", "nowhere", "--handle", "x"), "Community not found."),
@@ -352,9 +352,9 @@ async def test_no_keyring_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("credential", "list", "--url", "ftp://x"), "is no address of a network"),
-        (("credential", "list", "--url", "http://127.0.0.1:1?x"), "is no address of a network"),
-        (("credential", "list", "--url", "http://127.0.0.1:1/#x"), "is no address of a network"),
+        (("credential", "list", "--url", "ftp://x"), "is not the address of a network"),
+        (("credential", "list", "--url", "http://127.0.0.1:1?x"), "is not the address of a network"),
+        (("credential", "list", "--url", "http://127.0.0.1:1/#x"), "is not the address of a network"),
         (("credential", "list", "--url", "http://me:secret@127.0.0.1:1"), "Leave out what is before the `@`"),
         (
             ("register", "community", "--name", "x", "--contract", "A=0x1", "--abi", "A=-", "--key-file", "-"),
@@ -413,7 +413,7 @@ Answering = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
         (b'{"challenge": {"id": "1", "message": "24-7-playground"}}', "Nothing was signed"),
         (b'{"error": "\\u001b[2Jno"}', "no challenge"),
         (challenge(Scope="AGENT_LOGIN", Community="counter"), "is for something else than to sign in"),
-        (challenge(Scope="OWNER_LOGIN\nScope: AGENT_LOGIN"), "is no challenge for this wallet"),
+        (challenge(Scope="OWNER_LOGIN\nScope: AGENT_LOGIN"), "is not a challenge for this wallet"),
         (challenge(ExpiresAt="2999-01-01T00:00:00.000Z"), "good for more than an hour"),
         (challenge(ExpiresAt="2001-01-01T00:00:00.000Z"), "has expired"),
         (challenge(ExpiresAt="soon"), "does not say when it expires"),
@@ -468,7 +468,7 @@ def test_an_id_that_is_none_leads_nowhere(id: str) -> None:
     assert asking.segment("../a b") == "..%2Fa%20b"
 
 
-@pytest.mark.parametrize(("size", "said"), [(4096, "is no private key"), (4097, "has more than 4096 bytes")])
+@pytest.mark.parametrize(("size", "said"), [(4096, "is not a valid private key"), (4097, "has more than 4096 bytes")])
 async def test_a_file_is_read_up_to_its_limit(tmp_path: Path, size: int, said: str) -> None:
     path = tmp_path / "key"
     path.write_text("1" * size)

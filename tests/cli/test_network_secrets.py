@@ -115,8 +115,8 @@ async def test_at_a_terminal_password_and_secret_are_typed_and_not_seen(
         ("llmApiKey", "x" * 9000, "more than 8192 bytes"),
         (None, '{"llmApiKey": "sk-secret', "holds no JSON object"),
         (None, '["sk-secret"]', "holds no JSON object"),
-        (None, '{"llmApiKey": 5}', "`llmApiKey` is no text"),
-        (None, '{"llmapikey": "sk-secret"}', "`llmapikey` is no secret of an agent's"),
+        (None, '{"llmApiKey": 5}', "`llmApiKey` is not a string"),
+        (None, '{"llmapikey": "sk-secret"}', "`llmapikey` is not a secret that an agent can have"),
         (None, '{"llmApiKey": "sk-\\ud800secret"}', "more than one line"),
     ],
 )

@@ -54,7 +54,7 @@ async def test_without_a_launcher_nothing_is_issued(site: Site) -> None:
     alone = await site.run(*named, "--config", config, "--launcher", "http://127.0.0.1:9")
     assert (alone.exit_code, "No launcher answers" in alone.stderr) == (1, True)
     listed = await site.run(*named, "--config", site.file("list.json", "[]"))
-    assert (listed.exit_code, "is no JSON object" in listed.stderr) == (1, True)
+    assert (listed.exit_code, "is not a JSON object" in listed.stderr) == (1, True)
     assert await credential(site) is None
 
 

@@ -107,7 +107,7 @@ def test_an_answer_that_is_no_launchers_is_told_in_a_line(
         assert result.output == "x\n"
         return
     assert result.exit_code == 1
-    assert "is no launcher of this version" in result.output
+    assert "is not a launcher of this version" in result.output
 
 
 def test_start_needs_a_configuration_or_an_id() -> None:

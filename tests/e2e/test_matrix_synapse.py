@@ -291,7 +291,7 @@ async def test_a_wrong_token_and_a_wrong_password_are_said_so(server: Server, st
     with pytest.raises(ConfigError, match="does not accept the access token"):
         async with opened(server, state, ann, token="syt_nobody"):
             pass
-    with pytest.raises(ConfigError, match="does not let"):
+    with pytest.raises(ConfigError, match="rejected the login"):
         async with opened(server, state, ann, user=ann.id, password="wrong"):
             pass
 

@@ -81,7 +81,7 @@ def test_without_a_server_it_says_what_to_start() -> None:
 def test_what_is_no_address_is_said() -> None:
     command = [sys.executable, str(NPC / "play.py"), "nonsense"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert (done.returncode, "`nonsense` is no address" in done.stderr) == (2, True)
+    assert (done.returncode, "`nonsense` is not an address" in done.stderr) == (2, True)
 
 
 @pytest.mark.long

@@ -311,7 +311,7 @@ async def test_the_region_is_in_the_address(region: str, host: str) -> None:
 
 
 async def test_a_region_that_is_none_is_a_config_error(stub: StubProvider) -> None:
-    with pytest.raises(ConfigError, match="is no region"):
+    with pytest.raises(ConfigError, match="is not a region"):
         await chunks_of(bedrock(stub, base_url=None, region="evil.example/"))
 
 

@@ -57,7 +57,7 @@ def test_where_messages_are_asked_for(base: str, url: str) -> None:
      "http://h:port/v1", "http://[::1", "http://[::1]x:y", "http://a:b:1"],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_in_words(base: str) -> None:
-    with pytest.raises(ConfigError, match="is no address"):
+    with pytest.raises(ConfigError, match="is not a valid URL"):
         endpoint(base, CHAT)
 
 

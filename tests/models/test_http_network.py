@@ -52,7 +52,7 @@ async def test_a_proxy_is_used_unless_the_host_is_exempt(form: Format, monkeypat
 @pytest.mark.parametrize("url", ["http://[zz]", "http://\N{SNOWMAN}..example"])
 async def test_an_address_that_cannot_be_one_is_a_matter_of_configuration(form: Format, url: str) -> None:
     async with asked(form, base_url=url) as (_, model):
-        with pytest.raises(ConfigError, match="is none"):
+        with pytest.raises(ConfigError, match="is not a valid URL"):
             await answer(model)
 
 

@@ -62,12 +62,12 @@ def test_a_provider_that_does_not_exist_is_refused_with_a_list_of_those_that_do(
 def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check(ModelSettings("openai", api_key=key))
-    assert "OPENAI_API_KEY is no key" in str(caught.value)
+    assert "OPENAI_API_KEY does not hold a key" in str(caught.value)
     assert key not in str(caught.value)
 
 
 def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is no address"):
+    with pytest.raises(ConfigError, match="is not a valid URL"):
         check(ModelSettings("openai", api_key="k", base_url="localhost:11434"))
 
 

@@ -172,7 +172,7 @@ async def test_the_environment_names_project_and_region(environ: dict[str, str],
 
 @pytest.mark.parametrize("region", ["evil.example/", "us east", "@", "é"])
 def test_a_region_that_is_none_is_a_config_error(region: str) -> None:
-    with pytest.raises(ConfigError, match="is no region"):
+    with pytest.raises(ConfigError, match="is not a region"):
         VertexModel(ModelSettings("vertex", region=region), {})
 
 

@@ -75,7 +75,7 @@ def wrong_sender(sender: str) -> str | None:
     if sender == EVERYBODY:
         return None
     if not (colon and id and platform in PLATFORMS):
-        return f"holds `{sender}`, which names no sender: write `PLATFORM:ID`, such as `telegram:12345`, or `*` for all"
+        return f"holds `{sender}`, which is not a sender: write `PLATFORM:ID`, such as `telegram:12345`, or `*` for all"
     user, colon, server = id.removeprefix("@").partition(":")
     if platform == "telegram" and not (id.isascii() and id.isdigit()):
         looks = "Telegram's ids are numbers, as in `telegram:12345`. Write to the bot, and it tells you yours"
@@ -85,4 +85,4 @@ def wrong_sender(sender: str) -> str | None:
         looks = f"at the terminal there is only `terminal:{AT_THE_TERMINAL}`, who is let in anyway"
     else:
         return None
-    return f"holds `{sender}`, which is nobody: {looks}"
+    return f"holds `{sender}`, which is not a valid sender: {looks}"

@@ -70,7 +70,7 @@ def read_toml(path: str) -> TomlFile | None:
     except OSError as error:
         raise ConfigFileError(path, f"cannot be read: {os.strerror(error.errno or 0)}") from None
     if contents.cut:
-        raise ConfigFileError(path, f"has more than {MAX_BYTES} bytes; that is no configuration")
+        raise ConfigFileError(path, f"has more than {MAX_BYTES} bytes, too many for a configuration file")
     try:
         text = contents.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -126,7 +126,7 @@ async def _within(seconds: float, most: int) -> AsyncIterator[None]:
         said = str(error) or type(error).__name__
         raise NotFetched(f"the server cannot be reached, or answers nonsense ({said})") from None
     except ValueError as error:
-        raise NotFetched(f"it is no address that can be fetched ({error})") from None
+        raise NotFetched(f"it is not an address that can be fetched ({error})") from None
 
 
 def checked(url: str) -> str:

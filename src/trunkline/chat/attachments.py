@@ -124,7 +124,7 @@ class Folder:
             raise SendFailed(f"it cannot be kept: {error.strerror or error}") from error
 
     def copy(self, source: str, number: int, most: int) -> Outgoing | None:
-        """Keep a copy of a file to send; None if it cannot be read, or is no regular file. May take a while.
+        """Keep a copy of a file to send; None if it cannot be read, or is not a regular file. May take a while.
 
         Raises:
             SendFailed: it is too large, or cannot be kept. The text is for people.

@@ -107,7 +107,7 @@ class Bridge:
         if self._context.allowed(note.inbound):
             return True
         logger.warning(
-            "message %d is not answered: `%s` is not let in any more", note.id, self._context.sender(note.inbound)
+            "message %d is not answered: `%s` is no longer allowed", note.id, self._context.sender(note.inbound)
         )
         self._store.end(note, "refused")
         return False
@@ -176,12 +176,12 @@ class Bridge:
     def _noted(self, note: Note, verdict: Verdict, *, too_long: bool) -> None:
         """Do what is to be done with a message of somebody who is let in."""
         if verdict is Verdict.SLOW_DOWN:
-            text = "That is too fast: this message was not taken. Wait a minute."
+            text = "Too many messages: this one was not accepted. Wait a minute."
             self._conversation(note.inbound.chat).channel.conclude(note, "refused", text)
         elif verdict is not Verdict.TAKE:
             self._store.end(note, "refused")
         elif too_long:
-            text = f"This message is longer than {self._opener.settings.max_chars} characters, and was not taken."
+            text = f"This message is longer than {self._opener.settings.max_chars} characters, and was not accepted."
             self._conversation(note.inbound.chat).channel.conclude(note, "refused", text)
         else:
             self._hand_over(note, patient=self._senders.unlimited(self._context.sender(note.inbound)))

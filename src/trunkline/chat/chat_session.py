@@ -29,7 +29,7 @@ LONGEST_NAME = 200
 #: What may stand in a name for people, a directory's name and an argument alike.
 _PLAIN = "!#$+:=@~"
 
-DEAD_SESSION = "This is a new session: it does not know what was said before."
+DEAD_SESSION = "This is a new session: it does not know the earlier conversation."
 
 
 def name_of(platform: str, chat: str) -> str:
@@ -101,7 +101,7 @@ class ChatSession:
                 raise
             why = str(fault)
         except ValueError:
-            logger.exception("the session `%s` cannot be gone on with", id)
+            logger.exception("the session `%s` cannot be continued", id)
             why = "The agent cannot read the earlier session."
         # If there cannot be a new one either, the old one is not to blame, and stays kept.
         return await open_session(), f"{why} {DEAD_SESSION}"
@@ -115,9 +115,9 @@ class ChatSession:
         if kept.session_id is None:
             return ""
         if kept.spec not in ("", settings.agents[agent]):
-            return f"`{inline(agent)}` is another agent now. {DEAD_SESSION}"
+            return f"The agent `{inline(agent)}` has changed. {DEAD_SESSION}"
         if kept.workspace not in ("", settings.workspace):
-            return f"The workspace is another one now. {DEAD_SESSION}"
+            return f"The workspace has changed. {DEAD_SESSION}"
         return ""
 
     def _begin(self, session: Session) -> None:

@@ -12,7 +12,7 @@ from trunkline.chat.platform import Inbound
 from trunkline.chat.retry import CannotRetry
 from trunkline.chat.senders import Senders
 
-NOT_AN_APPROVER = "You may not answer this: only those may whom the bridge's owner named."
+NOT_AN_APPROVER = "You may not answer this: only people named by the bridge's owner may."
 
 
 class Control:

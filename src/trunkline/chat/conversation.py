@@ -76,7 +76,7 @@ class Conversation:
         One that is `restored` was taken by an earlier run of the bridge.
         """
         if not self.queue.join(note, passing=patient or restored):
-            self.channel.conclude(note, "refused", f"{self._full}; this was not taken.")
+            self.channel.conclude(note, "refused", f"{self._full}; this was not accepted.")
             return
         if restored:
             self._restored.add(note.id)
@@ -149,7 +149,7 @@ class Conversation:
             try:
                 await platform.edit(self.chat, message, text)
             except SendFailed as error:
-                logger.info("a button that does nothing any more could not be removed: %s", error)
+                logger.info("an expired button could not be removed: %s", error)
 
         if platform.limits.edits:
             self.channel.spawn(change(), f"remove the button of {old.id}")
@@ -259,7 +259,7 @@ class Conversation:
             await lasting(lambda: turn.fail("error", text))
         except Exception:
             logger.exception("a message could not be answered")
-            text = "**Error**: the bridge could not have this answered; its log says why."
+            text = "**Error**: the bridge could not get an answer; its log says why."
             await lasting(lambda: turn.fail("error", text))
         finally:
             typing.cancel()

@@ -15,8 +15,8 @@ from trunkline.chat.delivery.store import ChatStore, Note, blob
 from trunkline.chat.plain import excerpt
 from trunkline.chat.platform import Button
 
-NOTHING = "There is nothing to ask again."
-NOT_LET_IN = "Who wrote this is not let in any more; it is not asked again."
+NOTHING = "There is nothing to retry."
+NOT_LET_IN = "The sender is no longer allowed here, so this is not asked again."
 
 _AGAIN = "again"
 _MOST_DIGITS = 12

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 NO_ANSWER = "(no answer)"
 STOPPED = "(stopped)"
-UNKNOWN_END = "(it is not known how this ended)"
+UNKNOWN_END = "(it is unclear how this ended)"
 
 #: What keeps two paragraphs apart.
 _APART = "\n\n"

@@ -138,7 +138,7 @@ def _check_session(profile: Profile, session_id: str) -> None:
     """An id that no agent of the protocol can have given is a mistake. What other programs give is their own affair."""
     if session_id and profile.stream is None and not is_session_id(session_id):
         raise ConfigError(
-            f"`--session`: `{session_id}` is no id that an agent can give: {SESSION_ID_RULE}.",
+            f"`--session`: `{session_id}` cannot be the id of a session: {SESSION_ID_RULE}.",
             hint="Give it as the agent gave it, or leave it out to begin a new session.",
         )
 

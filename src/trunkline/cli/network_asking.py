@@ -244,7 +244,7 @@ async def agent(owner: Owner, named: str) -> dict[str, Any]:
     ]
     if len(found) != 1:
         there = ", ".join(map(_named, found or pairs)) or "none"
-        problem = "is the handle of several agents" if found else "is no agent of this wallet"
+        problem = "is the handle of several agents" if found else "is not an agent of this wallet"
         raise ConfigError(f"`{named}` {problem}.", hint=f"Say one of: {there}.")
     given(found[0], "id")
     return found[0]
@@ -293,7 +293,7 @@ def _address(url: str) -> str:
         raise click.UsageError("`--url`: no name or password is asked for there. Leave out what is before the `@`.")
     # What is asked is put behind it: nothing else may stand there.
     if not usable or not url.isprintable() or any(sign in url for sign in " ?#"):
-        raise click.UsageError(f"`--url`: `{printable(url)}` is no address of a network. Say `http://HOST:PORT`.")
+        raise click.UsageError(f"`--url`: `{printable(url)}` is not the address of a network. Use `http://HOST:PORT`.")
     return urlunsplit(parts).rstrip("/")
 
 
@@ -312,7 +312,7 @@ def _read(path: str, most: int) -> bytes:
         else:
             data = read_regular(path, most + 1).data
     except NotRegular:
-        raise ConfigError(f"`{path}` is no regular file.", hint="`-` reads from a pipe.") from None
+        raise ConfigError(f"`{path}` is not a regular file.", hint="`-` reads from a pipe.") from None
     except OSError as error:
         raise ConfigError(f"{_place(path)} cannot be read: {error.strerror or error}.") from None
     if len(data) > most:

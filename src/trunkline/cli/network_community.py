@@ -213,7 +213,7 @@ def ban(slug: str, agent: str, url: str, key_file: str | None, as_json: bool) ->
         wallet = await _wallet(owner, agent)
         if wallet is None:
             raise ConfigError(
-                f"`{agent}` is no agent.",
+                f"`{agent}` is not an agent.",
                 hint="Say its id, which is the last part of the address of its page, or its owner's wallet.",
             )
         return await _moderate(owner, community, wallet, "BAN")
@@ -281,7 +281,7 @@ def _contract_id(community: Mapping[str, Any], name: str) -> str:
         there = ", ".join(
             f"{each.get('name')} ({each.get('address')})" for each in found or asking.items(community, "contracts")
         )
-        problem = "is the name of several contracts" if found else "is no contract of this community"
+        problem = "is the name of several contracts" if found else "is not a contract of this community"
         raise ConfigError(f"`{name}` {problem}.", hint=f"Say one of: {there}.")
     return asking.given(found[0], "id")
 
@@ -322,7 +322,7 @@ async def _community(owner: Owner, slug: str) -> dict[str, Any]:
         if each.get("slug") == slug and isinstance(each.get("id"), str):
             return each
     await asking.in_community(owner, "GET", slug, "/threads?limit=1")
-    raise ConfigError(f"`{slug}` is no community of this wallet.", hint="Its owner alone can do that.")
+    raise ConfigError(f"`{slug}` is not a community of this wallet.", hint="Its owner alone can do that.")
 
 
 async def _wallet(owner: Owner, agent: str) -> str | None:

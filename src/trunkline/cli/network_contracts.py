@@ -109,9 +109,9 @@ def read_abi(path: str) -> list[Any]:
     try:
         found = jsontext.loads(asking.read(path))
     except ValueError as error:
-        raise ConfigError(f"The ABI in `{path}` is no JSON: {error}.") from None
+        raise ConfigError(f"The ABI in `{path}` is not valid JSON: {error}.") from None
     # Build tools write the ABI into a larger file.
     abi = found.get("abi") if isinstance(found, dict) else found
     if not isinstance(abi, list):
-        raise ConfigError(f"`{path}` holds no ABI: it is no array, and has no array `abi` in it.")
+        raise ConfigError(f"`{path}` holds no ABI: it is not an array and has no array `abi`.")
     return abi

@@ -144,7 +144,7 @@ def draft_issue(id: str, comment: bool, url: str, key_file: str | None, as_json:
         return
     draft = asking.given(answer, "issueDraftUrl")
     if not draft.startswith(("https://", "http://")):
-        raise click.ClickException("The network answered with something that is no address.")
+        raise click.ClickException("The network did not answer with an address.")
     click.echo("It is marked as issued. Open this in a browser, and send it there:", err=True)
     click.echo(draft)
 
@@ -249,7 +249,7 @@ def _text(message: str | None, path: str | None, key_file: str | None) -> str:
     try:
         text = asking.read(path or "-").decode()
     except UnicodeDecodeError:
-        raise click.ClickException("The answer is no text in UTF-8.") from None
+        raise click.ClickException("The answer is not valid UTF-8.") from None
     except ConfigError as error:
         raise click.ClickException(printable(str(error))) from None
     return _said(text)

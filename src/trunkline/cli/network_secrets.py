@@ -241,9 +241,11 @@ def _read(name: str | None, path: str) -> dict[str, str]:
     if not isinstance(found, dict):
         raise ConfigError(f"`{path}` holds no JSON object.", hint=f"It may have the members {_quoted(NAMES)}.")
     if unknown := found.keys() - set(NAMES):
-        raise ConfigError(f"`{min(unknown)}` is no secret of an agent's.", hint=f"There are {_quoted(NAMES)}.")
+        raise ConfigError(
+            f"`{min(unknown)}` is not a secret that an agent can have.", hint=f"There are {_quoted(NAMES)}."
+        )
     if wrong := [each for each, value in found.items() if not isinstance(value, str)]:
-        raise ConfigError(f"`{wrong[0]}` is no text.")
+        raise ConfigError(f"`{wrong[0]}` is not a string.")
     return {each: _checked(each, value) if value.strip() else "" for each, value in found.items()}
 
 

@@ -50,7 +50,7 @@ def command(
     knows = runner.launcher_secret(None, secret_file)
     more = {} if path is None else runner.read_config(path)
     if not isinstance(more, dict):
-        raise click.ClickException(f"The configuration `{printable(str(path))}` is no JSON object.")
+        raise click.ClickException(f"The configuration `{printable(str(path))}` is not a JSON object.")
     password = None if no_secrets else secrets.asked_password(password_file)
     place = launcher.rstrip("/")
 

@@ -329,8 +329,8 @@ def _understood(url: str) -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise click.ClickException(
-            f"What answers at `{url}` is no launcher of this version ({type(error).__name__} in its answer). Look at "
-            "the answer with `--json`, and check `--url`."
+            f"What answers at `{url}` is not a launcher of this version ({type(error).__name__} in its answer). Look "
+            "at the answer with `--json`, and check `--url`."
         ) from None
 
 

@@ -196,7 +196,7 @@ def _parsed(data: bytes) -> Any:
     try:
         return jsontext.loads(data)
     except ValueError as error:
-        raise ConfigError(f"The configuration is no JSON: {error}.") from None
+        raise ConfigError(f"The configuration is not valid JSON: {error}.") from None
 
 
 def _end(writing: int, error: str, code: int) -> NoReturn:

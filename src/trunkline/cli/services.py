@@ -68,5 +68,5 @@ def existing(found: Settled, key: str, *, directory: bool = False) -> str | None
     if path is None or (os.path.isdir(path) if directory else os.path.isfile(path)):
         return path
     raise ConfigError(
-        f"{found.source(key)}: `{key}` names `{path}`, which is no {'directory' if directory else 'file'}."
+        f"{found.source(key)}: `{key}` names `{path}`, which is not a {'directory' if directory else 'file'}."
     )

@@ -54,9 +54,7 @@ def read_wav(path: str) -> Recording:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             pcm = file.readframes(file.getnframes())
     except Exception as error:  # of a damaged file, the module raises what it likes
-        raise ConfigError(
-            f"`{path}` is no WAV file with PCM: {str(error) or 'it ends too early'}.", hint=_HINT
-        ) from None
+        raise ConfigError(f"`{path}` is not a PCM WAV file: {str(error) or 'it ends too early'}.", hint=_HINT) from None
     if width != _SAMPLE_BYTES:
         raise ConfigError(f"`{path}` has {8 * width} bits per sample, and 16 are needed.", hint=_HINT)
     if channels > MAX_CHANNELS:

@@ -223,7 +223,7 @@ class _Run(Generic[S]):
     async def _play(self, check: Check) -> Result:
         scene = self._suite.scene_of(check.id)
         if scene is None:
-            raise LookupError(f"`{check.id}` is no active check")
+            raise LookupError(f"`{check.id}` is not an active check")
         async with self._slots:
             began = time.monotonic()
             verdict, reason = await self._perform(check.id, scene)

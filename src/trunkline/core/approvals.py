@@ -46,7 +46,7 @@ class Policy:
         workspace: str = "",
     ) -> None:
         if mode not in MODES:
-            raise ValueError(f"`{mode}` is no approval mode; there are {', '.join(MODES)}")
+            raise ValueError(f"`{mode}` is not an approval mode; the modes are {', '.join(MODES)}")
         if isinstance(allow, str):
             raise TypeError("`allow` is a collection of tool names, not one text")
         self.mode: Mode = mode
@@ -85,7 +85,7 @@ def unknown_tool(name: str, *, more_tools: bool) -> str:
     from trunkline.base.nearest import suggestion
 
     slip = suggestion(name.capitalize(), BUILT_IN)
-    return f"There is no tool `{name}` to be allowed.{slip}" if slip or not more_tools else ""
+    return f"There is no tool `{name}` to allow.{slip}" if slip or not more_tools else ""
 
 
 class Decisions:

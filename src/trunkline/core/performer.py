@@ -122,7 +122,11 @@ class Performer:
             self._recorder.checkpoint_if_due()
             self.idle.set()
         for turn, reason in spoilt:
-            self.apply(self._turns.fail(turn, faults.AgentFailed(f"The agent said what cannot be recorded: {reason}")))
+            self.apply(
+                self._turns.fail(
+                    turn, faults.AgentFailed(f"The agent sent something that cannot be recorded: {reason}")
+                )
+            )
 
     def configure(self, change: Change) -> asyncio.Future[None]:
         """Change the conversation, ahead of every message that is submitted after this call.

@@ -97,7 +97,7 @@ def decode_all(session: str, line: bytes) -> Sequence[Envelope]:
         return (whole,)
     kind, text, parts = type(whole.event), whole.event.text, data["data"]["parts"]
     if not isinstance(parts, list) or not all(type(part) is int and part >= 0 for part in parts):
-        raise ValueError("not a record: its parts are no numbers")
+        raise ValueError("not a record: its parts are not numbers")
     if sum(parts) != len(text) or not 0 < len(parts) <= whole.seq:
         raise ValueError("not a record: its parts are not those of its text")
     first = whole.seq - len(parts) + 1

@@ -60,7 +60,7 @@ def read_catalog(data: bytes, origin: str = "models.json") -> tuple[Entry, ...]:
     try:
         document = jsontext.loads(data.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
-        raise ConfigError(f"`{origin}` is no JSON: {error}") from None
+        raise ConfigError(f"`{origin}` is not valid JSON: {error}") from None
     listed = document.get("models") if isinstance(document, dict) else document
     if not isinstance(listed, list):
         raise ConfigError(f"`{origin}` has no list `models`.")
@@ -86,14 +86,14 @@ class _Wrong(Exception):
 
 def _entry(record: Any) -> Entry:
     if not isinstance(record, dict):
-        raise _Wrong("it is no object")
+        raise _Wrong("it is not an object")
     name = _text(record, "name")
     if not name or not name.isprintable():
         raise _Wrong("it has no name that can be used")
     kind = _text(record, "purpose") or _text(record, "type")
     variants = record.get("variants", [])
     if not isinstance(variants, list) or not all(isinstance(variant, dict) for variant in variants):
-        raise _Wrong("`variants` is no list of objects")
+        raise _Wrong("`variants` is not a list of objects")
     variant = record | next((each for each in variants if _engine(each) in _ENGINES.values()), (variants or [{}])[0])
     return Entry(
         name=name,
@@ -112,7 +112,7 @@ def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
     files = _texts(variant, "files") or _texts(variant, "file")
     source = _text(variant, "huggingface_repo") or _text(variant, "source")
     if source and not source.startswith(("http://", "https://")) and not REPOSITORY.fullmatch(source):
-        raise _Wrong(f"`{source}` is neither `owner/repository` nor an address")
+        raise _Wrong(f"`{source}` is neither `owner/repository` nor a URL")
     if source and not files:
         if source.startswith("http"):
             files = (source.partition("?")[0].rpartition("/")[2],)
@@ -120,7 +120,7 @@ def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
             raise _Wrong(f"it does not say which `files` of `{source}` it needs")
     for file in files:
         if not is_file_name(file):
-            raise _Wrong(f"`{file}` is no name of a file")
+            raise _Wrong(f"`{file}` is not a file name")
     digests = _texts(variant, "sha256")
     if not all(map(_SHA256.fullmatch, digests)) or len(digests) not in (0, len(files)):
         raise _Wrong("`sha256` is not one hash of 64 digits for each file")
@@ -149,7 +149,7 @@ def _text(record: Mapping[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise _Wrong(f"`{key}` is no text")
+        raise _Wrong(f"`{key}` is not a string")
     return value.strip()
 
 
@@ -157,14 +157,14 @@ def _texts(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = record.get(key)
     listed = [value] if isinstance(value, str) and value else value or []
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-        raise _Wrong(f"`{key}` is no list of texts")
+        raise _Wrong(f"`{key}` is not a list of strings")
     return tuple(listed)
 
 
 def _count(record: Mapping[str, Any], key: str) -> int:
     value = record.get(key) or 0
     if not isinstance(value, int) or not 0 <= value < 1 << 31:
-        raise _Wrong(f"`{key}` is no count")
+        raise _Wrong(f"`{key}` is not a whole number of 0 or more")
     return value
 
 
@@ -172,7 +172,7 @@ def _sampling(record: Any) -> SamplingParams | None:
     if not record:
         return None
     if not isinstance(record, dict):
-        raise _Wrong("`default_sampling` is no object")
+        raise _Wrong("`default_sampling` is not an object")
     given: dict[str, Any] = {}
     for key, default in SamplingParams.__defaults__.items():
         value = record.get(key)
@@ -181,7 +181,7 @@ def _sampling(record: Any) -> SamplingParams | None:
         whole = isinstance(default, int)
         is_number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or not -(1 << 31) <= value < 1 << 32:
-            raise _Wrong(f"`default_sampling.{key}` is no number that can be used")
+            raise _Wrong(f"`default_sampling.{key}` is not a usable number")
         given[key] = value if whole else float(value)
     return SamplingParams(**given)
 

@@ -84,7 +84,7 @@ def _embedded(server: LlamaServer, texts: list[str]) -> list[Vector]:
         texts = [text[: max(1, longest // 2)] for text in texts]
         answer = server.embed(texts)
     if "data" not in answer:
-        raise ProviderError("The model gives no vectors: is it one for embeddings?")
+        raise ProviderError("The model returns no vectors: is it an embedding model?")
     rows = np.array([each["embedding"] for each in answer["data"]], np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return list(rows / np.where(lengths == 0, 1, lengths))

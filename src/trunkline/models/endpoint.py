@@ -30,7 +30,9 @@ def endpoint(base: str, path: str, *, api_path: str | None = None, deep: bool = 
     scheme, separator, rest = address.partition("://")
     if scheme.lower() not in ("http", "https") or not separator or not _is_authority(rest.partition("/")[0]):
         hint = "Write `https://HOST` or `http://HOST:PORT`."
-        raise ConfigError(f"The base URL `{without_secrets(base.strip())[:SHOWN_CHARS]}` is no address.", hint=hint)
+        raise ConfigError(
+            f"The base URL `{without_secrets(base.strip())[:SHOWN_CHARS]}` is not a valid URL.", hint=hint
+        )
     host, *segments = [segment for segment in rest.split("/") if segment]
     if api_path is not None:
         wanted = [segment for segment in api_path.split("/") if segment]

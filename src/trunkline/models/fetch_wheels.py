@@ -150,7 +150,7 @@ class Wheels:
             )
         if self.given:
             return DownloadFailed(
-                f"`{name}` cannot be taken from what was given: {'; '.join(tried)}.",
+                f"`{name}` cannot be taken from the given files: {'; '.join(tried)}.",
                 hint="Get the file again, or leave `--from` out.",
             )
         said = "; ".join(tried) or "no index is configured (`no-index`)"

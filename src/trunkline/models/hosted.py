@@ -83,5 +83,5 @@ def checked_region(region: str) -> str:
         ConfigError: it is none.
     """
     if not region.isascii() or not region.replace("-", "").isalnum():
-        raise ConfigError(f"`{region[:100]}` is no region.", hint="Write it like `us-east-1`.")
+        raise ConfigError(f"`{region[:100]}` is not a region.", hint="Write it like `us-east-1`.")
     return region.lower()

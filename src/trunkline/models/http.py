@@ -186,7 +186,7 @@ class HttpService:
         try:
             response = await self._ready().post(call.url, call.headers, call.body, connect=connect)
         except ValueError as error:
-            raise ConfigError(f"The address `{without_secrets(call.url)}` is none: {error}.") from None
+            raise ConfigError(f"`{without_secrets(call.url)}` is not a valid URL: {error}.") from None
         if 200 <= response.status < 300:
             return response
         try:

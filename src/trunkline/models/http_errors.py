@@ -92,7 +92,7 @@ def connection_fault(error: ConnectionFailed, address: str = BASE_URL) -> Provid
     place = error.place
     reason = " ".join(str(error).split())
     if "CERTIFICATE_VERIFY_FAILED" in reason:
-        hint = "If a proxy of yours signs for it, name its authority in `SSL_CERT_FILE`."
+        hint = "If your proxy signs it, set `SSL_CERT_FILE` to the certificate of its authority."
         return ProviderError(
             f"Connection error: the certificate of `{place}` is not trusted.", retryable=False, hint=hint
         )

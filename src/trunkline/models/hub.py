@@ -108,7 +108,7 @@ async def find(name: str) -> Found:
     """
     parts = split(name)
     if parts is None:
-        raise ConfigError(f"`{name}` is no name of a model on a hub.", hint="Write `owner/repository[:file]`.")
+        raise ConfigError(f"`{name}` is not the name of a model on a hub.", hint="Write `owner/repository[:file]`.")
     repository, wanted = parts
     async with fetch_http.make_client(Places(())) as client:
         told = await _told(client, repository)
@@ -146,7 +146,7 @@ def refused(error: fetch_http.Broken, repository: str) -> DownloadFailed:
     host = host_of(hub)
     if error.status not in (401, 403, 404):
         return DownloadFailed(
-            f"`{repository}` cannot be had from `{host}`: {error}.",
+            f"`{repository}` cannot be fetched from `{host}`: {error}.",
             retryable=True,
             hint=f"Check the network and the proxy, or name a mirror in `{ENDPOINT}`.",
         )

@@ -188,7 +188,7 @@ def _find(name: str) -> tuple[str, int | None]:
             raise ConfigError(f"The model `{path}` cannot be used: {error}.") from None
     entry = catalog.find(name)
     if entry.kind != LLM:
-        raise ConfigError(f"`{name}` is no language model.", hint="`trunkline models list` shows those there are.")
+        raise ConfigError(f"`{name}` is not a language model.", hint="`trunkline models list` shows those there are.")
     installed = catalog.path(entry)
     if installed is None:
         raise ConfigError(f"The model `{name}` is not here yet.", hint=f"Get it with `trunkline models pull {name}`.")

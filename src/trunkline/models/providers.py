@@ -183,7 +183,9 @@ def _check_key(settings: ModelSettings) -> None:
         hint = None if settings.key_name else "(nor `api_key` in the configuration file)"
         raise ConfigError(f"{variable} not set", hint=hint)
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise ConfigError(f"{variable} is no key: it has spaces, line breaks or letters that no key has.")
+        raise ConfigError(
+            f"{variable} does not hold a key: it contains spaces, line breaks or letters that no key has."
+        )
 
 
 def _listed(names: Mapping[str, object]) -> str:

@@ -147,7 +147,7 @@ def _from_file(path: Path, transport: _Transport | None) -> _Source:
     try:
         info = jsontext.loads(path.read_bytes())
         if not isinstance(info, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
         if info.get("type") == "service_account":
             return _Credentials(of_account(info, scopes=_SCOPES), info.get("project_id"))
         if info.get("type") == "authorized_user":
@@ -184,7 +184,9 @@ class _Credentials:
                 # The further arguments hold the answer, and who knows what else.
                 reason = error.args[0] if error.args else type(error).__name__
                 raise ProviderError(
-                    f"Google gives no token: {reason}.", retryable=error.retryable, hint=f"If it stays so: {_WAYS}"
+                    f"Google did not issue a token: {reason}.",
+                    retryable=error.retryable,
+                    hint=f"If it stays so: {_WAYS}",
                 ) from None
         return str(self._credentials.token)
 
@@ -205,7 +207,7 @@ class _Metadata:
                 answer = jsontext.loads(self._get("/instance/service-accounts/default/token"))
                 self._token, seconds = str(answer["access_token"]), float(answer["expires_in"])
             except (ValueError, KeyError, TypeError):
-                raise ProviderError("Google's metadata server gives no token.", retryable=True) from None
+                raise ProviderError("Google's metadata server did not issue a token.", retryable=True) from None
             self._renew_at = asked_at + seconds - RENEW_BEFORE_SECONDS
         return self._token
 

@@ -187,7 +187,7 @@ def _of_general(config: RunnerConfig, general: Mapping[str, Any]) -> dict[str, A
     kind = str(config.llm_provider or general.get("llmProvider") or "OPENAI").lower()
     if kind not in LLM_PROVIDERS:
         raise ConfigError(
-            f"The network says that the agent's provider is `{kind[:40]}`, and `llm.apiKey` is no key for that.",
+            f"The network says that the agent's provider is `{kind[:40]}`, and `llm.apiKey` is not a key for it.",
             hint=f"Set `llm.provider` to what the key is for ({', '.join(LLM_PROVIDERS)}), or configure a `brain`.",
         )
     base_url = config.llm_base_url

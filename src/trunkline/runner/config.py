@@ -278,14 +278,14 @@ def _prompt(given: Table, name: str) -> str | None:
 def _github(given: Table) -> Github:
     url = text(given, "githubApiUrl", "integrations.").rstrip("/") or GITHUB_API
     if not url.startswith(("http://", "https://")):
-        raise ConfigError("`integrations.githubApiUrl` is no address.", hint=f"The usual one is `{GITHUB_API}`.")
+        raise ConfigError("`integrations.githubApiUrl` is not a valid URL.", hint=f"The usual one is `{GITHUB_API}`.")
     return Github(text(given, "githubIssueToken", "integrations.") or None, url)
 
 
 def _path(given: str) -> str | None:
     # No file can have such a name, and nobody who means it would see why.
     if "\0" in given or any("\ud800" <= char <= "\udfff" for char in given):
-        raise ConfigError("`log` is no path: it has a NUL or half a character in it.")
+        raise ConfigError("`log` is not a valid path: it contains a NUL or half a character.")
     return os.path.abspath(os.path.expanduser(given)) if given else None
 
 

@@ -204,11 +204,11 @@ class _Mender:
     def _repaired(self, text: str, *, cut: bool) -> Decision | None:
         self._work -= len(text) * max(1, text.count('"') + text.count("\\"))
         if self._work < 0 or _depth(text, strings=False) > MAX_MENDED_DEPTH:
-            raise NoDecision("The LLM output is no valid JSON, and too large or too deep to be mended")
+            raise NoDecision("The LLM output is not valid JSON, and too large or too deep to be mended")
         try:
             from json_repair import repair_json
         except ImportError:
-            problem = "The LLM output is no valid JSON, and `json_repair`, which mends it, is not installed."
+            problem = "The LLM output is not valid JSON, and `json_repair`, which mends it, is not installed."
             raise ConfigError(problem, hint=adding("runner")) from None
         try:
             # What cannot be written as JSON again is none, whatever the library makes of it.

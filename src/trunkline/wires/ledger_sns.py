@@ -52,7 +52,7 @@ CELLS: Mapping[str, Cell] = {
     "liveness": degraded("a time limit for the whole answer", "whether the agent is there before it is over"),
     "approve once": refused(_NO_TOOLS),
     "approve always": refused(_NO_TOOLS),
-    "deny": refused("every tool is denied; a transaction that waits for a person is no tool of the agent's"),
+    "deny": refused("every tool is denied; a transaction that waits for a person is not a tool of the agent's"),
     "modes": refused(_NO_TOOLS),
     "allow-list": refused("it is empty"),
     "session id": refused("each prompt is a conversation of its own"),

@@ -393,7 +393,7 @@ def test_a_tool_in_the_allow_list_that_there_is_not_is_mentioned(settings: Setti
     settings.user('[tools]\nallow_list = ["Read", "Bsh", "mcp__x__y"]\n')
     found = settings.resolve(provider="mock")
     assert [warning for warning in found.warnings if "no tool" in warning] == [
-        "There is no tool `Bsh` to be allowed. Did you mean `Bash`?"
+        "There is no tool `Bsh` to allow. Did you mean `Bash`?"
     ]
 
 

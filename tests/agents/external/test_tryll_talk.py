@@ -160,7 +160,7 @@ async def test_a_model_that_cannot_be_had_is_replaced_by_the_next_and_told_of() 
         notices: list[str] = []
         talk = await Talk.open("127.0.0.1", stub.port, TalkOptions("mock"), notice=notices.append)
         assert (talk.options.stt, talk.options.tts) == ("ears", "good")
-        assert notices == ["`best` cannot be had: nobody has it"]
+        assert notices == ["`best` is not available: nobody has it"]
         await talk.close()
         with pytest.raises(TryllError):
             await Talk.open("127.0.0.1", stub.port, TalkOptions("mock", tts="best"))

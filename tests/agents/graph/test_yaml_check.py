@@ -144,7 +144,7 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_line_node_and_key(tmp
             "is too large a number.",
         ),
         ("type: ToolCall\n    model_name: m\n    tools: [open]", 6, "tools", "must be a list of {name, description,"),
-        ("type: IntentToInstruction\n    string_storage: lines", 5, "string_storage", "which is no Map"),
+        ("type: IntentToInstruction\n    string_storage: lines", 5, "string_storage", "which is not a Map"),
     ],
 )
 def test_what_a_node_says_of_itself_is_told_of_its_key(
@@ -225,7 +225,7 @@ nodes:
     report = examined(tmp_path, text)
     assert report.graph is not None
     assert [(each.node, each.line) for each in report.warnings] == [("a", 3), ("b", 4), ("c", 5), ("d", 6)]
-    assert ["no way to the end" in each.text for each in report.warnings] == [True, True, False, False]
+    assert ["no path to the end" in each.text for each in report.warnings] == [True, True, False, False]
     assert ["no turn comes to" in each.text for each in report.warnings] == [False, False, True, True]
 
 

@@ -156,7 +156,7 @@ knowledge:
         ("start: a\nnodes: {}\nnods: {}", r"npc.yaml:3:\d+: the graph has no key `nods`. Did you mean `nodes`?"),
         (
             "start: b\nnodes:\n  a: {type: Instruction}",
-            r"npc.yaml:1:\d+: `start` is `b`, which is none of the nodes `a`",
+            r"npc.yaml:1:\d+: `start` is `b`, which is not one of the nodes `a`",
         ),
         ("start: a\nnodes:\n  a: {}", r"npc.yaml:3:\d+: `nodes.a` needs the key `type`"),
         (
@@ -237,10 +237,10 @@ def test_a_complaint_names_the_file_and_the_line(text: str, told: str) -> None:
 def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError,
-        match=r"cannot be read: No such file or directory\. Name a file, or one that comes along: `npc`, `smith`\.",
+        match=r"cannot be read: No such file or directory\. Name a file, or a bundled one: `npc`, `smith`\.",
     ):
         yaml_graph.load(str(tmp_path / "gone.yaml"))
-    with pytest.raises(ConfigError, match="Did you mean `npc`, which comes along"):
+    with pytest.raises(ConfigError, match="Did you mean `npc`, which is bundled"):
         yaml_graph.load("npcc")
     with pytest.raises(ConfigError, match="cannot be read"):
         yaml_graph.load(str(tmp_path))

@@ -225,7 +225,7 @@ class BelievesInJson(GoodHost):
         try:
             event: dict[str, Any] = json.loads(line)
         except ValueError:
-            raise Failed("that is no JSON") from None
+            raise Failed("that is not JSON") from None
         return event
 
 

@@ -142,7 +142,7 @@ def test_somebody_elses_machine_is_written_to_only_with_leave() -> None:
         (("http://me:secret@127.0.0.1",), "The address of a network is"),
         (("http://127.0.0.1:1", "--agent-id", "a"), "`--runner-token` is missing"),
         (("http://127.0.0.1:1", "--no-owner"), "Give an agent to play with"),
-        (("http://127.0.0.1:1", "--owner-key", "zz"), "no private key"),
+        (("http://127.0.0.1:1", "--owner-key", "zz"), "not a valid private key"),
         (("http://127.0.0.1:1", "--owner-key", "00", "--agent-id", "a", "--runner-token", "t"), "leave out"),
         (("http://127.0.0.1:1", "--only", "sns.nonce.expired"), "`--patient`"),
         (("http://127.0.0.1:1", "--only", "no.*"), "No check matches"),

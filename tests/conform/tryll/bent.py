@@ -14,7 +14,7 @@ from trunkline.wires.tryll.codec import MAX_FRAME, FrameError, decode, encode, f
 Put = Sequence[m.Message | bytes]
 #: Gives what takes the place of a server's message; None leaves it as it is.
 Answers = Callable[["Way", Any], "Put | m.Message | None"]
-#: The same for what a client sends. Of a frame that is no message there are only the bytes.
+#: The same for what a client sends. Of a frame that is not a message there are only the bytes.
 Requests = Callable[["Way", Any, bytes], "Put | m.Message | None"]
 
 

@@ -135,7 +135,7 @@ async def test_an_answer_without_end_is_refused() -> None:
 
 async def test_an_id_is_never_a_way_to_another_path(stub: SnsStub, sns: Sns) -> None:
     for id in ("..", ".", "", "x" * 300):
-        with pytest.raises(SnsError, match="is no id"):
+        with pytest.raises(SnsError, match="is not an id"):
             await sns.comment(id, "b")
     with pytest.raises(SnsError, match="Thread not found"):
         await sns.comment("a/../../b", "b")

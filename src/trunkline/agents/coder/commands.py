@@ -70,7 +70,7 @@ class Commands:
             return self._known[word]
         if word in self._known:
             # What follows may be all that they want: `/clear the table`.
-            raise Mistyped(f"`{word}` is a command, and takes no words behind it.", hint=AS_A_MESSAGE)
+            raise Mistyped(f"`{word}` is a command and takes no arguments.", hint=AS_A_MESSAGE)
         raise unknown(word, self._known, f"There are {', '.join(self._known)}.")
 
     async def _compact(self, say: Say) -> str:

@@ -130,7 +130,7 @@ class CoderConversation:
             case AddMcpServer():
                 await self._tools.connect(change)
             case _:
-                raise Unsupported(f"The coding agent knows no `{type(change).__name__}`.")
+                raise Unsupported(f"The coding agent does not support `{type(change).__name__}`.")
 
     async def cancel(self) -> None:
         if self._telling is not None:

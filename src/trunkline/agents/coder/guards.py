@@ -39,7 +39,7 @@ class Guards:
         self._malformed = self._malformed + 1 if all(call.input is None for call in calls) else 0
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(call.name for call in calls))
         if self._malformed >= MALFORMED_ROUNDS:
-            return f"The model called {names} {self._malformed} times with arguments that are no JSON object."
+            return f"The model called {names} {self._malformed} times with arguments that are not a JSON object."
         if failed and self._same >= SAME_FAILURES:
             return f"The model repeated the same failing call of {names} {self._same} times."
         if self._failed >= FAILED_ROUNDS:

@@ -146,7 +146,7 @@ class _Reader:
         elif len(self._files) >= MAX_FILES:
             problem = f"there are more than {MAX_FILES} files of instructions"
         elif len(within) > MAX_DEPTH:
-            problem = f"includes stand in one another more than {MAX_DEPTH} deep"
+            problem = f"includes are nested more than {MAX_DEPTH} deep"
         elif not os.path.exists(real):
             problem = "there is no such file"
         if problem is None:

@@ -285,7 +285,7 @@ class _Resolver:
         found: str | None = self._first("model", self._flags, self._profile, *order)
         if found is None and self._name in SERVICES:
             raise NoModel(
-                f"Nobody said which model of `{self._name}` is to answer.",
+                f"No model is chosen for `{self._name}`.",
                 hint="Name one with `--model`.",
                 provider=self._name,
                 base_url=base_url,

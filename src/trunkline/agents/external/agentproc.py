@@ -70,7 +70,7 @@ _CATEGORIES: dict[str, Category] = {
     "read": "info", "grep": "info", "glob": "info", "ls": "info", "websearch": "info",
     "write": "edit", "edit": "edit", "multiedit": "edit", "notebookedit": "edit", "apply_patch": "edit",
 }  # fmt: skip
-_SILENT_TOOL = "It was allowed. What came of it, this agent does not report."
+_SILENT_TOOL = "It was allowed. This agent does not report the result."
 
 
 class AgentProcAgent:
@@ -143,7 +143,7 @@ class AgentProcConversation:
 
     async def configure(self, change: Change) -> None:
         if not isinstance(change, AddHistory):
-            raise Unsupported("A program that is started anew for every message takes no such change.")
+            raise Unsupported("An agent that is started for each message cannot be changed like this.")
         self._context.append(change.text)
 
     async def cancel(self) -> None:

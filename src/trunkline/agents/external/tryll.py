@@ -204,7 +204,7 @@ class TryllConversation:
 
     async def configure(self, change: Change) -> None:
         if not isinstance(change, AddHistory):
-            raise Unsupported("A Tryll server takes no such change.")
+            raise Unsupported("A Tryll server cannot be changed like this.")
         self._context.append(change.text)
 
     async def cancel(self) -> None:
@@ -266,7 +266,7 @@ class TryllConversation:
 
     def _forgotten(self, error: TryllError) -> None:
         if self._telling is not None:
-            self._telling.say_now(Notice(f"The server did not take back what was said before: {error.message}"))
+            self._telling.say_now(Notice(f"The server did not accept the earlier conversation: {error.message}"))
 
     async def _made(self, tell: TurnStream) -> RemoteAgent:
         def show(progress: DownloadProgress) -> None:
@@ -289,9 +289,9 @@ class TryllConversation:
             try:
                 await agent.restore(self._restored)
             except TryllError as error:
-                await tell.say(Notice(f"The server did not take back what was said before: {error.message}"))
+                await tell.say(Notice(f"The server did not accept the earlier conversation: {error.message}"))
         elif self._restored:
-            await tell.say(Notice("This server cannot take back what was said before: it begins anew."))
+            await tell.say(Notice("This server cannot restore the earlier conversation, so it starts afresh."))
         return agent
 
     async def _chosen(self, show: Any) -> str:

@@ -164,7 +164,7 @@ async def _had(
         except TryllError as error:
             if wanted:
                 raise
-            notice(f"`{model.name}` cannot be had: {error.message}")
+            notice(f"`{model.name}` is not available: {error.message}")
         else:
             return model.name
     return wanted

@@ -167,7 +167,7 @@ class AgentLanguage:
             try:
                 await session.configure(AddHistory(_transcript(said)))
             except Unsupported:
-                logger.info("the agent `%s` cannot be told what was said before", self.name)
+                logger.info("the agent `%s` cannot be given the earlier conversation", self.name)
             except BaseException:
                 self.begin_anew()
                 raise
@@ -191,14 +191,14 @@ class AgentLanguage:
             raise AgentFailed(f"It could not begin ({type(error).__name__}).") from None
         if self._released:
             self._close(session)
-            raise AgentFailed("Nobody needs it any more.")
+            raise AgentFailed("It is no longer needed.")
         return session
 
     def _too_late(self, opening: asyncio.Future[Session]) -> None:
         if opening.cancelled():
             return
         if (error := opening.exception()) is not None:
-            logger.info("an agent could not begin, and nobody needs it any more: %s", error)
+            logger.info("an agent that is no longer needed could not begin: %s", error)
         else:
             self._close(opening.result())
 

@@ -192,7 +192,7 @@ class AgentModels:
     async def _opened(self, name: str, party: SessionAgents, instructions: str | None) -> Session:
         await self._room(name, party)
         if self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS:
-            raise AgentBusy(f"It is in {MAX_CONVERSATIONS} conversations, and takes no more.")
+            raise AgentBusy(f"It is already in {MAX_CONVERSATIONS} conversations, which is the limit.")
         if party.conversations >= MAX_SESSION_CONVERSATIONS:
             raise AgentBusy(f"A session is in at most {MAX_SESSION_CONVERSATIONS} conversations with agents.")
         agent = self._agents[name]
@@ -246,7 +246,7 @@ class AgentModels:
             NoEmbeddingModel: it is an agent; or as the models say.
         """
         if name.startswith(PREFIX):
-            raise NoEmbeddingModel(f"`{name}` is no embedding model.")
+            raise NoEmbeddingModel(f"`{name}` is not an embedding model.")
         return await self._models.embedding(name, engine)
 
     async def speech(self, name: str, kind: str, missing: type[ModelError]) -> tuple[Any, Callable[[], None]]:

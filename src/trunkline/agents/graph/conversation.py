@@ -184,7 +184,7 @@ class GraphConversation:
 
     async def configure(self, change: Change) -> None:
         if not isinstance(change, AddHistory):
-            raise Unsupported("A graph takes no such change: its file says all of it.")
+            raise Unsupported("A graph cannot be changed like this: edit its file instead.")
         if self._agent is None:
             self._before.append((change.text, _REMEMBERED))
         else:
@@ -280,7 +280,7 @@ class GraphConversation:
             await tell.say(ToolCancelled(call_id, reason))
             return False
         await tell.say(ToolStarted(call_id, call.name))
-        await tell.say(ToolFinished(call_id, call.name, "success", "It was called: whoever listens carries it out."))
+        await tell.say(ToolFinished(call_id, call.name, "success", "The call was passed on to the client."))
         return True
 
 

@@ -174,7 +174,7 @@ def inline_records(name: str, text: str, embedding_model: str) -> Records:
         raise _wrong(name, "records need an `embedding_model`")
     given = _json(text.encode(errors="surrogatepass"), name, "records_json")
     if not isinstance(given, dict) or not given.keys() <= {"records", "fields"}:
-        raise _wrong(name, "what holds its records is no object of `records` and `fields`")
+        raise _wrong(name, "its records are not in an object with `records` and `fields`")
     records = given.get("records")
     if isinstance(records, list):
         if len(records) > MAX_INLINE_RECORDS:
@@ -246,14 +246,14 @@ def _description(root: str | None, path: str, name: str) -> tuple[str, str, Mapp
 
 def _records(model: str, given: Any, fields: Mapping[str, Any], name: str) -> Records:
     if not isinstance(given, list) or not given:
-        raise _wrong(name, "the records are no array of at least one")
+        raise _wrong(name, "the records must be an array with at least one item")
     if len(given) > MAX_RECORDS:
         raise _wrong(name, f"there are more than {MAX_RECORDS} records")
     for number, record in enumerate(given):
         if not isinstance(record, dict) or not all(isinstance(record.get(key), str) for key in ("id", "text")):
             raise _wrong(name, f"record {number} has no `id` and `text`")
         if not isinstance(record.get("metadata", {}), dict):
-            raise _wrong(name, f"the `metadata` of record {number} is no object")
+            raise _wrong(name, f"the `metadata` of record {number} is not an object")
     ids = tuple(record["id"] for record in given)
     texts = tuple(record["text"] for record in given)
     return Records(model, ids, texts, columns(fields, [record.get("metadata", {}) for record in given]))

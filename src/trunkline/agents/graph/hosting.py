@@ -291,5 +291,5 @@ def _folder(root: str | None, wanted: str) -> str | None:
     if path != base and not path.startswith(base.rstrip("/") + "/"):
         raise OutsideStorage(f"`{wanted}` is not in the storage root of this server.")
     if not os.path.isdir(path):
-        raise StorageMissing(f"`{wanted}` is no folder in the storage root of this server.")
+        raise StorageMissing(f"`{wanted}` is not a folder in this server's storage root.")
     return path

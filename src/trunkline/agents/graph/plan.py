@@ -34,13 +34,15 @@ def make_nodes(graph: GraphDescription, default_model: str) -> dict[str, Node[An
             raise GraphError(f"There are two nodes `{node.name}`.")
         nodes[node.name] = node
     if graph.start_node not in nodes:
-        problem = f"the start node `{graph.start_node}` is none of its nodes" if graph.start_node else "no start node"
+        problem = (
+            f"the start node `{graph.start_node}` is not one of its nodes" if graph.start_node else "no start node"
+        )
         raise GraphError(f"The graph: {problem}.")
     for node in nodes.values():
         for exit_name, target in node.exits.items():
             if target and target not in nodes:
                 raise BadExit(
-                    f"The exit `{exit_name}` of the node `{node.name}` leads to `{target}`, which is no node."
+                    f"The exit `{exit_name}` of the node `{node.name}` leads to `{target}`, which is not a node."
                 )
     for node in nodes.values():
         check_values(node.name, node.params)

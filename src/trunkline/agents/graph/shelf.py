@@ -161,7 +161,7 @@ class Shelf:
         too many."""
         unfit, exists, full = kinds
         if not name or len(name) > MAX_NAME or name.startswith(_RESERVED) or not name.isprintable():
-            raise unfit(f"`{name[:MAX_NAME]}` is no name for a storage.")
+            raise unfit(f"`{name[:MAX_NAME]}` is not a valid name for a storage.")
         if name in taken:
             raise exists(f"There is a storage `{name}` already.")
         if len(taken) >= MAX_STORAGES:

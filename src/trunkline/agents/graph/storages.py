@@ -37,7 +37,7 @@ class StringStorage:
         self.kind = kind
         self._origin: StringStorage | None = None
         if kind not in KIND_NAMES:
-            raise _wrong(name, f"{kind} is no kind of storage")
+            raise _wrong(name, f"{kind} is not a kind of storage")
         if not strings:
             raise _wrong(name, "there are no strings")
         if len(strings) > MAX_STRINGS:

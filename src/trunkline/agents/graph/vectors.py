@@ -263,7 +263,7 @@ def checked(engine: EmbeddingEngine, batch: Sequence[Vector], count: int) -> NDA
         with np.errstate(over="ignore"):
             block = np.asarray(batch, np.float32)
     except (TypeError, ValueError):
-        raise ProviderError(f"`{engine.name}` gave what are no vectors.") from None
+        raise ProviderError(f"`{engine.name}` returned something other than vectors.") from None
     if block.shape != (count, engine.dimensions):
         raise ProviderError(f"`{engine.name}` gave vectors of another length than {engine.dimensions}.")
     if not np.isfinite(block).all():

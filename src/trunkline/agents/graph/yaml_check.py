@@ -93,7 +93,7 @@ def _paths(root: Part, file: GraphFile) -> Iterator[DocumentError]:
     can_end = _reached([name for name, to in exits.items() if "" in to.values()], before)
     for name in exits:
         if name in reached and name not in can_end:
-            yield root.at("nodes", name).wrong("has no way to the end: a turn that comes here runs out of steps.")
+            yield root.at("nodes", name).wrong("has no path to the end: a turn that gets here runs out of steps.")
 
 
 def _reached(starts: Collection[str], ways: Mapping[str, Collection[str]]) -> set[str]:
@@ -130,7 +130,7 @@ def _wrong_kinds(root: Part, file: GraphFile) -> Iterator[DocumentError]:
         named = node.params.string_storage if isinstance(node.params, IntentToInstructionParams) else None
         if named is not None and kinds.get(named, StringStorageKind.MAP) != StringStorageKind.MAP:
             yield root.at("nodes", node.name, "string_storage").wrong(
-                f"is `{named}`, which is no Map: write it as an object of texts."
+                f"is `{named}`, which is not a Map: write it as an object of strings."
             )
 
 
@@ -149,7 +149,7 @@ def _storages(root: Part, file: GraphFile, folder: str) -> Iterator[DocumentErro
                 hint = suggestion(name, brought)
                 yield root.at("nodes", node.name, field).wrong(
                     f"is `{name}`, which is neither in `{section}` nor a file beside the graph: "
-                    f"whoever runs it has to bring it.{hint}"
+                    f"the program that runs the graph must provide it.{hint}"
                 )
         for name in brought:
             if name not in used:

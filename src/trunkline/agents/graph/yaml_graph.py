@@ -120,8 +120,8 @@ def read(path: str) -> Reading:
 def _other(path: str) -> str:
     """What may have been meant by a name that is no file's."""
     if (meant := nearest(path, bundled.names())) is not None:
-        return f"Did you mean `{meant}`, which comes along?"
-    return f"Name a file, or one that comes along: {listed(bundled.names())}."
+        return f"Did you mean `{meant}`, which is bundled?"
+    return f"Name a file, or a bundled one: {listed(bundled.names())}."
 
 
 def _sound(found: Reading) -> GraphFile:
@@ -185,7 +185,7 @@ class _Reader:
         described = [self.tried(self._node, name, part, nodes) for name, part in nodes.items()]
         start = self.tried(members["start"].text) if "start" in members else None
         if start is not None and start not in nodes:
-            told = f"which is none of the nodes {listed(nodes)}." if nodes else "and there are no nodes."
+            told = f"which is not one of the nodes {listed(nodes)}." if nodes else "and there are no nodes."
             self._complain(members["start"].wrong(f"is `{start}`, {told}"))
         default_model = (self.tried(members["default_model"].text) or "") if "default_model" in members else ""
         for number, node in enumerate(described):
@@ -354,7 +354,7 @@ def _exit(part: Part, nodes: Mapping[str, Part]) -> str:
     target = part.text()
     if target and target not in nodes:
         hint = suggestion(target, nodes)
-        raise part.wrong(f"leads to `{target}`, which is no node.{hint}")
+        raise part.wrong(f"leads to `{target}`, which is not a node.{hint}")
     return target
 
 

@@ -162,7 +162,7 @@ class ChatStore:
         """Its turn is over: `success`, `error`, `cancelled` or `refused`. What was answered must be posted before, or
         in the same `together`."""
         if outcome in (_WAITING, _RUNNING):
-            raise ValueError(f"`{outcome}` is no outcome")
+            raise ValueError(f"`{outcome}` is not an outcome")
         self.execute(
             "UPDATE notes SET state = ?, item = CASE WHEN ? THEN NULL ELSE item END WHERE key = ?",
             outcome, outcome in _FORGOTTEN, note.id,

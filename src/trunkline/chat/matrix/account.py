@@ -23,6 +23,7 @@ from trunkline.chat.matrix.state import Keeper
 from trunkline.chat.plain import sentence
 from trunkline.chat.platform import NotNow, SendFailed, Unclear
 from trunkline.core.faults import ConfigError
+from trunkline.models.endpoint import without_secrets
 
 #: Looked at when the configuration does not name others.
 TOKEN_ENV = "MATRIX_TOKEN"  # noqa: S105  # a name
@@ -93,14 +94,14 @@ class Account:
             answer = await self.server.call(request)
         except MatrixRefused as error:
             raise ConfigError(
-                f"`{self.server.address}` does not let `{user}` in: {sentence(str(error))}",
+                f"`{self.server.address}` rejected the login of `{user}`: {sentence(str(error))}",
                 hint="Check `user` and the password.",
             ) from None
         except SendFailed as error:
             raise self._unusable(error) from None
         token, device = answer.get("access_token"), answer.get("device_id")
         if not isinstance(token, str) or not isinstance(device, str):
-            raise ConfigError(f"`{self.server.address}` let us in and gave no token.")
+            raise ConfigError(f"`{self.server.address}` accepted the login but gave no token.")
         self.server.token = token
         self.keeper.keep(device=device)
 
@@ -174,5 +175,6 @@ def _address(given: str) -> str:
     whole = given if "://" in given else f"https://{given}"
     parts = urlsplit(whole)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
-        raise ConfigError("The address of the homeserver is none.", hint="It looks like `https://matrix.example.org`.")
+        problem = f"`{without_secrets(given)}` is not a valid homeserver address."
+        raise ConfigError(problem, hint="Write one such as `https://matrix.example.org`.")
     return whole.rstrip("/")

@@ -168,14 +168,14 @@ class Homeserver:
         if isinstance(error, self._no_proxy):
             return NotNow(f"the proxy does not lead to `{self.address}`")
         if isinstance(error, self._aiohttp.ClientSSLError):
-            return NotNow(f"the certificate of `{self.address}` is not trusted, or there is none")
+            return NotNow(f"the certificate of `{self.address}` is missing or not trusted")
         if isinstance(error, self._aiohttp.ClientConnectorError | self._aiohttp.ConnectionTimeoutError):
-            return NotNow(f"nobody answers at `{self.address}`")
+            return NotNow(f"nothing answers at `{self.address}`")
         if isinstance(error, self._aiohttp.InvalidURL):
-            return SendFailed(f"`{self.address}` is no address")
+            return SendFailed(f"`{self.address}` is not a valid address")
         if isinstance(error, TimeoutError):
             return Unclear(f"`{self.address}` did not answer in time")
-        return Unclear(f"the connection to `{self.address}` broke ({type(error).__name__})")
+        return Unclear(f"the connection to `{self.address}` was lost ({type(error).__name__})")
 
     async def _json(self, got: Any) -> dict[str, Any] | None:
         """What it says, if it says something that we understand."""

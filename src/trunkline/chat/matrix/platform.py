@@ -223,7 +223,7 @@ class MatrixPlatform:
         answer = await self._server.call(self._api.room_send("", chat, type, data, _transaction(key)))
         event = answer.get("event_id")
         if not isinstance(event, str):
-            raise Unclear("the homeserver took the message and did not say under which id")
+            raise Unclear("the homeserver accepted the message but did not return its id")
         return event
 
     async def _quietly(self, request: tuple[Any, ...]) -> dict[str, Any] | None:

@@ -218,9 +218,9 @@ class Api:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
             raise NotNow(sentence(f"Telegram cannot be reached: {self._reason(error)}")) from None
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            raise SendFailed(sentence(f"`api_url` is no address: {self._reason(error)}")) from None
+            raise SendFailed(sentence(f"`api_url` is not a valid address: {self._reason(error)}")) from None
         except httpx.HTTPError as error:
-            raise Unclear(sentence(f"The connection to Telegram broke: {self._reason(error)}")) from None
+            raise Unclear(sentence(f"The connection to Telegram was lost: {self._reason(error)}")) from None
         except RuntimeError:
             # How the HTTP library says that it was closed in the meantime.
             if not self._client.is_closed:

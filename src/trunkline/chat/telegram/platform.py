@@ -121,7 +121,9 @@ class TelegramPlatform:
 
     async def open(self) -> None:
         if not self._url.startswith(("https://", "http://")):
-            raise ConfigError("`api_url` is no address.", hint=f"It begins with `https://`, as `{API_URL}` does.")
+            raise ConfigError(
+                "`api_url` is not a valid address.", hint=f"It begins with `https://`, as `{API_URL}` does."
+            )
         if self._opened is None:
             try:
                 self._opened = Api(self._token, self._url)
@@ -195,7 +197,7 @@ class TelegramPlatform:
         try:
             await self._api.call("sendChatAction", {**_place(chat), "action": "typing"}, seconds=TYPING_SECONDS)
         except SendFailed as error:
-            logger.debug("no sign of typing: %s", error)
+            logger.debug("typing could not be shown: %s", error)
 
     @property
     def _api(self) -> Api:
@@ -218,7 +220,7 @@ class TelegramPlatform:
         except TelegramRefused as error:
             if error.code != 400 or "entit" not in error.description.lower():
                 raise
-        logger.warning("Telegram does not take the formatting of a message; it goes out as it was written")
+        logger.warning("Telegram rejected the formatting of a message; it is sent as plain text")
         return await self._api.call(method, {**said, "text": text, "entities": None})
 
     async def _upload(self, method: str, field: str, chat: str, file: BinaryIO, name: str) -> str:
@@ -246,7 +248,7 @@ def _place(chat: str) -> dict[str, int]:
     try:
         return {"chat_id": int(number), **({"message_thread_id": int(thread)} if colon else {})}
     except ValueError:
-        raise SendFailed(f"`{chat}` is no chat of Telegram's.") from None
+        raise SendFailed(f"`{chat}` is not a Telegram chat id.") from None
 
 
 def _number(message: str) -> int:
@@ -254,14 +256,14 @@ def _number(message: str) -> int:
     try:
         return int(message.rpartition("/")[2])
     except ValueError:
-        raise SendFailed(f"`{message}` is no message of Telegram's.") from None
+        raise SendFailed(f"`{message}` is not a Telegram message id.") from None
 
 
 def _id_of(message: Any) -> str:
     try:
         return message_id(message)
     except (KeyError, TypeError):
-        raise Unclear("Telegram took the message and does not say its number.") from None
+        raise Unclear("Telegram accepted the message but did not return its id.") from None
 
 
 def _keyboard(buttons: Sequence[Button]) -> dict[str, Any] | None:
@@ -280,7 +282,7 @@ def _opened(path: str) -> BinaryIO:
     """
     try:
         if not os.path.isfile(path):
-            raise SendFailed(f"`{path}` is no file.")
+            raise SendFailed(f"`{path}` is not a file.")
         size = os.path.getsize(path)
         if size > UPLOAD_BYTES:
             raise SendFailed(f"`{path}` has {megabytes(size)}; a bot may send {megabytes(UPLOAD_BYTES)}.")

@@ -35,7 +35,7 @@ CONFLICT_SECONDS = 2.0
 #: A button's sign that something is going on may as well time out.
 ACKNOWLEDGE_SECONDS = 5.0
 
-NO_UPDATES = "What came instead holds no update."
+NO_UPDATES = "The answer holds no update."
 
 #: A line of the help: a command, with what may stand behind it, and what it does.
 _HELP = re.compile(r"^`/(\w+)[^`]*` (.+)$", re.MULTILINE)
@@ -109,7 +109,7 @@ async def _offer(api: Api) -> None:
     try:
         await api.call("setMyCommands", {"commands": menu})
     except SendFailed as error:
-        logger.debug("No menu of commands: %s", error)
+        logger.debug("The menu of commands could not be set: %s", error)
 
 
 async def _batch(api: Api, offset: int | None, sleep: Sleep) -> list[dict[str, Any]]:
@@ -157,7 +157,7 @@ async def _acknowledge(api: Api, pressed: Pressed) -> None:
     try:
         await api.call("answerCallbackQuery", {"callback_query_id": pressed.id}, seconds=ACKNOWLEDGE_SECONDS)
     except SendFailed as error:
-        logger.debug("A button was pressed, and goes on blinking: %s", error)
+        logger.debug("the press of a button could not be confirmed: %s", error)
 
 
 def _may_pass(error: SendFailed) -> bool:
@@ -172,7 +172,7 @@ def _is_webhook(error: SendFailed) -> bool:
 def _conflict(error: SendFailed) -> ConfigError:
     if _is_webhook(error):
         return ConfigError(
-            "The bot's messages go to a webhook, so that nobody else gets them.",
+            "The bot's messages go to a webhook, so nothing else can receive them.",
             hint="Remove it by opening `https://api.telegram.org/bot<token>/deleteWebhook`.",
         )
     return ConfigError(

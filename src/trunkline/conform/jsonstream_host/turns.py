@@ -97,7 +97,7 @@ async def other_turns_are_not_mixed_in(stage: Stage) -> None:
 
 @SUITE.check("jh.event.garbage", "SHOULD", "Overview")
 async def lines_that_are_none_do_no_harm(stage: Stage) -> None:
-    """A line that is no JSON, or no object, does not end the conversation."""
+    """A line that is not JSON, or not an object, does not end the conversation."""
     garbage = ["out", 'not json\n[1, 2]\n\n{"no": "type"}\nnull\n\xff\xfe\n']
     well(await stage.play(*turn(garbage, text(ANSWER))))
 

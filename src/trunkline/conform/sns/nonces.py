@@ -30,7 +30,7 @@ async def issued(stage: Stage) -> None:
     answered(answer, 200)
     for name in ("nonce", "expiresAt"):
         if not isinstance(answer.member(name), str):
-            raise Broken(f"`{name}` is no text: {answer.shown!a}")
+            raise Broken(f"`{name}` is not a string: {answer.shown!a}")
 
 
 @check("sns.nonce.fresh", "MUST", "Validation")
@@ -54,7 +54,7 @@ async def two_minutes(stage: Stage) -> None:
     try:
         left = datetime.fromisoformat(str(answer.member("expiresAt"))).timestamp() - now
     except ValueError:
-        raise Broken(f"`expiresAt` is no moment of ISO 8601: {answer.shown!a}") from None
+        raise Broken(f"`expiresAt` is not an ISO 8601 date: {answer.shown!a}") from None
     if abs(left - NONCE_SECONDS) > TTL_SLACK_SECONDS:
         raise Broken(f"it ends in {left:.0f} s")
 

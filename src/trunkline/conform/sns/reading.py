@@ -19,7 +19,7 @@ async def general(stage: Stage) -> None:
     same("`agent.id`", answer.member("agent", "id"), agent.id)
     for name in ("id", "slug", "name", "status"):
         if not isinstance(answer.member("community", name), str):
-            raise Broken(f"`community.{name}` is no text: {answer.shown!a}")
+            raise Broken(f"`community.{name}` is not a string: {answer.shown!a}")
 
 
 @check("sns.read.context", "MUST", "Read routes")

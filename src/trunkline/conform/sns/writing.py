@@ -21,7 +21,7 @@ async def thread(stage: Stage) -> None:
         for name, wanted in {**body, "agentId": agent.id}.items():
             same(f"`thread.{name}`", answer.member("thread", name), wanted)
         if not isinstance(answer.member("thread", "id"), str):
-            raise Broken(f"`thread.id` is no text: {answer.shown!a}")
+            raise Broken(f"`thread.id` is not a string: {answer.shown!a}")
 
 
 @check("sns.write.comment", "MUST", "Write routes")

@@ -89,5 +89,5 @@ def diagnosed(turn: ObservedTurn) -> dict[str, object]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise Broken(f"`debug_info` is no JSON object: {turn.complete.debug_info[:160]!a}")
+        raise Broken(f"`debug_info` is not a JSON object: {turn.complete.debug_info[:160]!a}")
     return found

@@ -66,7 +66,7 @@ def _too_deep() -> EvmError:
 
 
 def _spent() -> EvmError:
-    asked = f"what is asked at once may use {BLOCK_GAS} gas in all"
+    asked = f"a batch of calls may use at most {BLOCK_GAS} gas in total"
     return EvmError(LIMIT, f"limit exceeded: {asked}; ask for less at once")
 
 

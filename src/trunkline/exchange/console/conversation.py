@@ -158,7 +158,7 @@ class ConsoleConversation:
         names = {name: _text(wanted, name, MAX_NAME) or getattr(given, name) for name in ("model", "stt", "tts")}
         barge_in = wanted.get("barge_in", given.barge_in)
         if type(barge_in) is not bool:
-            raise ConsoleRefused("`barge_in` is no truth value")
+            raise ConsoleRefused("`barge_in` must be true or false")
         return given.replace(**names, barge_in=barge_in)
 
     async def _tell_news(self, news: asyncio.Queue[tuple[str, dict[str, Any]]]) -> None:
@@ -251,5 +251,5 @@ def _object(text: str) -> Mapping[str, Any]:
 def _text(wanted: Mapping[str, Any], name: str, longest: int) -> str:
     found = wanted.get(name, "")
     if not isinstance(found, str) or len(found) > longest:
-        raise ConsoleRefused(f"`{name}` is no text, or too long")
+        raise ConsoleRefused(f"`{name}` is not a string, or is too long")
     return found

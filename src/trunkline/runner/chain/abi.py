@@ -170,11 +170,11 @@ def _mutability(entry: Mapping[str, Any]) -> str:
 
 def _parameters(listed: Any, depth: int) -> tuple[Parameter, ...]:
     if not isinstance(listed, list | tuple):
-        raise ValueError("its parameters are no list")
+        raise ValueError("its parameters are not a list")
     found = []
     for entry in listed:
         if not isinstance(entry, Mapping):
-            raise ValueError("a parameter is no object")
+            raise ValueError("a parameter is not an object")
         name = entry.get("name")
         found.append(Parameter(name if isinstance(name, str) else "", _type(entry.get("type"), entry, depth)))
     return tuple(found)
@@ -184,7 +184,7 @@ def _type(name: Any, entry: Mapping[str, Any], depth: int) -> Type:
     if not isinstance(name, str):
         raise ValueError("a parameter has no type")
     if depth > MOST_NESTED:
-        raise ValueError(f"types stand in one another more than {MOST_NESTED} deep")
+        raise ValueError(f"types are nested more than {MOST_NESTED} deep")
     if suffix := _SUFFIX.fullmatch(name):
         item = _type(suffix[1], entry, depth + 1)
         size = int(suffix[2]) if suffix[2] else None

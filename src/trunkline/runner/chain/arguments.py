@@ -184,7 +184,7 @@ def _address(value: str, type: Type, where: str) -> str:
         raise _wrong(where, type, "must be `0x` and 40 hexadecimal digits")
     digits = value[2:]
     if digits not in (digits.lower(), digits.upper()) and not is_checksum_address(value):
-        raise _wrong(where, type, "has upper and lower case that do not fit: there is a slip in it")
+        raise _wrong(where, type, "has the wrong mix of upper and lower case (EIP-55), so it is probably mistyped")
     return value.lower()
 
 

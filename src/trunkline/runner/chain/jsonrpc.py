@@ -71,7 +71,7 @@ def result(data: bytes, number: int, clean: Clean) -> Any:
     if answer.get("error") is not None:
         raise _refusal(answer["error"], clean)
     if "result" not in answer or answer.get("id") != number:
-        raise Unanswered("The RPC node's answer has no `result` for what was asked.")
+        raise Unanswered("The RPC node's answer has no `result` for the request.")
     return answer["result"]
 
 

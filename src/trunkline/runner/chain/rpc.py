@@ -77,7 +77,7 @@ class Rpc:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise Unanswered(f"The RPC node cannot be reached ({type(error).__name__}).", sent=False) from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-            raise Unanswered("The RPC node's address is none.", sent=False) from None
+            raise Unanswered("The RPC node's address is not a valid URL.", sent=False) from None
         except httpx.HTTPError as error:
             raise Unanswered(f"The connection to the RPC node broke off ({type(error).__name__}).") from None
         if response.status_code != 200 and not jsonrpc.is_error(data):

@@ -211,7 +211,7 @@ class McpConnection:
             self._changed = True
             self._news.set()
         elif isinstance(message, Exception):
-            logger.info("MCP server `%s` sent what is no message: %s", self._name, type(message).__name__)
+            logger.info("MCP server `%s` sent something that is not a message: %s", self._name, type(message).__name__)
 
     def _end(self) -> None:
         self._over.set()

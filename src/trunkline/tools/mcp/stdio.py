@@ -148,7 +148,7 @@ class StdioTransport:
 
     def _log_noise(self, line: bytes) -> None:
         if line.strip():
-            logger.info("MCP server `%s` printed what is no message: %s", self._name, self._excerpt(line))
+            logger.info("MCP server `%s` printed something that is not a message: %s", self._name, self._excerpt(line))
 
     def _excerpt(self, line: bytes) -> str:
         text = line[:_CLEANED_BYTES].decode("utf-8", "replace")

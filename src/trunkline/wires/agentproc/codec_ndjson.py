@@ -92,7 +92,7 @@ class EventReader:
         if event is None:
             shown = cut_between_words(line.strip()[: 4 * SHOWN_CHARS + 4].decode("utf-8", "replace"), SHOWN_CHARS)
             self._stranger = self._stranger or shown
-            left_out = Ignored(f"a line that is no event of protocol {PROTOCOL_VERSION} was left out: `{shown}`")
+            left_out = Ignored(f"a line that is not an event of protocol {PROTOCOL_VERSION} was left out: `{shown}`")
             return [left_out, *_lost(line)]
         self._has_spoken = True
         said = _said(event)

@@ -183,7 +183,7 @@ class Program:
         if connection.version is None:
             self.notices.append(
                 f"`{connection.name}` says that it speaks version `{connection.ready.version}` of the protocol, "
-                f"which is no version; it is taken for {messages.PROTOCOL_VERSION}."
+                f"which is not a version; it is treated as {messages.PROTOCOL_VERSION}."
             )
         try:
             # In this order: some programs take servers only ahead of everything else.

@@ -291,7 +291,7 @@ def _fits_header(value: str) -> bool:
 def _segment(id: str) -> str:
     """An id as one part of a path, and never as a way to another path."""
     if not id or len(id) > MAX_ID or not id.strip("."):
-        raise SnsError(f"`{id[:40]}` is no id.")
+        raise SnsError(f"`{id[:40]}` is not an id.")
     return quote(_text(id), safe="")
 
 

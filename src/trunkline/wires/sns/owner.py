@@ -152,7 +152,7 @@ def _problem(message: str, wallet: str, now: datetime) -> str | None:
     said = [line.partition(": ")[::2] for line in message.split("\n")[1:]]
     members = dict(said)
     if len(members) != len(said) or members.get("Wallet") != wallet:
-        return "is no challenge for this wallet"
+        return "is not a challenge for this wallet"
     if members.get("Scope") != "OWNER_LOGIN" or "Community" in members:
         return "is for something else than to sign in"
     if not members.keys() <= _MEMBERS:

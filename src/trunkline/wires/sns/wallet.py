@@ -33,7 +33,7 @@ class Wallet:
             self._account: Any = Account.from_key(os.urandom(32) if key is None else key)
         except Exception:  # the library raises what its parts raise, and the text may hold the key
             raise NoKey(
-                "The owner's key is no private key.", hint="Give 64 hexadecimal digits, with `0x` or without."
+                "The owner's key is not a valid private key.", hint="Give 64 hexadecimal digits, with `0x` or without."
             ) from None
         self.address: str = self._account.address.lower()
 

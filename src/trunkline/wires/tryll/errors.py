@@ -61,7 +61,7 @@ _ROWS = (
     (5004, "ProtocolVersionMismatch", "The client and the server speak different versions."),
     (5005, "DebugCommandsUnavailable", "The server takes no debug commands."),
     (6001, "DownloadFailed", "The download failed."),
-    (6002, "DownloadNotAvailable", "The model cannot be had for this engine."),
+    (6002, "DownloadNotAvailable", "The model is not available for this engine."),
     (6003, "InsufficientDiskSpace", "There is not enough room on the disk."),
     (6004, "DownloadAlreadyActive", "The model is being downloaded already."),
     (6006, "ModelAutoDownloadFailed", "A model that the agent needs could not be downloaded."),

@@ -312,13 +312,13 @@ def test_aliases_are_followed() -> None:
         ("timeout: 5", "p.yaml:2:1: `timeout` is not a key of a profile. Did you mean `timeout_secs`?"),
         (
             "args: [x, '{{ MESSAGE }}']",
-            "p.yaml:2:11: `args[1]` holds `{{ MESSAGE }}`, which is no placeholder and stays so. Did you mean `{{M",
+            "p.yaml:2:11: `args[1]` holds `{{ MESSAGE }}`, which is not a placeholder and is left as it is. Did",
         ),
-        ("resume_args: ['{{session-id}}']", "p.yaml:2:15: `resume_args[0]` holds `{{session-id}}`, which is no"),
-        ("cwd: 'x/{{session}}'", "p.yaml:2:1: `cwd` holds `{{session}}`, which is no placeholder"),
+        ("resume_args: ['{{session-id}}']", "p.yaml:2:15: `resume_args[0]` holds `{{session-id}}`, which is not a"),
+        ("cwd: 'x/{{session}}'", "p.yaml:2:1: `cwd` holds `{{session}}`, which is not a placeholder"),
         (
             "env: {A: '{{UNKNOWN}}'}",
-            "p.yaml:2:7: `env.A` holds `{{UNKNOWN}}`, which is no placeholder and stays so. The placeholders are `",
+            "p.yaml:2:7: `env.A` holds `{{UNKNOWN}}`, which is not a placeholder and is left as it is. The",
         ),
         ("budget_secs: 5", "p.yaml:2:1: `budget_secs` is not used here. Use `timeout_secs`"),
         ("env: {AGENT_MESSAGE: x}", "p.yaml:2:7: `env.AGENT_MESSAGE` has no effect"),

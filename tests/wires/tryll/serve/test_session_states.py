@@ -96,7 +96,7 @@ SESSION_EVENTS: dict[str, m.Message | bytes] = {
     "`CreateAgentRequest`": m.CreateAgentRequest(5, echo(), "any"),
     "`CreateStringStorageRequest`": m.CreateStringStorageRequest(5, "lines", ("a",)),
     "`CreateVoiceInputRequest`": m.CreateVoiceInputRequest(5, "any"),
-    "a frame that is no message": _BROKEN,
+    "a frame that is not a message": _BROKEN,
     "a frame that is too large": pack("<I", MAX_FRAME + 1),
 }
 

@@ -48,7 +48,7 @@ def lines_are_events(record: Record) -> Judgement:
     wrong = next((line for line in lines if event_of(line) is None), None)
     if wrong is None:
         return Judgement(len(lines))
-    return Judgement(len(lines), f"{wrong[:80]!a} is no event (there are {', '.join(sorted(EVENT_TYPES))})")
+    return Judgement(len(lines), f"{wrong[:80]!a} is not an event (there are {', '.join(sorted(EVENT_TYPES))})")
 
 
 @NEW.judge("ap4.event.text", "MUST", "0.4")

@@ -46,9 +46,9 @@ def _strings(record: Record, prefix: str) -> Judgement:
         try:
             value = jsontext.loads(payload)
         except ValueError as error:
-            return Judgement(count, f"`{prefix}` is followed by {payload[:80]!a}, which is no JSON ({error})")
+            return Judgement(count, f"`{prefix}` is followed by {payload[:80]!a}, which is not JSON ({error})")
         if not isinstance(value, str):
-            return Judgement(count, f"`{prefix}` is followed by {payload[:80]!a}, which is no JSON string")
+            return Judgement(count, f"`{prefix}` is followed by {payload[:80]!a}, which is not a JSON string")
     return Judgement(count)
 
 

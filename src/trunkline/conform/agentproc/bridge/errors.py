@@ -62,7 +62,7 @@ async def empty_errors_are_failures(stage: Stage) -> None:
 
 @SUITE.check("br.error.lenient", "SHOULD", "Errors")
 async def careless_errors_are_shown(stage: Stage) -> None:
-    """What follows the prefix and is no JSON string is shown as it stands."""
+    """What follows the prefix and is not a JSON string is shown as it is."""
     seen = await stage.play(said("AGENT_ERROR:plain words"))
     _failed(seen)
     holds("what was shown", seen.complaint, "plain words")

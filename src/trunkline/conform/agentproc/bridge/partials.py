@@ -73,7 +73,7 @@ async def partials_and_reply_are_shown(stage: Stage) -> None:
 
 @SUITE.check("br.partial.lenient", "SHOULD", "Partials")
 async def careless_partials_are_shown(stage: Stage) -> None:
-    """What follows the prefix and is no JSON string is shown as it stands, not lost."""
+    """What follows the prefix and is not a JSON string is shown as it is, not lost."""
     seen = await stage.play(said("AGENT_PARTIAL:plain words", "AGENT_PARTIAL:[42, true]"))
     same("the exit code", seen.code, 0)
     holds("what was shown", seen.partials, "plain words")

@@ -317,7 +317,9 @@ class _Reading:
         for field in _texts(fields):
             for written, meant in mistaken(field.as_text):
                 hint = f"Did you mean `{meant}`?" if meant else f"The placeholders are {_PLACEHOLDERS}."
-                self._warnings.append(field.told(f"holds `{written}`, which is no placeholder and stays so. {hint}"))
+                self._warnings.append(
+                    field.told(f"holds `{written}`, which is not a placeholder and is left as it is. {hint}")
+                )
 
     def _warn_of_unknown(self, members: dict[str, Part], known: tuple[str, ...]) -> None:
         for key, field in members.items():

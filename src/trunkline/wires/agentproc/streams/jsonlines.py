@@ -104,7 +104,7 @@ class JsonLines:
 
     def take_noise(self, line: str) -> None:
         """A line that is no object: something that the program, or what it runs, let slip."""
-        self.note(f"a line that is no JSON object was left out: `{cut_between_words(line, SHOWN_CHARS)}`")
+        self.note(f"a line that is not a JSON object was left out: `{cut_between_words(line, SHOWN_CHARS)}`")
 
     def take_lost(self, head: bytes) -> None:
         """A line that cannot be read, and how it begins. It may have been a question."""

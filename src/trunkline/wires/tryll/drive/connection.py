@@ -324,9 +324,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif isinstance(message, DownloadProgress):
             pending.heard(message)
         elif not isinstance(message, pending.expected):
-            pending.fail(
-                TryllError(5001, f"The server answered with a `{type(message).__name__}`, which is no answer.")
-            )
+            pending.fail(TryllError(5001, f"The server answered with a `{type(message).__name__}`, not an answer."))
         else:
             pending.parts.append(message)
             if not getattr(message, "more", False):
