@@ -42,7 +42,7 @@ tls_option = click.option(
 @chat_options.asking
 @click.option("--model", metavar="NAME", help="The model that answers; one that the server has, by default.")
 @click.option(
-    "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to one that comes along: `npc`, a character."
+    "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, a character."
 )
 @click.option(
     "--system-prompt",

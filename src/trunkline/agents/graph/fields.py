@@ -77,7 +77,7 @@ def _field(given: Any, place: str) -> Field:
         raise FieldError(f"the field `{name}` needs a `default`, or `optional: true`, and not both")
     default = None if optional else typed(given["default"], kind)
     if not optional and default is None:
-        raise FieldError(f"the `default` of the field `{name}` is no {kind}")
+        raise FieldError(f"the `default` of the field `{name}` is not of the type `{kind}`")
     return Field(name, kind, default, filterable)
 
 
@@ -99,7 +99,7 @@ def _value(field: Field, metadata: Mapping[str, Any], number: int) -> Any:
         return field.default
     value = typed(given, field.type)
     if value is None:
-        raise FieldError(f"`{field.name}` of record {number} is no {field.type}")
+        raise FieldError(f"`{field.name}` of record {number} is not of the type `{field.type}`")
     return value
 
 

@@ -65,7 +65,7 @@ async def shape(stage: Stage) -> None:
 async def pattern(stage: Stage) -> None:
     """A guardrail whose pattern is no regular expression is refused with 3003."""
     link = await stage.session()
-    await link.refused(_graph(guard("gate", "(unclosed")), 3003, why="with a pattern that is none")
+    await link.refused(_graph(guard("gate", "(unclosed")), 3003, why="with an invalid pattern")
 
 
 @check("tryll.graph.no-model", "SHOULD", "Details")

@@ -1,0 +1,53 @@
+"""What people read from the program is plain English: no turns of phrase that only a translation has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.examples import ROOT
+
+pytestmark = pytest.mark.docs
+
+#: "`x` is no address" and the like; "there is no address" and "is no longer" are English.
+FOREIGN = re.compile(
+    r"(?<!there )\b(?:is|are) (?:none\b|no (?!longer\b|more\b|one\b|limit\b|such\b)\w)"
+    r"|\bcannot be had\b|\bcomes along\b|\bstands? in one another\b|\btakes? no such\b",
+    re.IGNORECASE,
+)
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """The texts of a module that are not docstrings, with what is filled in left out."""
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "_" for part in node.values)
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("package", sorted(path.name for path in (ROOT / "src/trunkline").iterdir() if path.is_dir()))
+def test_no_text_of_the_program_reads_like_a_translation(package: str) -> None:
+    files: list[Path] = sorted((ROOT / "src/trunkline" / package).rglob("*.py"))
+    found = {
+        f"{file.relative_to(ROOT)}:{line}: {text}"
+        for file in files
+        for line, text in texts(file.read_text(encoding="utf-8"))
+        if FOREIGN.search(text)
+    }
+    assert found == set()
+
+
+def test_the_check_knows_a_translation_from_english() -> None:
+    for text in ("`x` is no address.", "The address of the homeserver is none.", "`m` cannot be had: gone"):
+        assert FOREIGN.search(text), text
+    for text in ("There is no agent `x`.", "there are no strings", "It is no longer needed.", "0 is no limit."):
+        assert not FOREIGN.search(text), text
