@@ -178,7 +178,7 @@ async def test_an_agent_is_banned_by_its_id_or_wallet_and_let_in_again_by_its_ha
 async def test_a_community_is_closed_after_a_yes_and_not_before(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     await registered(site)
     unasked = await site.run("community", "close", SLUG)
-    assert (unasked.exit_code, "say `--yes`" in unasked.stderr) == (2, True)
+    assert (unasked.exit_code, "confirm with `--yes`" in unasked.stderr) == (2, True)
     monkeypatch.setattr("trunkline.cli.network_asking.at_terminal", lambda: True)
     declined = await site.run("community", "close", SLUG, input="n\n")
     assert (declined.exit_code, "Error: Nothing was changed." in declined.stderr) == (1, True)
@@ -210,7 +210,7 @@ async def test_an_agent_is_unregistered_after_a_yes_and_its_credential_is_dead(s
     agent_id = await registered(site)
     token = (await site.done("credential", "issue", "ada"))["runnerToken"]
     unasked = await site.run("agent", "unregister", "ada")
-    assert (unasked.exit_code, "say `--yes`" in unasked.stderr) == (2, True)
+    assert (unasked.exit_code, "confirm with `--yes`" in unasked.stderr) == (2, True)
     assert (await site.run("agent", "unregister", "ada", "--yes")).stdout == f"Unregistered: ada, from {SLUG}\n"
     headers = {"x-agent-id": agent_id, "x-runner-token": token}
     async with httpx.AsyncClient(trust_env=False) as client:
@@ -370,7 +370,7 @@ async def test_no_keyring_is_told(tmp_path: Path) -> None:
         (("community", "update", "c"), "Say what to change"),
         (("community", "update", "c", "--contract", "A=0x1", "--contract", "A=0x2"), "`A` is named twice"),
         (("community", "update", "c", "--contract", "A=0x1", "--remove-contract", "A"), "is to be changed, too"),
-        (("community", "update", "c", "--remove-contract", "A"), "say `--yes`"),
+        (("community", "update", "c", "--remove-contract", "A"), "confirm with `--yes`"),
         (("agent", "update", "ada"), "Say what to change"),
         (("agent", "update", "ada", "--provider", "OPENAI"), "say its model, too"),
         (("agent", "update", "ada", "--provider", "scripted", "--model", "m"), "has no model"),

@@ -149,7 +149,7 @@ async def test_a_password_is_not_short_and_a_file_that_others_can_read_is_told(s
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("list", "ada"), "say `--password-file FILE`"),
+        (("list", "ada"), "give `--password-file FILE`"),
         (("list", "ada", "--password-file", "-", "--key-file", "-"), "cannot be both the password and the key"),
         (("set", "ada", "llmApiKey", "--password-file", "-"), "cannot be both the secret and the password"),
         (("set", "ada", "llmApiKey", "--key-file", "-", "--password-file", "p"), "both the secret and the key"),

@@ -63,7 +63,7 @@ def test_another_agent_is_refused_with_the_name_of_the_one_that_it_is() -> None:
 
 def test_another_directory_is_refused_with_its_name() -> None:
     keep()
-    with pytest.raises(OfAnotherDirectory, match=r"Session `kept` is of the directory `/here`.*`--anyway`"):
+    with pytest.raises(OfAnotherDirectory, match=r"Session `kept` belongs to the directory `/here`.*`--anyway`"):
         opened(workspace=THERE)
     opened(workspace=THERE, roams=True).log.close()
 
@@ -156,10 +156,10 @@ def test_chat_refuses_what_is_anothers_and_with_anyway_tells_the_agent_what_was_
     assert "Session `first` is with the agent `echo`." in refused.stderr
     elsewhere = run("chat", "echo", "--resume", "first", "-p", "x")
     assert elsewhere.returncode == 1
-    assert f"Session `first` is of the directory `{there}`." in elsewhere.stderr
+    assert f"Session `first` belongs to the directory `{there}`." in elsewhere.stderr
     told = run(*mock, "--workspace", there, "--anyway")
     assert told.returncode == 0, told.stderr
-    assert "This is a new session, whose agent is told what was said before." in told.stderr
+    assert "This is a new session; its agent is given the earlier conversation." in told.stderr
     newest = shelf.sessions()[0]
     assert newest.agent == "coder"
     assert "told what was said before: User: I am Ann" in run("sessions", "show", newest.id).stdout

@@ -45,9 +45,9 @@ def _parser() -> Parser:
   trunkline agent --json-stream --script tour --session-id my-conv-123
   trunkline agent --json-stream --resume latest
 
-Options can also be given as environment variables: --max-turns is
-TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
---json-stream, --session-id and --resume.""",
+All options but --json-stream, --session-id and --resume can also be given as
+environment variables: --max-turns is TRUNKLINE_MAX_TURNS, --auto-approve is
+TRUNKLINE_AUTO_APPROVE=1.""",
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
@@ -56,8 +56,8 @@ TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
     agents = ", ".join((*registry.names(), *registry.FORMS))
     add("--agent", metavar="NAME", help=f"who answers: {agents} (default: coder)")
     agent_options.add_agent_options(parser)
-    add("--session-id", metavar="ID", help="begin a session under this id; an error if it exists")
-    add("--resume", metavar="ID", help="go on with a session; `latest` is the one used last in this workspace")
+    add("--session-id", metavar="ID", help="start a session with this id, which must be new")
+    add("--resume", metavar="ID", help="continue a session; `latest` is the one used last in this workspace")
     add(
         "--anyway",
         action="store_true",
@@ -69,7 +69,7 @@ TRUNKLINE_MAX_TURNS, --auto-approve is TRUNKLINE_AUTO_APPROVE=1. Not so
         type=count,
         default=codec.MAX_LINE,
         metavar="BYTES",
-        help="the longest command that is read",
+        help="the longest command that is accepted",
     )
     return parser
 

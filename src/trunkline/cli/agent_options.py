@@ -37,17 +37,22 @@ def add_agent_options(parser: Parser) -> None:
         "configuration file",
     )
     add("--model", metavar="ID", help="the model")
-    add("--max-tokens", type=count, metavar="N", help="the longest answer of the model, in tokens")
+    add("--max-tokens", type=count, metavar="N", help="the model's longest answer, in tokens")
     add(
         "--max-turns",
         type=count_or_none,
         metavar="N",
         help="how often the model may use tools for one message; 0 for no limit",
     )
-    add("--base-url", metavar="URL", help="where the provider is reached")
-    add("--profile", metavar="NAME", help="a profile of the configuration file")
-    add("--thinking-budget", type=count_or_none, metavar="N", help="tokens that the model may think; 0 for none")
-    add("--effort", choices=EFFORTS, help="how hard the model is to think, where it knows that")
+    add("--base-url", metavar="URL", help="the provider's base URL")
+    add("--profile", metavar="NAME", help="a profile from the configuration file")
+    add(
+        "--thinking-budget",
+        type=count_or_none,
+        metavar="N",
+        help="tokens that the model may spend on thinking; 0 for none",
+    )
+    add("--effort", choices=EFFORTS, help="how hard the model thinks, if it supports that")
     add("--system-prompt", metavar="TEXT", help="instructions for the agent")
     add("--workspace", metavar="PATH", help="the directory to work in (default: the current one)")
 
@@ -65,8 +70,7 @@ def add_session_options(parser: Parser) -> None:
     add(
         "--allow",
         metavar="TOOLS",
-        help=f"tools that need no approval besides those that do not anyway (usually {', '.join(DEFAULT_ALLOW)}), "
-        "separated by commas",
+        help=f"more tools that need no approval (besides, usually, {', '.join(DEFAULT_ALLOW)}), separated by commas",
     )
 
 

@@ -146,7 +146,9 @@ def run(profile: str, arguments: tuple[str, ...]) -> None:
 
     _text(profile)
     if any(each.partition("=")[0] == "--profile" for each in arguments):
-        raise click.UsageError("`--profile` is said already: it is NAME. For a file: `trunkline agentproc run`.")
+        raise click.UsageError(
+            "NAME is the profile, so `--profile` cannot be given too. For a file: `trunkline agentproc run`."
+        )
     agentproc_run.main(["--profile", profile, *arguments])
 
 

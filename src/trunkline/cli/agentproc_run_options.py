@@ -72,9 +72,14 @@ def make_parser() -> arguments.Parser:
     add = parser.add_argument
     add("--profile", required=True, metavar="P", help="a profile's file, or the name of a bundled one")
     add("--message", required=True, metavar="M", help="what to say; `-` reads it from standard input")
-    add("--session", default="", metavar="ID", help="go on with this session (default: begin a new one)")
-    add("--session-name", default=DEFAULT_SESSION_NAME, metavar="NAME", help="its name for people (default: default)")
-    add("--from", dest="from_user", default="", metavar="USER", help="who says it")
+    add("--session", default="", metavar="ID", help="continue this session (default: start a new one)")
+    add(
+        "--session-name",
+        default=DEFAULT_SESSION_NAME,
+        metavar="NAME",
+        help="the session's display name (default: default)",
+    )
+    add("--from", dest="from_user", default="", metavar="USER", help="who sends the message")
     for name, type, what in (("--image-url", "image", "attach a picture"), ("--file-url", "file", "attach a file")):
         add(name, action="append", dest="attachments", default=[], type=_of_type(type), metavar="URL", help=what)
     add(
@@ -85,10 +90,16 @@ def make_parser() -> arguments.Parser:
         metavar="TYPE=URL[=NAME]",
         help="attach an image, file, audio or video",
     )
-    add("--cwd", metavar="DIR", help="where the agent runs, instead of what the profile says")
-    add("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable for the agent, as it is")
-    add("--timeout", metavar="SECONDS", help="the longest turn, instead of what the profile says; 0: no limit")
-    add("--no-stream", action="store_true", help="do not ask for pieces; the answer comes whole")
+    add("--cwd", metavar="DIR", help="the agent's working directory, instead of the profile's")
+    add(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an environment variable for the agent, passed as it is",
+    )
+    add("--timeout", metavar="SECONDS", help="the longest turn, instead of the profile's limit; 0 for no limit")
+    add("--no-stream", action="store_true", help="do not stream: print the answer when it is complete")
     add("--raw", action="store_true", help="print what the agent prints, as it is: protocol lines and all")
     add("--json", action="store_true", help="print one JSON object at the end, and nothing else")
     add(

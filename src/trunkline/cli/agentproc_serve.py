@@ -87,7 +87,7 @@ Options can also be given as environment variables: --mode is TRUNKLINE_MODE,
     add(
         "--allow-private-urls",
         action="store_true",
-        help="fetch attachments from this machine and its network, too: whoever writes in the chat names the address",
+        help="also fetch attachments from this machine and its network: anyone in the chat can name an address",
     )
     add("--verbose", action="store_true", help="log tools, notices and signs of life to standard error, too")
     return parser

@@ -36,17 +36,17 @@ SUMMARIES = {
     "agent": "Be an agent for a host program, over JSON lines.",
     "agentproc": "Run command-line agents, or be one.",
     "bridge": "Put agents into chats: Telegram, Matrix, a terminal.",
-    "up": "Run everything there is: a network that lives.",
+    "up": "Run everything: a network with an agent at work.",
     "chat": "Talk to an agent in the terminal.",
     "config": "Show and check what is configured, and by whom.",
-    "conform": "Put anybody's implementation of a wire to the test.",
+    "conform": "Test any implementation of a wire.",
     "graph": "Check, run and draw graph agents.",
     "ledger": "Show what each wire carries, degrades or refuses.",
     "models": "List, pull and remove models for this machine.",
     "network": "Run an agent social network.",
-    "runner": "Keep agents acting on an agent social network.",
-    "schema": "Print a wire's messages, for programs.",
-    "sessions": "List, read, export and remove kept conversations.",
+    "runner": "Run agents on an agent social network.",
+    "schema": "Print a wire's messages as a schema.",
+    "sessions": "List, read, export and remove saved conversations.",
     "tryll": "Serve graph agents on local models, and talk to them.",
     "shim": "Write an `aionrs` launcher that starts trunkline.",
 }
@@ -125,7 +125,7 @@ def app() -> None:
     trunkline agent --json-stream --agent echo            an agent for a host program
     trunkline agentproc run --profile P --message M       any command-line agent
     trunkline bridge run telegram                         any agent in a chat
-    trunkline conform jsonstream -- CMD ...               certify anybody's agent
+    trunkline conform jsonstream -- CMD ...               check any agent against the protocol
     """
 
 

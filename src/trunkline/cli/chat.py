@@ -70,14 +70,12 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
     "provider",
     metavar="NAME",
     shell_complete=_complete_provider,
-    help=f"Whose model answers: {', '.join(NAMES)}, or one of the configuration file.",
+    help=f"Whose model answers: {', '.join(NAMES)}, or one from the configuration file.",
 )
 @chat_options.option("model", metavar="ID", help="The model.")
-@chat_options.option("base-url", metavar="URL", help="Where the provider is reached.")
-@chat_options.option("profile", metavar="NAME", help="A profile of the configuration file.")
-@chat_options.option(
-    "max-tokens", type=click.IntRange(1), metavar="N", help="The longest answer of the model, in tokens."
-)
+@chat_options.option("base-url", metavar="URL", help="The provider's base URL.")
+@chat_options.option("profile", metavar="NAME", help="A profile from the configuration file.")
+@chat_options.option("max-tokens", type=click.IntRange(1), metavar="N", help="The model's longest answer, in tokens.")
 @chat_options.option(
     "max-turns",
     type=click.IntRange(0),
@@ -85,9 +83,12 @@ def _complete_provider(context: click.Context, parameter: click.Parameter, incom
     help="How often the model may use tools for one message; 0 for no limit.",
 )
 @chat_options.option(
-    "thinking-budget", type=click.IntRange(0), metavar="N", help="Tokens that the model may think; 0 for none."
+    "thinking-budget",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Tokens that the model may spend on thinking; 0 for none.",
 )
-@chat_options.option("effort", type=click.Choice(EFFORTS), help="How hard the model is to think, where it knows that.")
+@chat_options.option("effort", type=click.Choice(EFFORTS), help="How hard the model thinks, if it supports that.")
 @chat_options.option("system-prompt", metavar="TEXT", help="Instructions for the agent.")
 @chat_options.keeping
 @chat_options.approving

@@ -301,7 +301,7 @@ class _Output:
             self._tell(f"{self._program}: The answer cannot be written to standard output. Is there room left?")
         if self._denied and not self._quiet:
             names = ", ".join(sorted(set(self._denied)))
-            self._tell(f"Nobody could be asked about {names}. `--allow`, `--mode` and `--auto-approve` answer ahead.")
+            self._tell(f"Nobody could be asked about {names}. Allow it with `--allow`, `--mode` or `--auto-approve`.")
         if self._trace and self._diagnostics is not None and self._form == "text":
             self.note(trace.way(self._diagnostics, self._sound_seconds))
         elif usage is not None and usage.known and not self._quiet:

@@ -20,7 +20,7 @@ DEFAULT_TIMEOUT = 30.0
 
 @click.group("conform")
 def command() -> None:
-    """Put anybody's implementation of a wire to the test."""
+    """Test any implementation of a wire."""
 
 
 command.add_command(conform_agentproc.command)
@@ -29,7 +29,7 @@ command.add_command(conform_sns.command)
 command.add_command(conform_tryll.command)
 
 
-@command.command("jsonstream", short_help="Put a program that speaks the JSON stream to the test.")
+@command.command("jsonstream", short_help="Test a program that speaks the JSON stream.")
 @click.argument("target", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @click.option("--show-prompts", is_flag=True, help="Print what the kit says to the agent, as TOML; run nothing.")
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE.toml", help="Say it in other words.")

@@ -23,7 +23,7 @@ _BRIDGE_EXAMPLE = (
 )
 
 
-@click.command("agentproc", short_help="Put an AgentProc agent or bridge to the test.")
+@click.command("agentproc", short_help="Test an AgentProc agent or bridge.")
 @click.argument("target", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @click.option("--bridge", is_flag=True, help="The command is a bridge, with places such as {profile} and {message}.")
 @click.option("--protocol", type=click.Choice(DIALECTS), help="What the agent speaks; 0.1 unless given.")

@@ -13,7 +13,7 @@ _EXAMPLE = "trunkline conform jsonstream-host -- my-host --agent {agent} --promp
 _LACKING = "a host that is told what to say on its standard input (without `{prompt}`)"
 
 
-@click.command("jsonstream-host", short_help="Put a host that drives JSON stream agents to the test.")
+@click.command("jsonstream-host", short_help="Test a host that drives JSON stream agents.")
 @click.argument("target", nargs=-1, type=click.UNPROCESSED, metavar="-- CMD [ARGS]...")
 @click.option("--as", "name", metavar="NAME",
               help="For a host that looks for its agent in PATH: the name, such as `aionrs`.")  # fmt: skip

@@ -37,7 +37,7 @@ _KEYED = (
 _GIVEN = "The kit writes about 100 threads and comments at {url} in the name of `{agent}`. They stay there."
 
 
-@click.command("sns", short_help="Put a network of agents to the test.")
+@click.command("sns", short_help="Test an agent network.")
 @click.argument("base_url", required=False)
 @click.option("--agent-id", metavar="ID", help="Play with this agent instead of agents of the kit's own.")
 @click.option("--runner-token", metavar="TOKEN", help="The token of its runner.")

@@ -23,7 +23,7 @@ _HOSTILE = "The kit opens about 190 connections to `{host}`, and many of them se
 _LACKING = "the Mock engine (without `--no-mock`), a model (`--model`), or the storage folder (`--storage-root`)"
 
 
-@click.command("tryll", short_help="Put a Tryll server to the test.")
+@click.command("tryll", short_help="Test a Tryll server.")
 @click.argument("address", required=False, metavar="HOST:PORT")
 @click.option("--model", default="", metavar="NAME",
               help="Play long turns with this model, which the server has, on its real engine.")  # fmt: skip

@@ -41,7 +41,7 @@ def command() -> None:
 command.add_command(run_command)
 
 
-@command.command("check", short_help="Say all that is wrong with a graph.")
+@command.command("check", short_help="Report everything that is wrong with a graph.")
 @click.argument("file", type=_FILE, shell_complete=complete_graph)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(file: str, as_json: bool) -> None:
@@ -93,7 +93,13 @@ def _finding(found: Finding) -> dict[str, Any]:
 
 @command.command("draw", short_help="Draw a graph, or a turn through it, as SVG.")
 @click.argument("file", type=_FILE, shell_complete=complete_graph)
-@click.option("-o", "--output", metavar="OUT.svg", type=click.Path(dir_okay=False), help="Else standard output.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT.svg",
+    type=click.Path(dir_okay=False),
+    help="Write it to this file instead of standard output.",
+)
 @click.option("--turn", metavar="RECORDED.json", type=_FILE, help="A turn that `graph run --record` wrote down.")
 def draw(file: str, output: str | None, turn: str | None) -> None:
     """Draw a graph as an SVG picture, for light pages and for dark ones.

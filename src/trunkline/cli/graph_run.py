@@ -40,7 +40,7 @@ def complete_graph(context: click.Context, parameter: click.Parameter, incomplet
     show_default=True,
     help="`mock` needs no model, and says back what it hears; `local` runs the real ones, fetched on first use.",
 )
-@click.option("--model", metavar="NAME", help="The model of nodes that name none; the file's, by default.")
+@click.option("--model", metavar="NAME", help="The model for nodes that name none (default: the file's).")
 @chat_options.keeping
 @chat_options.approving
 @chat_options.tracing_unless

@@ -110,7 +110,7 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
         with _progress(entry) as report:
             path = asyncio.run(fetch.pull(entry, report, given))
     except KeyboardInterrupt:
-        click.echo("Stopped. What was fetched is kept: the next pull goes on from there.", err=True)
+        click.echo("Stopped. The next pull continues where this one ended.", err=True)
         sys.exit(EXIT_STOPPED)
     click.echo(jsontext.dumps({"name": entry.name, "path": path}) if as_json else path)
     if entry.kind == "llm":

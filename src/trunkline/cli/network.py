@@ -77,9 +77,13 @@ def command() -> None:
 @command.command("serve", short_help="Serve the network until stopped.")
 @click.option("--db", metavar="URL", help="`sqlite:///PATH` or `postgresql://...` (default: SQLite in our own folder).")
 @services.option("network", "listen", metavar="HOST:PORT", help="Port 0 is any free one.")
-@click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
+@click.option("--public", is_flag=True, help="Allow an address that other machines can reach.")
 @click.option(
-    "--allow-host", "hosts", multiple=True, metavar="NAME", help="A name that it is called by, such as net.example."
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A host name by which it is reached, such as net.example.",
 )
 def serve(db: str | None, listen: str | None, public: bool, hosts: tuple[str, ...]) -> None:
     """Serve pages and API until stopped. The network is ready when `GET /readyz` answers with 200.

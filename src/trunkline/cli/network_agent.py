@@ -13,7 +13,7 @@ from trunkline.cli.network_start import command as start
 from trunkline.wires.sns.owner import Owner
 
 
-@click.group("agent", short_help="Start an agent of yours, change it or its secrets, or unregister it.")
+@click.group("agent", short_help="Start one of your agents, change it or its secrets, or unregister it.")
 def command() -> None:
     """Start an agent of the wallet's, change it or its secrets, or take it out of its community.
 
@@ -106,7 +106,7 @@ def update(
 
 @command.command("unregister", short_help="Take an agent out of its community.")
 @click.argument("agent", metavar="AGENT")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @asking.asking
 def unregister(agent: str, yes: bool, url: str, key_file: str | None, as_json: bool) -> None:
     """Take an agent out of its community. Its credential is dead at once; what it wrote stays.
@@ -118,7 +118,7 @@ def unregister(agent: str, yes: bool, url: str, key_file: str | None, as_json: b
       trunkline network agent unregister ada --key-file owner.key
       trunkline network agent unregister ada --yes --key-file owner.key
     """
-    asking.sure(f"Unregister `{agent}`, and make its credential worthless?", yes)
+    asking.sure(f"Unregister `{agent}`, and revoke its credential?", yes)
 
     async def work(owner: Owner) -> dict[str, Any]:
         found = await asking.agent(owner, agent)

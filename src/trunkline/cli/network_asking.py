@@ -204,7 +204,7 @@ def sure(question: str, yes: bool) -> None:
         return
     question = printable(question)
     if not at_terminal():
-        raise click.UsageError(f"{question} Nobody is here to answer: say `--yes` if so.")
+        raise click.UsageError(f"{question} There is no terminal to ask in: confirm with `--yes`.")
     if not click.confirm(question, err=True):
         # Not an `Abort`, which is what Ctrl-C is.
         raise click.ClickException("Nothing was changed.")

@@ -29,7 +29,7 @@ _WALLET = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
 _NOT_FOUND = 404
 
 
-@click.group("community", short_help="Change or close a community of yours, and ban agents from it.")
+@click.group("community", short_help="Change or close one of your communities, and ban agents from it.")
 def command() -> None:
     """Change or close a community of the wallet's, and ban agents from it. Its name is the last part of its address.
 
@@ -66,7 +66,7 @@ def list_all(url: str, key_file: str | None, as_json: bool) -> None:
     table.show(("COMMUNITY", "STATUS", "CONTRACTS", "NAME"), rows)
 
 
-@command.command("show", short_help="Show a community of yours, with its contracts and bans.")
+@command.command("show", short_help="Show one of your communities, with its contracts and bans.")
 @click.argument("slug", metavar="COMMUNITY")
 @asking.asking
 def show(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
@@ -102,9 +102,7 @@ def show(slug: str, url: str, key_file: str | None, as_json: bool) -> None:
     abi="The ABI of a contract that is there or is added, as JSON or in a build artefact.",
     source="The source of a contract that is there or is added.",
 )
-@click.option(
-    "--rename-contract", "renamed", type=Pair(), multiple=True, metavar="NAME=NEW", help="Call a contract otherwise."
-)
+@click.option("--rename-contract", "renamed", type=Pair(), multiple=True, metavar="NAME=NEW", help="Rename a contract.")
 @click.option(
     "--remove-contract", "removed", multiple=True, metavar="NAME", help="Remove a contract. The last one stays."
 )
@@ -169,7 +167,7 @@ def update(
 
 @command.command("close", short_help="Close a community for good.")
 @click.argument("slug", metavar="COMMUNITY")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @asking.asking
 def close(slug: str, yes: bool, url: str, key_file: str | None, as_json: bool) -> None:
     """Close a community for good: no agent writes there any more, and later it is removed with everything in it.

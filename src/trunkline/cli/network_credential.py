@@ -48,7 +48,7 @@ def issue(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
     click.echo(token)
 
 
-@command.command("revoke", short_help="Make an agent's credential worthless.")
+@command.command("revoke", short_help="Revoke an agent's credential.")
 @click.argument("agent", metavar="AGENT")
 @asking.asking
 def revoke(agent: str, url: str, key_file: str | None, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from trunkline.cli import table
 from trunkline.core.faults import ConfigError
 from trunkline.wires.sns.owner import Owner
 
-_WORDS = click.option("--search", "words", metavar="WORDS", default="", help="Those with these words in them.")
+_WORDS = click.option("--search", "words", metavar="WORDS", default="", help="Only those that contain these words.")
 STATUSES = ("pending", "resolved", "rejected", "all")
 #: What one answer of the network has at most.
 _PAGE = 100

@@ -137,7 +137,7 @@ def set_some(
     asking.show(answer) if as_json else click.echo("Encrypted and saved.")
 
 
-@command.command("remove", short_help="Take secrets of an agent away.")
+@command.command("remove", short_help="Remove secrets of an agent.")
 @click.argument("agent", metavar="AGENT")
 @click.argument("names", nargs=-1, required=True, type=_name, metavar="NAME...")
 @password_option
@@ -145,7 +145,7 @@ def set_some(
 def remove(
     agent: str, names: tuple[str, ...], password_file: str | None, url: str, key_file: str | None, as_json: bool
 ) -> None:
-    """Take secrets of an agent away. The others stay. A runner that has them already keeps them until it ends.
+    """Remove secrets of an agent. The others stay. A runner that has them already keeps them until it ends.
 
     \b
     Examples:
@@ -207,7 +207,7 @@ def asked_password(path: str | None, *, new: bool = False) -> str:
     """The password from a file, or from whoever sits at the terminal."""
     if path is None:
         if not asking.at_terminal():
-            raise click.UsageError("Nobody is here to type the password: say `--password-file FILE`.")
+            raise click.UsageError("There is no terminal to type the password in: give `--password-file FILE`.")
         found = str(click.prompt("Password", hide_input=True, confirmation_prompt=new, err=True))
     else:
         try:
@@ -259,7 +259,7 @@ def _checked(name: str, value: str) -> str:
     if not value:
         raise ConfigError(f"`{name}` is empty.", hint="`secrets remove` takes it away.")
     if not value.isprintable():
-        raise ConfigError(f"`{name}` has more than one line, or characters that nobody sees.")
+        raise ConfigError(f"`{name}` has more than one line, or invisible characters.")
     if name == _WALLET_KEY:
         try:
             Wallet(value)

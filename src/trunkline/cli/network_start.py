@@ -61,7 +61,7 @@ def command(
             config["securitySensitive"] = await secrets.opened(owner, agent, password)
         if not (config.get("securitySensitive") or {}).get("llmApiKey") and not more.keys() & {"brain", "llm"}:
             raise ConfigError(
-                "There is no key of the model's provider.",
+                "There is no API key for the model's provider.",
                 hint="`network agent secrets set` keeps it as `llmApiKey`; or say `--config FILE` with a `brain`.",
             )
         # Nothing is issued in vain: a new credential would end the runner that is running.

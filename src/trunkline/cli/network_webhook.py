@@ -12,7 +12,7 @@ from trunkline.cli import table
 from trunkline.wires.sns.owner import Owner
 
 
-@click.group("webhook", short_help="Have a community's news sent to a web server of yours.")
+@click.group("webhook", short_help="Have a community's news sent to your web server.")
 def command() -> None:
     """Have what agents ask and report in a community sent to a web server of yours.
 

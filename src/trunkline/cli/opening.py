@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_AGENT = "coder"
 _TOOLS = (
     f"There are {', '.join(BUILT_IN)}, and those of MCP servers; "
-    "one of these whose name looks like a slip goes into `allow_list` under `[tools]`."
+    "if one of theirs looks like a typo, put it into `allow_list` under `[tools]`."
 )
 #: In place of a session's id: the one used last in the workspace.
 LATEST = "latest"
@@ -142,7 +142,7 @@ class OfAnotherAgent(ConfigError):
     def __init__(self, session: str, agent: str) -> None:
         super().__init__(
             f"Session `{session}` is with the agent `{agent}`.",
-            hint="Name that agent, or begin a new session that is told what was said, with `--anyway`.",
+            hint="Name that agent, or use `--anyway` to start a new session that is given the earlier conversation.",
         )
         self.agent = agent
 
@@ -152,7 +152,7 @@ class OfAnotherDirectory(ConfigError):
 
     def __init__(self, session: str, workspace: str) -> None:
         super().__init__(
-            f"Session `{session}` is of the directory `{workspace}`.",
+            f"Session `{session}` belongs to the directory `{workspace}`.",
             hint="Go there, name it with `--workspace`, or go on from here with `--anyway`.",
         )
 
@@ -263,5 +263,5 @@ async def settle(session: Session, opened: Opened) -> str | None:
     try:
         await session.configure(AddHistory(opened.before))
     except Unsupported:
-        return "This is a new session, and its agent cannot be told what was said before."
-    return "This is a new session, whose agent is told what was said before."
+        return "This is a new session; its agent cannot be given the earlier conversation."
+    return "This is a new session; its agent is given the earlier conversation."

@@ -52,7 +52,7 @@ class _Group(click.Group):
 
 @click.group("runner", cls=_Group)
 def command() -> None:
-    """Keep agents acting on an agent social network.
+    """Run agents on an agent social network.
 
     \b
     Examples:

@@ -66,7 +66,7 @@ class _OnceCommand(click.Command):
             raise
 
 
-@click.command("once", cls=_OnceCommand, short_help="Run one cycle, and print what came of it.")
+@click.command("once", cls=_OnceCommand, short_help="Run one cycle and print the result.")
 @click.option("--config", "path", metavar="FILE", help="The configuration, as JSON; `-`: standard input.")
 @services.agent_option
 def command(path: str | None, agent: str | None) -> None:

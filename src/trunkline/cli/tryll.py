@@ -110,7 +110,7 @@ def command() -> None:
 @click.option(
     "--sessions", is_flag=True, help="Keep every conversation as a session: `trunkline sessions` lists and shows them."
 )
-@click.option("--public", is_flag=True, help="Let an address be used that other machines can reach.")
+@click.option("--public", is_flag=True, help="Allow an address that other machines can reach.")
 @click.option(
     "--no-token", is_flag=True, help="Serve everybody who reaches it: with `--public`, for a network that you trust."
 )
