@@ -253,7 +253,7 @@ async def test_a_file_is_saved_whole_or_not_at_all(server: Scripted, platform: M
     os.unlink(path)
     bad: list[tuple[Answer, str]] = [
         (data(1001), "larger"),
-        (data(900)[:-1], "broke"),
+        (data(900)[:-1], "was lost"),
         ((404, {"errcode": "M_NOT_FOUND"}), "M_NOT_FOUND"),
     ]
     for answer, problem in bad:

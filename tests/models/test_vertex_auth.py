@@ -103,7 +103,7 @@ async def test_a_refusal_is_a_provider_error_that_says_what_to_do(tmp_path: Path
 
 async def test_a_token_service_that_is_not_there_may_come_back(tmp_path: Path) -> None:
     identity = GoogleIdentity(str(write_account(tmp_path / "account.json", "http://127.0.0.1:1/token")), NOTHING)
-    with pytest.raises(ProviderError, match="gives no token") as caught:
+    with pytest.raises(ProviderError, match="did not issue a token") as caught:
         await identity.token()
     assert caught.value.retryable
 

@@ -110,7 +110,7 @@ async def test_an_agent_is_in_so_many_conversations_and_no_more(
         return "".join([piece async for piece in engine.generate(prompt, DEFAULT_SAMPLING, stream=True)])
 
     first = await models._opened("fakes", SessionAgents(), None)
-    with pytest.raises(ProviderError, match="takes no more"):
+    with pytest.raises(ProviderError, match="its limit of conversations"):
         await answers("fakes")
     assert [await answers("echo") for _ in range(2)] == ["hi", "hi"]
     # Who comes while one ends waits for it.

@@ -119,8 +119,8 @@ def test_names_are_one_of_a_kind_and_free_again_after_their_storage(tmp_path: Pa
 @pytest.mark.parametrize(
     ("records", "told"),
     [
-        ("[]", "no object"),
-        ('{"records": [], "more": 1}', "no object"),
+        ("[]", "not in an object"),
+        ('{"records": [], "more": 1}', "not in an object"),
         ("{", "not JSON"),
         ('{"records": []}', "at least one"),
         ('{"records": [7]}', "record 0"),

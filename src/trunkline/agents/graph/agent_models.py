@@ -192,7 +192,7 @@ class AgentModels:
     async def _opened(self, name: str, party: SessionAgents, instructions: str | None) -> Session:
         await self._room(name, party)
         if self._count[name] >= MAX_CONVERSATIONS and name != HARMLESS:
-            raise AgentBusy(f"It is already in {MAX_CONVERSATIONS} conversations, which is the limit.")
+            raise AgentBusy(f"It has reached its limit of conversations ({MAX_CONVERSATIONS}).")
         if party.conversations >= MAX_SESSION_CONVERSATIONS:
             raise AgentBusy(f"A session is in at most {MAX_SESSION_CONVERSATIONS} conversations with agents.")
         agent = self._agents[name]
