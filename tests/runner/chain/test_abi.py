@@ -51,7 +51,7 @@ def test_old_compilers_said_in_other_words_what_a_function_changes() -> None:
         ("bytes33", "not known"),
         ("uint256[0]", "array of 0"),
         ("uint256" + "[]" * 50, "deep"),
-        ("tuple", "no list"),
+        ("tuple", "not a list"),
         (None, "no type"),
         ({}, "no type"),
     ],
