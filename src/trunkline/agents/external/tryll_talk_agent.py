@@ -74,7 +74,7 @@ class TalkAgent:
         """Nothing is ever asked."""
 
     async def configure(self, change: Change) -> None:
-        raise Unsupported("A spoken conversation takes no such change.")
+        raise Unsupported("A spoken conversation cannot be changed like this.")
 
     async def cancel(self) -> None:
         """Only whoever leaves stops a session: nothing is taken after that."""

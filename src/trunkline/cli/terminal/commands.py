@@ -217,7 +217,7 @@ async def _trace(chat: Chat, argument: str) -> None:
         raise ConfigError(f"`/trace {argument}` was not understood.", hint="Say `/trace on` or `/trace off`.")
     on = argument == "on" if argument else not chat.view.traces
     if on and not chat.traced:
-        raise ConfigError("This agent tells no way: it is no graph, or the program was begun without `--trace`.")
+        raise ConfigError("There is no trace: this agent is not a graph, or the program was started without `--trace`.")
     chat.view.traces = on
     chat.view.note("The way of each turn is shown." if on else "The way of a turn is not shown.")
 
