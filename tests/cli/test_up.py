@@ -257,7 +257,7 @@ def test_what_it_advises_for_local_models_works_as_it_stands() -> None:
             lines = lines_of(process)
             assert any(line.startswith("tryll: reachable") for line in lines)
             advice = next(lines).strip().removeprefix("try: ")
-            command = [*shlex.split(advice), "--engine", "mock", "-p", "Who is the mayor of Millbrook?"]
+            command = [*shlex.split(advice), "--engine", "mock", "--quiet", "-p", "Who is the mayor of Millbrook?"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=PATIENCE_SECONDS)

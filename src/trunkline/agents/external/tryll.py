@@ -270,7 +270,12 @@ class TryllConversation:
 
     async def _made(self, tell: TurnStream) -> RemoteAgent:
         def show(progress: DownloadProgress) -> None:
-            tell.say_now(Progress(f"{progress.model_name}: {progress.percent:.0f} % fetched"))
+            name, share = progress.model_name, f"{progress.percent:.0f} %"
+            knowledge = self._file.knowledge if self._file is not None else ()
+            is_read = any(each.name == name for each in knowledge)
+            tell.say_now(
+                Progress(f"reading the knowledge `{name}`: {share}" if is_read else f"{name}: {share} fetched")
+            )
 
         model = await self._chosen(show)
         file = self._file
