@@ -189,7 +189,7 @@ def test_ctrl_c_leaves_what_came_for_the_next_pull(model: Model, index: Index) -
         finally:
             process.kill()
     assert (process.returncode, output) == (130, b""), seen
-    assert b"the next pull goes on from there" in errors
+    assert b"The next pull continues where this one ended" in errors
     assert b"Traceback" not in errors
     assert "partly" in run("list")
     index.asked.clear()

@@ -149,7 +149,7 @@ async def test_standard_input_that_is_closed_is_no_key_and_no_answer(
     for arguments, code, said in (
         (("credential", "list", "--key-file", "-"), 1, "Standard input holds no key"),
         (("owner", "answer", "c1", "--key-file", str(keys / "key")), 2, "The answer is empty"),
-        (("community", "close", "s", "--key-file", str(keys / "key")), 2, "Nobody is here to answer"),
+        (("community", "close", "s", "--key-file", str(keys / "key")), 2, "There is no terminal to ask in"),
     ):
         # As Python has it in a process that was started without one.
         monkeypatch.setattr("trunkline.cli.network_asking.sys", SimpleNamespace(stdin=None))

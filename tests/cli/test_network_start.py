@@ -31,7 +31,7 @@ async def test_an_agent_is_started_once_and_its_credential_is_issued_for_that(si
     async with launcher(tmp_path / "runner", keyring) as url:
         start = ("agent", "start", "ada", "--launcher", url, *knows, *password)
         keyless = await site.run(*start)
-        assert (keyless.exit_code, "no key of the model's provider" in keyless.stderr) == (1, True)
+        assert (keyless.exit_code, "no API key for the model's provider" in keyless.stderr) == (1, True)
         unlocked = await site.run(*start[:-1], site.file("wrong", "another password"), *config)
         assert (unlocked.exit_code, "That is not the password" in unlocked.stderr) == (1, True)
         assert await credential(site) is None
