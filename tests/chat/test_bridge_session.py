@@ -27,6 +27,12 @@ async def talk(stage: Stage, number: int) -> None:
     await stage.answers(f"answer {number}")
 
 
+async def test_a_session_knows_who_answers_in_it(stage: Stage) -> None:
+    async with stage.bridge():
+        await talk(stage, 1)
+    assert list(stage.sessions.agents.values()) == [stage.agent.name]
+
+
 async def test_a_name_that_stands_for_another_agent_begins_a_new_session(stage: Stage) -> None:
     async with stage.bridge():
         await talk(stage, 1)

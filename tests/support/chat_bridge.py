@@ -55,8 +55,10 @@ class MemorySessions:
 
     def __init__(self) -> None:
         self.logs: dict[str, _HeldLog] = {}
+        self.agents: dict[str, str | None] = {}
 
-    def create(self, session: str, workspace: str) -> EventLog:
+    def create(self, session: str, workspace: str, agent: str | None = None) -> EventLog:
+        self.agents[session] = agent
         self.logs[session] = log = _HeldLog(session)
         log.held = True
         return log

@@ -62,7 +62,7 @@ class Opener:
         agent, options = await self._agent(self.settings.agents[name])
         store = self._store()
         workspace = self.settings.workspace
-        log = store.create(new_id(), workspace) if session_id is None else store.open(session_id)
+        log = store.create(new_id(), workspace, agent.name) if session_id is None else store.open(session_id)
         try:
             return await Session.open(
                 agent,

@@ -83,8 +83,8 @@ class SessionInfo(Value):
 class SessionStore(Protocol):
     """The shelf that sessions are kept on."""
 
-    def create(self, session: str, workspace: str) -> EventLog:
-        """A new session.
+    def create(self, session: str, workspace: str, agent: str | None = None) -> EventLog:
+        """A new session. `agent` is who answers in it, for those who want to know when they open it again.
 
         Raises:
             SessionExists: the id is taken.

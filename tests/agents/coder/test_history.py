@@ -9,6 +9,7 @@ import pytest
 
 from trunkline.agents.coder.history import History, NoJournal, estimate
 from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED, UNSEEN
+from trunkline.core.faults import SessionDamaged
 from trunkline.models.messages import Document, Image, Message, Text, Thinking, ToolResult, ToolUse, to_json
 
 
@@ -27,6 +28,12 @@ class Notebook:
 
     def replace(self, records: Sequence[Any]) -> None:
         self.kept = list(records)
+
+
+def test_a_session_of_another_agent_is_refused_in_words() -> None:
+    for record in ({"graph_exchange": ["hi", "You said: hi"]}, {"role": "user", "content": 5}, {"role": "model"}):
+        with pytest.raises(SessionDamaged, match="no conversation of the coding agent"):
+            History(Notebook(record))
 
 
 CALL = ToolUse("t1", "Bash", {"command": "ls"})

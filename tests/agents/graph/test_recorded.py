@@ -12,7 +12,7 @@ from tests.agents.graph.helpers import graph
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.hosting import LocalGraphHost
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.agents.graph.recorded import RecordedAgent, Records
+from trunkline.agents.graph.recorded import RECORDED_AGENT, RecordedAgent, Records
 from trunkline.base.redact import Redactor
 from trunkline.core import events as core
 from trunkline.core.events import Extension, Failed, TextDelta, TurnEnded, TurnStarted, UserMessage
@@ -110,6 +110,7 @@ async def test_a_conversation_is_kept_as_a_session_and_the_client_hears_the_same
     await plain.close()
     events = said(await kept(host, agent, store))
     assert events[0] == TurnStarted(UserMessage("hi"))
+    assert [info.agent for info in store.list()] == [RECORDED_AGENT]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "You said: hi\nWell."
     assert isinstance(events[-1], TurnEnded)
     assert (events[-1].outcome, events[-1].usage.output_tokens) == ("success", ending.tokens_generated)  # type: ignore[union-attr]

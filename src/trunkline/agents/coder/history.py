@@ -12,6 +12,7 @@ from typing import Any
 
 from trunkline.agents.coder.words import CRASHED, NOT_BEGUN, STOPPED
 from trunkline.core.agent import Journal
+from trunkline.core.faults import SessionDamaged
 from trunkline.models.messages import (
     Block,
     Document,
@@ -54,18 +55,27 @@ class History:
     """The messages of one conversation, oldest first."""
 
     def __init__(self, journal: Journal) -> None:
+        """Read what is kept.
+
+        Raises:
+            SessionDamaged: another agent kept it.
+        """
         self._journal = journal
         self.messages: list[Message] = []
         self._model = ""
         early: list[Message] = []
-        for record in journal.records:
-            if record.get("role") == _EARLY:
-                early.append(from_json(record))
-            elif record.get("role") == _MODEL:
-                self._model = str(record["name"])
-            else:
-                self.messages.append(from_json(record))
-                early.clear()
+        try:
+            for record in journal.records:
+                if record.get("role") == _EARLY:
+                    early.append(from_json(record))
+                elif record.get("role") == _MODEL:
+                    self._model = str(record["name"])
+                else:
+                    self.messages.append(from_json(record))
+                    early.clear()
+        except (LookupError, ValueError):
+            hint = "Go on with the agent that it began with, or begin a new one."
+            raise SessionDamaged("The session holds what is no conversation of the coding agent.", hint=hint) from None
         self._tokens = sum(map(estimate, self.messages))
         self.data_chars = sum(map(_data_of, self.messages))
         """Characters of pictures and documents, which are sent again with every request."""

@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 #: The member of a record in the journal of a session that holds a message and its answer.
 JOURNAL_KEY = "graph_exchange"
+#: Who answers in these sessions, for those who want to go on with one: a graph that only its client has.
+RECORDED_AGENT = "tryll"
 
 _OUTCOMES: dict[int, Outcome] = {TurnStatus.SUCCESS: "success", TurnStatus.CANCELLED: "cancelled"}
 
@@ -65,7 +67,7 @@ class Records:
         """A new session. None if it cannot be kept, which the log of the server says: nobody is left without an answer
         because of a disk."""
         try:
-            log = self._store.create(new_id(), self._workspace)
+            log = self._store.create(new_id(), self._workspace, RECORDED_AGENT)
         except Fault as fault:
             logger.error("a conversation is not kept: %s", fault)
             return None
