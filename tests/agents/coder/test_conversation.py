@@ -258,7 +258,7 @@ async def test_a_command_that_is_misspelt_is_told_with_the_one_that_is_meant(tmp
 async def test_words_behind_a_command_that_takes_none_are_not_thrown_away(text: str, tmp_path: Path) -> None:
     async with talking(tmp_path, words("Hello Ann."), words("As you say.")) as talk:
         await talk.say("I am Ann")
-        with pytest.raises(Mistyped, match=r"takes no words behind it.*put a space before it"):
+        with pytest.raises(Mistyped, match=r"takes no arguments.*put a space before it"):
             await talk.say(text)
         await talk.say(f" {text}")
         assert Message("user", (Text("I am Ann"),)) in talk.model.asked
