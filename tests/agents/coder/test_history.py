@@ -32,7 +32,7 @@ class Notebook:
 
 def test_a_session_of_another_agent_is_refused_in_words() -> None:
     for record in ({"graph_exchange": ["hi", "You said: hi"]}, {"role": "user", "content": 5}, {"role": "model"}):
-        with pytest.raises(SessionDamaged, match="no conversation of the coding agent"):
+        with pytest.raises(SessionDamaged, match="not written by the coding agent"):
             History(Notebook(record))
 
 

@@ -74,8 +74,8 @@ class History:
                     self.messages.append(from_json(record))
                     early.clear()
         except (LookupError, ValueError):
-            hint = "Go on with the agent that it began with, or begin a new one."
-            raise SessionDamaged("The session holds what is no conversation of the coding agent.", hint=hint) from None
+            hint = "Continue it with the agent that it began with, or begin a new one."
+            raise SessionDamaged("This session was not written by the coding agent.", hint=hint) from None
         self._tokens = sum(map(estimate, self.messages))
         self.data_chars = sum(map(_data_of, self.messages))
         """Characters of pictures and documents, which are sent again with every request."""
