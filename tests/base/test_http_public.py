@@ -197,10 +197,10 @@ async def test_an_answer_that_is_none_is_told(server: Server, names: dict[str, l
         ("file:///etc/passwd", "only `http:`"),
         ("http:///x", "only `http:`"),
         ("http://me:secret@example.org/", "a name or a password"),
-        ("http://example.org:port/", "no address"),
-        ("http://[::1/", "no address"),
+        ("http://example.org:port/", "not an address"),
+        ("http://[::1/", "not an address"),
         (f"http://example.org/{'x' * 9000}", "more than 8000 characters"),
-        (f"http://{'x' * 70}.example/", "no address"),
+        (f"http://{'x' * 70}.example/", "not an address"),
     ],
 )
 async def test_what_is_no_address_is_told(url: str, why: str) -> None:
