@@ -2,7 +2,7 @@
 # Another Python: make PYTHON=python3.12 test. Fewer test processes: make WORKERS=1 test.
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-long check fmt bench fuzz docs wheel lock hooks release clean run-environment test-environment lint
+.PHONY: help up test coverage test-long check fmt bench fuzz docs wheel lock hooks release clean run-environment test-environment lint
 
 BIN := .venv/bin
 # Python keeps what it compiled, whatever the shell says: without, every test process compiles all tests anew.
@@ -29,7 +29,10 @@ help: ## list the verbs
 up: run-environment ## run everything there is, on embedded defaults; Ctrl-C stops it
 	@exec $(BIN)/trunkline up
 
-test: lint ## set up what the tests need, and run all checks and tests but the long ones, with coverage
+test: lint ## set up what the tests need, and run all checks and tests but the long ones
+	@$(PYTEST) -m "not ($(LONG))"
+
+coverage: test-environment ## the tests of `make test` again, to see what they leave out: it must not be more than before
 	@$(PYTEST) -m "not ($(LONG))" --cov --cov-report=term:skip-covered
 
 test-long: test-environment ## the long tests: whole conformance runs, real models and peers, fuzzing, installations

@@ -40,7 +40,7 @@ def test_ci_runs_all_tests_with_every_python_that_we_support() -> None:
     jobs = read(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
     for name in ("check", "test"):
         assert set(jobs[name]["strategy"]["matrix"]["python"]) == supported
-    assert set(jobs["test"]["strategy"]["matrix"]["verb"]) == {"test", "test-long"}
+    assert set(jobs["test"]["strategy"]["matrix"]["verb"]) == {"test", "test-long", "coverage"}
 
 
 def test_hooks_run_what_lint_runs_from_the_same_environment() -> None:
