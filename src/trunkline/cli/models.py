@@ -122,6 +122,11 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
 def _wanted(name: str, given: bool) -> Entry:
     """The model that is meant: one that is built in or was pulled before, else one of the hub."""
     if hub.split(name) is None:
+        if "/" in name:
+            raise click.ClickException(
+                f"`{name}` is not the name of a model. Names are built in (`trunkline models list`) or look like "
+                "`OWNER/REPOSITORY` or `OWNER/REPOSITORY:FILE`."
+            )
         return catalog.find(name)
     if given:
         raise click.ClickException("`--from` is for built-in models. A GGUF file is used as it is: `--model FILE`.")

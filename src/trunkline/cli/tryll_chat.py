@@ -39,11 +39,9 @@ tls_option = click.option(
 
 @click.command("chat")
 @click.argument("address", default=DEFAULT_LISTEN, metavar="[HOST:PORT]")
-@chat_options.asking
+@chat_options.asking_as("-p", "--print", "-m", "--message")
 @click.option("--model", metavar="NAME", help="The model that answers; one that the server has, by default.")
-@click.option(
-    "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, a character."
-)
+@click.option("--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, `smith`.")
 @click.option(
     "--system-prompt",
     metavar="TEXT",

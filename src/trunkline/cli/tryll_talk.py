@@ -74,9 +74,7 @@ class _Wanted(Value):
 )
 @click.option("--fast", is_flag=True, help="With `--in`: do not wait until the file would have been played.")
 @click.option("--push-to-talk", is_flag=True, help="Listen from one press of the space bar to the next.")
-@click.option(
-    "--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, a character."
-)
+@click.option("--graph", "file", metavar="FILE", help="Talk to this graph (YAML), or to a bundled one: `npc`, `smith`.")
 @click.option("--model", default="", metavar="NAME", help="The model that answers.")
 @click.option("--stt", default="", metavar="NAME", help="The model that hears, such as whisper-base.")
 @click.option("--tts", default="", metavar="NAME", help="The model that speaks, such as piper-joe.")
