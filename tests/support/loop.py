@@ -14,6 +14,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+#: Longer than a thread needs to end on a busy machine. Only a test that hangs waits for so long.
+_THREAD_SECONDS = 10.0
+
+
 class Deadlock(AssertionError):
     """The loop waits, and nothing will ever wake it."""
 
@@ -26,7 +30,10 @@ class _JumpingSelector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready and timeout is None:
-            raise Deadlock("nothing is left to happen")
+            # Only a thread can wake the loop now: one that looks up an address, or an executor that ends.
+            ready = super().select(_THREAD_SECONDS)
+            if not ready:
+                raise Deadlock("nothing is left to happen")
         if not ready and timeout:
             self.now += timeout
         return ready
