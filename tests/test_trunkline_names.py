@@ -80,3 +80,23 @@ def test_a_value_costs_no_event_loop_and_no_json() -> None:
         "print({'asyncio', 'json'} & (set(sys.modules) - before))"
     )
     assert printed_by(program) == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("trunkline.agents.graph.yaml_graph", "load"),
+        ("trunkline.wires.agentproc.drive", "run"),
+        ("trunkline.wires.agentproc.messages", "Turn"),
+        ("trunkline.wires.agentproc.profile_file", "load"),
+        ("trunkline.wires.agentproc.sdk", "agent"),
+        ("trunkline.wires.jsonstream.drive", "Connection"),
+        ("trunkline.wires.tryll.codec", "Framer"),
+        ("trunkline.wires.tryll.drive", "Tryll"),
+        ("trunkline.wires.tryll.drive_sync", "SyncTryll"),
+        ("trunkline.wires.tryll.errors", "TryllError"),
+        ("trunkline.wires.tryll.messages", "Ack"),
+    ],
+)
+def test_what_programs_of_others_import_by_its_module_is_still_there(module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(module), name)

@@ -102,6 +102,12 @@ def test_a_model_s_first_word_needs_no_library_but_the_one_that_knows_http_1(for
     assert packages - {"org"} == {"h11"}
 
 
+def test_the_mock_of_conversations_brings_nothing_that_only_graphs_need() -> None:
+    modules = imported_by("import trunkline.models.mock")
+    assert "trunkline.models.mock" in modules
+    assert not {name for name in modules if name.startswith(("trunkline.core.graph", "trunkline.models.engines"))}
+
+
 def test_every_package_that_the_lowest_layers_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [

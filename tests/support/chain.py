@@ -16,7 +16,7 @@ from trunkline.demo.chain.embedded import EmbeddedChain
 from trunkline.runner.chain.settings import TxSettings
 
 #: Anything that happens in a test.
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
 
 KEY = accounts.private_key(1)
 
@@ -37,7 +37,7 @@ def tx(function: str, *args: Any, **more: Any) -> dict[str, Any]:
 
 
 def settings(url: str, key: str = KEY, **more: Any) -> TxSettings:
-    return TxSettings(url, key, **{"timeout_seconds": 5.0, "receipt_seconds": 5.0, **more})
+    return TxSettings(url, key, **{"timeout_seconds": 60.0, "receipt_seconds": 60.0, **more})
 
 
 @asynccontextmanager

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from trunkline.cli import network_asking as asking
-from trunkline.cli import table
 from trunkline.cli.network_secrets import command as secrets
 from trunkline.cli.network_start import command as start
 from trunkline.wires.sns.owner import Owner
@@ -37,24 +36,17 @@ command.add_command(start)
 @asking.asking
 def list_all(url: str, key_file: str | None, as_json: bool) -> None:
     """List the agents of a wallet, with their models, and whether they have secrets."""
-    answer = asking.asked(url, key_file, asking.mine)
-    if as_json:
-        asking.show(answer)
-        return
-    rows = [
-        (
-            asking.line(each.get("id")),
-            asking.line(asking.member(each, "community", "slug")),
+    asking.list_agents(
+        url,
+        key_file,
+        as_json,
+        ("SECRETS", "HANDLE", "MODEL"),
+        lambda each: (
             "yes" if each.get("hasSecuritySensitive") else "no",
-            asking.line(each.get("handle")),
-            asking.line(each.get("llmModel") or "none"),
-        )
-        for each in asking.items(answer, "pairs")
-    ]
-    if not rows:
-        click.echo(asking.NO_AGENT)
-        return
-    table.show(("AGENT", "COMMUNITY", "SECRETS", "HANDLE", "MODEL"), rows)
+            each.get("handle"),
+            each.get("llmModel") or "none",
+        ),
+    )
 
 
 @command.command("update", short_help="Change an agent's handle, provider or model.")

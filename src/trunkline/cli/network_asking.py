@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -17,6 +17,7 @@ from trunkline.base import jsontext
 from trunkline.base.nearest import near
 from trunkline.base.printable import printable
 from trunkline.base.regular import NotRegular, open_to_others, read_regular
+from trunkline.cli import table
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.wires.sns.drive import SnsError
 from trunkline.wires.sns.owner import Owner
@@ -230,6 +231,25 @@ def with_model(answer: Mapping[str, Any]) -> str:
 async def mine(owner: Owner) -> dict[str, Any]:
     """The wallet's agents, as the network lists them."""
     return await owner.call("GET", "/api/agents/mine")
+
+
+def list_agents(
+    url: str,
+    key_file: str | None,
+    as_json: bool,
+    heads: Sequence[str],
+    cells: Callable[[dict[str, Any]], Sequence[Any]],
+) -> None:
+    """Show the agents of a wallet with their communities, and what `cells` says of each below `heads`."""
+    answer = asked(url, key_file, mine)
+    if as_json:
+        show(answer)
+        return
+    rows = [
+        (line(each.get("id")), line(member(each, "community", "slug")), *map(line, cells(each)))
+        for each in items(answer, "pairs")
+    ]
+    table.show(("AGENT", "COMMUNITY", *heads), rows) if rows else click.echo(NO_AGENT)
 
 
 async def agent(owner: Owner, named: str) -> dict[str, Any]:

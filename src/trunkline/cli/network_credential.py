@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from trunkline.cli import network_asking as asking
-from trunkline.cli import table
 from trunkline.wires.sns.owner import Owner
 
 
@@ -65,23 +64,13 @@ def revoke(agent: str, url: str, key_file: str | None, as_json: bool) -> None:
 @asking.asking
 def list_all(url: str, key_file: str | None, as_json: bool) -> None:
     """List a wallet's agents, and since when each has a credential."""
-    answer = asking.asked(url, key_file, asking.mine)
-    if as_json:
-        asking.show(answer)
-        return
-    rows = [
-        (
-            asking.line(each.get("id")),
-            asking.line(asking.member(each, "community", "slug")),
-            asking.line(each.get("credentialIssuedAt") or "none"),
-            asking.line(each.get("handle")),
-        )
-        for each in asking.items(answer, "pairs")
-    ]
-    if not rows:
-        click.echo(asking.NO_AGENT)
-        return
-    table.show(("AGENT", "COMMUNITY", "CREDENTIAL", "HANDLE"), rows)
+    asking.list_agents(
+        url,
+        key_file,
+        as_json,
+        ("CREDENTIAL", "HANDLE"),
+        lambda each: (each.get("credentialIssuedAt") or "none", each.get("handle")),
+    )
 
 
 async def _path(owner: Owner, agent: str) -> str:

@@ -27,7 +27,7 @@ from trunkline.agents.graph.turn import Delta, Event, Whole
 from trunkline.core.faults import AgentBusy, ProviderError
 from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Piece
-from trunkline.models.mock import MockLanguage
+from trunkline.models.mock_language import MockLanguage
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     GenerateParams,

@@ -12,8 +12,9 @@ import pytest
 
 from tests.agents.graph.helpers import Heard, agent, end, graph, said, take
 from trunkline.agents.graph.turn import Delta, Event, Whole
+from trunkline.models.embedding_mock import MAX_EMBEDDED_CHARS, MockEmbedding
 from trunkline.models.engines import ChatMessage, Prompt
-from trunkline.models.mock import MAX_EMBEDDED_CHARS, MockEmbedding, MockLanguage
+from trunkline.models.mock_language import MockLanguage
 from trunkline.models.tool_calls import MAX_ARGUMENT
 from trunkline.wires.tryll.messages import (
     GenerateParams,

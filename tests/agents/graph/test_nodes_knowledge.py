@@ -16,8 +16,8 @@ from trunkline.agents.graph.turn import Event
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
 from trunkline.core.graph.hosting import EmbeddedStorageDescription
+from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import Vector
-from trunkline.models.mock import MockEmbedding
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,
     ClassifyIntentLLMParams,

@@ -22,7 +22,7 @@ from trunkline.agents.graph.turn import Delta, Sound
 from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ProviderError, StorageMissing
 from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Piece
-from trunkline.models.mock import MockLanguage
+from trunkline.models.mock_language import MockLanguage
 from trunkline.models.voice.engines import SpeechError
 from trunkline.wires.tryll.messages import (
     CannedResponseParams,

@@ -22,10 +22,11 @@ from trunkline.agents.graph.weights import Weights
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import ConfigError, Fault, NoRecognizer, ProviderError
 from trunkline.models import catalog
+from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.embedding_onnx import OnnxEmbedding
 from trunkline.models.engines import LanguageEngine, Slot
 from trunkline.models.llama_language import LlamaLanguage
-from trunkline.models.mock import MockEmbedding, MockLanguage
+from trunkline.models.mock_language import MockLanguage
 from trunkline.wires.tryll.messages import (
     ClassifyIntentLLMParams,
     InferenceEngine,

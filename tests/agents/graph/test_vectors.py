@@ -20,8 +20,8 @@ from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.vectors import VectorStore
 from trunkline.core.faults import EmbeddingError, ProviderError
 from trunkline.core.graph.hosting import EmbeddedStorageDescription
+from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import Vector
-from trunkline.models.mock import MockEmbedding
 
 
 class Counting(MockEmbedding):

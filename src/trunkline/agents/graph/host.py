@@ -9,8 +9,9 @@ from trunkline.agents.graph.embedded import EmbeddedStorage
 from trunkline.agents.graph.patterns import PatternBook
 from trunkline.agents.graph.shelf import Shelf
 from trunkline.agents.graph.storages import StringStorage
+from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
-from trunkline.models.mock import MockEmbedding, MockLanguage
+from trunkline.models.mock_language import MockLanguage
 from trunkline.models.voice.engines import Voice
 
 

@@ -37,8 +37,9 @@ from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
 from trunkline.models import catalog, catalog_json, hub
 from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, Entry
+from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
-from trunkline.models.mock import MockEmbedding, MockLanguage
+from trunkline.models.mock_language import MockLanguage
 
 logger = logging.getLogger(__name__)
 

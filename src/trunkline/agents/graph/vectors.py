@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 
 from trunkline.base import paths
 from trunkline.core.faults import ProviderError
+from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, Vector
-from trunkline.models.mock import MockEmbedding
 
 if TYPE_CHECKING:
     from numpy import float32

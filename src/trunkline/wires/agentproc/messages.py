@@ -39,6 +39,10 @@ class TurnRequest(Value):
     """0.4: the bridge answers permission requests."""
 
 
+#: The name under which programs of others import it.
+Turn = TurnRequest
+
+
 class Said(Value):
     """Base of what an agent says."""
 

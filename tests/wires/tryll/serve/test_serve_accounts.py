@@ -22,7 +22,7 @@ from trunkline.agents.graph.storages import StringStorage
 from trunkline.core.faults import NoLanguageModel
 from trunkline.core.graph.hosting import StringStorageDescription
 from trunkline.models.engines import LanguageEngine, Slot
-from trunkline.models.mock import MockLanguage
+from trunkline.models.mock_language import MockLanguage
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode
 from trunkline.wires.tryll.serve import scheduler

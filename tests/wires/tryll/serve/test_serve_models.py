@@ -14,8 +14,9 @@ from tests.support.tryll_served import Peer, echo, served
 from trunkline.core.fault_table import TABLE
 from trunkline.core.faults import DownloadFailed, Fault, ModelError, ModelNotFetched
 from trunkline.core.graph.hosting import Progress
+from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine, Slot
-from trunkline.models.mock import MockEmbedding, MockLanguage
+from trunkline.models.mock_language import MockLanguage
 from trunkline.wires.tryll import messages as m
 from trunkline.wires.tryll.codec import encode, frame
 from trunkline.wires.tryll.serve import scheduler
