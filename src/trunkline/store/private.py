@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 
 from trunkline.base import paths
@@ -11,6 +12,9 @@ from trunkline.core.faults import ConfigError
 from trunkline.store import durable, locks
 from trunkline.store.explaining import explained
 from trunkline.store.migrations import Migration, NewerDatabase, migrate
+
+#: How often is looked whether the others who open it are done: they take a few milliseconds.
+LOOK_SECONDS = 0.01
 
 
 def open_private(
@@ -30,7 +34,7 @@ def open_private(
         _touch(path)
         connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=not any_thread)
         try:
-            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+            if _log_ahead(connection, busy_seconds) != "wal":
                 raise ConfigError(
                     f"The {what} `{path}` cannot have a write-ahead log.", hint="Put it on a local file system."
                 )
@@ -46,6 +50,22 @@ def open_private(
             connection.close()
             raise
     return connection
+
+
+def _log_ahead(connection: sqlite3.Connection, busy_seconds: float) -> str:
+    """Ask for the write-ahead log; returns the mode that the database has then.
+
+    SQLite does not wait, whatever its timeout, when two want to be the first to change it: each would wait for the
+    other. It says at once that the database is locked, and it is for us to ask again.
+    """
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+        time.sleep(LOOK_SECONDS)
 
 
 def _touch(path: str) -> None:
