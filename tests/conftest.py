@@ -62,14 +62,16 @@ _KEPT_NAMES = ("TRUNKLINE_TEST_OUTPUT",)
 _MARK = "TRUNKLINE_TEST_RUN"
 # pytest keeps the running test's name here; so each process carries the name of the test that started it.
 _CURRENT_TEST = b"PYTEST_CURRENT_TEST="
-# A process that was told to end in a test's last line may need a moment to be gone.
-_LEFTOVER_GRACE_SECONDS = 2.0
+# A process that was told to end in a test's last line may need a moment to be gone, and longer on a busy machine.
+_LEFTOVER_GRACE_SECONDS = 20.0
 _LEFTOVER_POLL_SECONDS = 0.05
 
 # The marks of tests that may take long; how long, their time limits tell.
 _LONG_MARKS = ("long", "slow", "fuzz", "wheel", "browser")
 # After which one of them hangs that says nothing else. What takes seconds takes many of them on a busy machine.
-_LONG_SECONDS = 120.0
+_LONG_SECONDS = 300.0
+# What such a one is taken to need, to know which files take long.
+_USUAL_LONG_SECONDS = 30.0
 # What a test with processes takes that is none of these.
 _PROCESS_SECONDS = 1.0
 
@@ -140,7 +142,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if any(item.get_closest_marker(mark) for mark in _LONG_MARKS):
             limit = item.get_closest_marker("timeout")
-            seconds[item.path] += float(limit.args[0] if limit else config.getini("timeout"))
+            seconds[item.path] += float(limit.args[0]) if limit else _USUAL_LONG_SECONDS
             if limit is None:
                 item.add_marker(pytest.mark.timeout(_LONG_SECONDS))
         elif item.get_closest_marker("process"):

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from tests.support.patience import PATIENCE_SECONDS
+
 T = TypeVar("T")
-
-
-#: Longer than a thread needs to end on a busy machine. Only a test that hangs waits for so long.
-_THREAD_SECONDS = 10.0
 
 
 class Deadlock(AssertionError):
@@ -31,7 +30,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         ready = super().select(0)
         if not ready and timeout is None:
             # Only a thread can wake the loop now: one that looks up an address, or an executor that ends.
-            ready = super().select(_THREAD_SECONDS)
+            ready = super().select(PATIENCE_SECONDS)
             if not ready:
                 raise Deadlock("nothing is left to happen")
         if not ready and timeout:
@@ -56,14 +55,18 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-#: Passes of the loop in which anything that needs no clock happens.
-MOST_PASSES = 100_000
+#: Passes of the loop in which anything happens that needs neither a clock nor anybody else.
+_OWN_PASSES = 10_000
+#: What others, threads and processes, get of the processor between two passes after that.
+_OTHERS_SECONDS = 0.001
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Let the loop go round until something holds; fails the test if it never does."""
-    for _ in range(MOST_PASSES):
-        if condition():
-            return
+    """Let the loop go round until something holds; fails the test if it never does. No virtual time passes by it."""
+    passes, deadline = 0, time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        passes += 1
+        if passes > _OWN_PASSES:
+            assert time.monotonic() < deadline, "it never came about"
+            time.sleep(_OTHERS_SECONDS)  # noqa: ASYNC251 - of the loop it would be virtual time
         await asyncio.sleep(0)
-    raise AssertionError("it never came about")
