@@ -9,10 +9,12 @@ import pytest
 
 from trunkline.agents.with_model import made
 from trunkline.core.faults import ConfigError, NoModel
-from trunkline.models.discover import Found
+from trunkline.models.discover import ModelChoice
 from trunkline.models.providers import ModelSettings
 
-FOUND = Found(ModelSettings("openai", "found-here", base_url="http://127.0.0.1:9/v1", api_key="k"), "it is a test")
+FOUND = ModelChoice(
+    ModelSettings("openai", "found-here", base_url="http://127.0.0.1:9/v1", api_key="k"), "it is a test"
+)
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
     """The environments that were looked into."""
     seen: list[Mapping[str, str]] = []
 
-    async def discover(environ: Mapping[str, str], **_where: object) -> Found:
+    async def discover(environ: Mapping[str, str], **_where: object) -> ModelChoice:
         seen.append(environ)
         return FOUND
 

@@ -195,7 +195,7 @@ def test_a_leader_that_shows_itself_late_is_still_caught(
 ) -> None:
     looks = 0
 
-    def look(trees: list[Tree]) -> watchdog.Found:
+    def look(trees: list[Tree]) -> watchdog.TreeMembers:
         nonlocal looks
         looks += 1
         if looks == 10:

@@ -22,10 +22,10 @@ import pytest
 
 from tests.support.loop import run
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, Shown
-from trunkline.chat.delivery.answer import Answer
+from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.outbox import Outbox
-from trunkline.chat.delivery.rows import Rows, Words
+from trunkline.chat.delivery.rows import Rows, TextBody
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Button, Inbound
 
@@ -126,7 +126,7 @@ async def bridge(directory: Path, *, idempotent: bool, steps: Steps) -> None:
         store.note("scripted", Inbound(str(number), f"chat{number % 2}", "me", "hello"))
     for note in store.waiting("scripted"):
         store.begin(note)
-        answer = Answer(outbox, note.inbound.chat)
+        answer = StreamedAnswer(outbox, note.inbound.chat)
         for word in words(int(note.inbound.id)):
             answer.feed(f"{word} ")
             await asyncio.sleep(0.1)
@@ -189,7 +189,7 @@ def check(directory: Path, *, idempotent: bool) -> None:
     notices = [message for message in platform.messages if message.text == LOST]
     assert len(notices) <= len(unsettled)
     shown = " ".join(message.text for message in platform.messages if message not in notices).split()
-    doubted = " ".join(row.body.text for row in unsettled if isinstance(row.body, Words)).split()
+    doubted = " ".join(row.body.text for row in unsettled if isinstance(row.body, TextBody)).split()
     assert len(shown) == len(set(shown)), "something was doubled"
     assert all(row.state == "unknown" for row in unsettled)
     if idempotent:

@@ -14,7 +14,7 @@ from tests.support import loop
 from trunkline.chat.matrix.client import Homeserver, MatrixRefused, TokenRefused
 from trunkline.chat.matrix.events import Happened, MatrixMessage
 from trunkline.chat.matrix.state import Keeper
-from trunkline.chat.matrix.stream import LONGEST_WAIT_SECONDS, MOST_MISSED, TRIES, Stream
+from trunkline.chat.matrix.stream import LONGEST_WAIT_SECONDS, MOST_MISSED, TRIES, SyncStream
 from trunkline.chat.platform import NotNow, Unclear
 from trunkline.core.faults import ConfigError
 
@@ -101,7 +101,7 @@ async def opened(tmp_path: Path, since: str = "s0", renew: Any = None, **answers
     async def refuse() -> None:
         raise ConfigError("no other token")
 
-    stream = Stream(
+    stream = SyncStream(
         cast("Homeserver", server), keeper, ME, may_invite=lambda sender: sender == ANN, renew=renew or refuse
     )
     async with aclosing(stream.events()) as events:

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.chat.delivery.splitting import closed
-from trunkline.chat.terminal.text import INDENT, LONGEST_MARKED, Page, cells, changes, clean
+from trunkline.chat.terminal.text import INDENT, LONGEST_MARKED, GrowingText, cells, changes, clean
 
 STYLES = re.compile("\x1b\\[[0-9;]*m")
 
 
 def rows(text: str, width: int = 40) -> list[str]:
-    return Page().grow(text, width)[1]
+    return GrowingText().grow(text, width)[1]
 
 
 def plain(text: str, width: int = 40) -> list[str]:
@@ -74,7 +74,7 @@ pieces = st.lists(
 
 @given(pieces)
 def test_a_text_that_grows_looks_in_the_end_as_if_it_had_come_at_once(pieces: list[str]) -> None:
-    page, screen, text = Page(), list[str](), ""
+    page, screen, text = GrowingText(), list[str](), ""
     for piece in pieces:
         text += piece
         shown = closed(text)
@@ -87,14 +87,14 @@ def test_a_text_that_grows_looks_in_the_end_as_if_it_had_come_at_once(pieces: li
 
 
 def test_only_what_changes_is_written_again() -> None:
-    page = Page()
+    page = GrowingText()
     page.grow("one\ntwo three", 20)
     assert page.grow("one\ntwo three four five", 20) == (1, ["  two three four", "  five"])
     assert page.grow("one\ntwo three four five\n\nsix", 20) == (0, ["", "  six"])
 
 
 def test_a_code_block_that_is_shown_as_closed_goes_on() -> None:
-    page = Page()
+    page = GrowingText()
     page.grow("```py\nprin\n```", 40)
     assert page.goes_on("```py\nprint(1)\n```")
     assert page.grow("```py\nprint(1)\n```", 40) == (1, ["    \x1b[36mprint(1)\x1b[0m"])
@@ -105,7 +105,7 @@ def test_a_text_begins_where_its_words_do() -> None:
 
 
 def test_what_comes_after_something_else_was_put_below_stands_by_itself() -> None:
-    page = Page()
+    page = GrowingText()
     page.grow("```\none\n```", 40)
     page.part()
     assert page.grow("```\none\ntwo\n```\nend", 40) == (0, ["    \x1b[36mtwo\x1b[0m", "  end"])

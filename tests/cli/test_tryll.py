@@ -25,7 +25,7 @@ from trunkline.base.config import user_file
 from trunkline.cli import services, tryll
 from trunkline.core.configuration import settled
 from trunkline.core.faults import ConfigError
-from trunkline.models.discover import Found
+from trunkline.models.discover import ModelChoice
 from trunkline.models.providers import ModelSettings
 from trunkline.wires.tryll import messages as m
 
@@ -136,8 +136,8 @@ async def test_what_agents_may_do_is_what_the_command_line_says_and_nothing_else
 def test_an_agent_that_nobody_told_of_a_model_gets_the_one_that_chat_would_take(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async def found(_: object, **_where: object) -> Found:
-        return Found(ModelSettings(provider="mock", model="found-here"), "it is a test")
+    async def found(_: object, **_where: object) -> ModelChoice:
+        return ModelChoice(ModelSettings(provider="mock", model="found-here"), "it is a test")
 
     monkeypatch.setattr("trunkline.models.discover.discover", found)
     monkeypatch.setattr("os.environ", {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})

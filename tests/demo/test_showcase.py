@@ -12,15 +12,15 @@ import pytest
 
 from trunkline.core.faults import AgentFailed, AgentTimeout, Fault
 from trunkline.demo import showcase
-from trunkline.demo.showcase import Line, Scene, play
+from trunkline.demo.showcase import Scene, ShownLine, play
 
 pytestmark = pytest.mark.process
 
 PATIENCE_SECONDS = 20.0
 
 
-async def played(**changes: Any) -> list[Line]:
-    lines: list[Line] = []
+async def played(**changes: Any) -> list[ShownLine]:
+    lines: list[ShownLine] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         await play(lines.append, **changes)
     return lines
@@ -30,7 +30,7 @@ def exists(path: str) -> bool:
     return os.path.exists(path)
 
 
-def types(lines: list[Line], scene: str) -> list[str]:
+def types(lines: list[ShownLine], scene: str) -> list[str]:
     """Who says what in a scene: `>` is the host; pieces of text in a row count once."""
     found: list[str] = []
     for line in lines:
@@ -132,9 +132,9 @@ time.sleep(60)
 
 
 async def test_cancelling_it_leaves_no_agent_and_no_directory() -> None:
-    first: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
+    first: asyncio.Future[ShownLine] = asyncio.get_running_loop().create_future()
 
-    def show(line: Line) -> None:
+    def show(line: ShownLine) -> None:
         if not first.done():
             first.set_result(line)
 

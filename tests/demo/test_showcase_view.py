@@ -7,13 +7,13 @@ import json
 
 from rich.console import Console
 
-from trunkline.demo.showcase import Line
+from trunkline.demo.showcase import ShownLine
 from trunkline.demo.showcase_view import JsonView, PlainView, RichView, Trial
 
 LINES = (
-    Line(0.01234, "First", False, b'{"type":"ready","version":"[bold]0.1.0"}', "is ready"),
-    Line(0.5, "First", True, b'{"type":"stop"}', "has heard enough"),
-    Line(1.0, "Second", False, b"Welcome! \xff", "says what is not in the protocol"),
+    ShownLine(0.01234, "First", False, b'{"type":"ready","version":"[bold]0.1.0"}', "is ready"),
+    ShownLine(0.5, "First", True, b'{"type":"stop"}', "has heard enough"),
+    ShownLine(1.0, "Second", False, b"Welcome! \xff", "says what is not in the protocol"),
 )
 TRIALS = (Trial("an echo", "trunkline agent --json-stream"),)
 

@@ -22,7 +22,7 @@ from trunkline.base import jsontext
 from trunkline.base.config_services import SECTIONS as SERVICE_SECTIONS
 from trunkline.base.config_services import settings_of
 from trunkline.cli import agent as agent_cli
-from trunkline.cli.agentproc import Program
+from trunkline.cli.agentproc import ProgramCommand
 from trunkline.cli.app import COMMANDS, app
 from trunkline.cli.terminal import commands as chat_commands
 from trunkline.conform.agentproc.agent import suite as agentproc_checks
@@ -41,7 +41,7 @@ from trunkline.models import catalog
 from trunkline.models.providers import DEFAULT_MODELS, SERVICES, VARIABLES
 from trunkline.tools.bash import BashTool
 from trunkline.tools.files import FileMemory
-from trunkline.tools.spawn import Outcome, SpawnTool, Task
+from trunkline.tools.spawn import SpawnTool, SubAgentOutcome, Task
 from trunkline.tools.tool import Report, Tool
 from trunkline.tools.toolbox import standard_tools
 from trunkline.tools.workspace import Workspace
@@ -199,7 +199,7 @@ def _command(command: click.Command | None, path: str) -> str:
     """Not from `click`'s own help texts, whose form differs from version to version."""
     if command is None:
         raise LookupError(path)
-    if isinstance(command, Program):
+    if isinstance(command, ProgramCommand):
         return _program(command.parser(), path)
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
@@ -266,7 +266,7 @@ def tools() -> list[Tool]:
 class _Nobody:
     """No sub-agents."""
 
-    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[Outcome]:
+    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[SubAgentOutcome]:
         return ()
 
 

@@ -30,7 +30,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 @pytest.mark.parametrize("entry", catalog.entries(), ids=lambda entry: entry.name)
-def test_every_entry_is_complete_and_pinned(entry: catalog.Entry) -> None:
+def test_every_entry_is_complete_and_pinned(entry: catalog.CatalogEntry) -> None:
     assert entry.description.endswith(".")
     assert entry.licence
     assert entry.context is not None or entry.kind != "llm"
@@ -79,6 +79,6 @@ def test_a_file_of_another_size_does_not_count(tiny: Model) -> None:
 
 
 def test_another_pin_is_another_place(tiny: Model) -> None:
-    file = catalog.File("tiny.gguf", "0" * 64, tiny.entry.files[0].parts)
-    other = catalog.Entry("tiny", "llm", "Other bytes.", "none", (file,))
+    file = catalog.ModelFile("tiny.gguf", "0" * 64, tiny.entry.files[0].parts)
+    other = catalog.CatalogEntry("tiny", "llm", "Other bytes.", "none", (file,))
     assert catalog.place(other) != catalog.place(tiny.entry)

@@ -9,15 +9,15 @@ import pytest
 
 from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
-from trunkline.models.catalog_entry import Entry, File
+from trunkline.models.catalog_entry import CatalogEntry, ModelFile
 from trunkline.models.catalog_json import read_catalog
 
 
-def read(*models: Any) -> tuple[Entry, ...]:
+def read(*models: Any) -> tuple[CatalogEntry, ...]:
     return read_catalog(json.dumps({"models": models}).encode())
 
 
-def one(**record: Any) -> Entry:
+def one(**record: Any) -> CatalogEntry:
     (entry,) = read({"name": "m"} | record)
     return entry
 
@@ -38,14 +38,14 @@ def test_a_full_entry_is_read() -> None:
             }
         ],
     )
-    assert entry == Entry(
+    assert entry == CatalogEntry(
         "m",
         kind="embedding",
         audience="public",
         tool_call_format="llama3",
         sampling=SamplingParams(temperature=0.0, top_k=40),
         context=4096,
-        files=(File("a.gguf", "a" * 64), File("sub/b.gguf", "b" * 64)),
+        files=(ModelFile("a.gguf", "a" * 64), ModelFile("sub/b.gguf", "b" * 64)),
         source="owner/repo",
     )
 
@@ -58,8 +58,8 @@ def test_a_full_entry_is_read() -> None:
         ({"purpose": "stt"}, "kind", "stt"),
         ({"local_path": "/models/mine.gguf"}, "local_path", "/models/mine.gguf"),
         ({"variants": [{"engine": "LlamaCpp", "path": "old.gguf"}]}, "path", "old.gguf"),
-        ({"variants": [{"source": "o/r", "file": "f.gguf"}]}, "files", (File("f.gguf"),)),
-        ({"variants": [{"source": "https://h/x/f.gguf?y=1"}]}, "files", (File("f.gguf"),)),
+        ({"variants": [{"source": "o/r", "file": "f.gguf"}]}, "files", (ModelFile("f.gguf"),)),
+        ({"variants": [{"source": "https://h/x/f.gguf?y=1"}]}, "files", (ModelFile("f.gguf"),)),
         ({"variants": [{"engine": 1, "tool_call_format": "mistral"}]}, "tool_call_format", "mistral"),
         ({"variants": [{"engine": "TensorRT-LLM", "path": "a"}, {"engine": "llama_cpp", "path": "b"}]}, "path", "b"),
         ({"variants": [{"engine": "openai", "url": "http://h/v1/"}]}, "url", "http://h/v1"),

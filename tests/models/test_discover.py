@@ -10,13 +10,13 @@ from tests.models.model_servers import NOBODY, QWEN, llama_server, ollama
 from trunkline.base.extras import install_hint
 from trunkline.core.faults import ConfigError
 from trunkline.models import catalog, providers
-from trunkline.models.discover import KEYS, Found, discover
+from trunkline.models.discover import KEYS, ModelChoice, discover
 from trunkline.models.providers import ModelSettings
 
 NO_SERVERS = {"OLLAMA_HOST": NOBODY}
 
 
-async def found(**environ: str) -> Found:
+async def found(**environ: str) -> ModelChoice:
     return await discover(NO_SERVERS | environ, llama_server_url=NOBODY)
 
 

@@ -217,8 +217,8 @@ async def test_an_index_that_lists_another_hash_is_not_even_asked_for_the_file(m
 async def test_a_finished_file_with_another_hash_is_refused_deleted_and_named(
     model: Model, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = catalog.File("tiny.gguf", "0" * 64, model.entry.files[0].parts)
-    entry = catalog.Entry("tiny", "llm", "Other bytes.", "none", (file,))
+    file = catalog.ModelFile("tiny.gguf", "0" * 64, model.entry.files[0].parts)
+    entry = catalog.CatalogEntry("tiny", "llm", "Other bytes.", "none", (file,))
     monkeypatch.setattr(catalog, "ENTRIES", (entry,))
     with pytest.raises(DownloadFailed, match=r"`tiny.gguf` has the SHA-256 \w+, not 0+; it was deleted"):
         await fetch.pull(entry)

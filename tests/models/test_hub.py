@@ -14,7 +14,7 @@ import pytest
 from tests.support.hub_server import COMMIT, REPOSITORY, Hub, gguf, hub_serving
 from trunkline.core.faults import ConfigError, DownloadFailed
 from trunkline.models import catalog, catalog_pulled, discover, fetch, hub, llama_server, local
-from trunkline.models.catalog_entry import Entry
+from trunkline.models.catalog_entry import CatalogEntry
 from trunkline.models.local import LocalModel
 from trunkline.models.providers import ModelSettings
 
@@ -265,7 +265,7 @@ def test_a_token_is_not_sent_in_the_clear_nor_for_other_addresses(monkeypatch: p
     assert hub.headers() == {}
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
     assert hub.headers() == {"authorization": "Bearer hf_secret"}
-    assert hub.headers(Entry("w", source="https://elsewhere.example/w.gguf")) == {}
+    assert hub.headers(CatalogEntry("w", source="https://elsewhere.example/w.gguf")) == {}
 
 
 async def test_a_removed_model_leaves_what_another_one_has(served: Hub) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trunkline.runner.breaker import Breaker, Patience
+from trunkline.runner.breaker import Breaker, BreakerSettings
 
-PATIENCE = Patience(longest=100.0, failures=3, open_for=50.0, refused_for=500.0, spread=0.0)
+PATIENCE = BreakerSettings(longest=100.0, failures=3, open_for=50.0, refused_for=500.0, spread=0.0)
 
 
 def test_while_all_is_well_the_interval_counts() -> None:

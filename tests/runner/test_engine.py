@@ -9,7 +9,7 @@ from typing import Any
 from tests.support import loop
 from tests.support.launched import HANGS, FakeRunner, config
 from trunkline.core.usage import Usage
-from trunkline.runner.breaker import Patience
+from trunkline.runner.breaker import BreakerSettings
 from trunkline.runner.config import normalise
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
 from trunkline.runner.engine import LIMIT_IN_EXCHANGES, MAX_OUTPUT, STOP_SECONDS, STOPPED, Engine
@@ -18,7 +18,7 @@ from trunkline.runner.secrets import Secrets
 FINE = CycleReport()
 FAILS = CycleReport(error="the model is away")
 TOKEN = "rnr_a1_0123456789"
-PATIENCE = Patience(longest=100.0, failures=3, open_for=60.0, refused_for=600.0, spread=0.0)
+PATIENCE = BreakerSettings(longest=100.0, failures=3, open_for=60.0, refused_for=600.0, spread=0.0)
 
 
 class World:

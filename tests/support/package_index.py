@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from trunkline.models import fetch_http
-from trunkline.models.catalog import Entry, File, Part
+from trunkline.models.catalog import CatalogEntry, ModelFile, WheelMember
 
 
 def settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,11 +55,11 @@ class Model:
             member = f"{name}_part{number}/data/part.bin"
             wheel = make_wheel(member, piece)
             package = f"{name}-part{number}"
-            part = Part(package, "1.0", sha256(wheel).hexdigest(), len(wheel), member, len(piece))
+            part = WheelMember(package, "1.0", sha256(wheel).hexdigest(), len(wheel), member, len(piece))
             self.wheels[part.wheel] = wheel
             parts.append(part)
-        file = File(f"{name}.gguf", sha256(self.data).hexdigest(), tuple(parts))
-        self.entry = Entry(name, "llm", "Random bytes.", "none", (file,), context=64)
+        file = ModelFile(f"{name}.gguf", sha256(self.data).hexdigest(), tuple(parts))
+        self.entry = CatalogEntry(name, "llm", "Random bytes.", "none", (file,), context=64)
 
 
 class Index:

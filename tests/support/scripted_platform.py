@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
-from trunkline.chat.delivery.answer import Answer
+from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.states import State, worst
@@ -151,6 +151,6 @@ def outbox(platform: ScriptedPlatform, store: ChatStore) -> Outbox:
     return Outbox(platform, store, chance=lambda: 0.0)
 
 
-async def settled(answer: Answer) -> State:
+async def settled(answer: StreamedAnswer) -> State:
     """How an answer that is complete ended: the worst of its messages. Waits for as long as it takes."""
     return worst([await message.settled() for message in answer._messages])

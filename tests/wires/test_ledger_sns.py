@@ -8,7 +8,7 @@ from tests.wires.test_ledger import SAMPLES
 from trunkline.core import events as core
 from trunkline.core.faults import ProviderError
 from trunkline.runner import contract
-from trunkline.runner.brain import Heard, Reply
+from trunkline.runner.brain import AnswerSink, BrainReply
 from trunkline.wires.ledger import CONCEPTS, WIRES
 
 SNS = WIRES["sns"]
@@ -17,9 +17,9 @@ SNS = WIRES["sns"]
 FORMS = {"prompt", "system prompt", "runnerInbox", "general", "decision", "error", "usage", "create_thread", "comment"}
 
 
-def heard(*events: core.Event) -> Reply:
+def heard(*events: core.Event) -> BrainReply:
     """What a runner takes for the answer of an agent that says these in one turn."""
-    listener = Heard()
+    listener = AnswerSink()
     listener.show([core.Envelope("s1", number, 1, 0.0, event) for number, event in enumerate(events, 1)])
     return listener.reply()
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trunkline.core.faults import NoModel
 
 if TYPE_CHECKING:
-    from trunkline.models.discover import Found
+    from trunkline.models.discover import ModelChoice
 
 T = TypeVar("T")
 
 
 async def made(
     make: Callable[[Mapping[str, Any]], T], options: dict[str, Any], environ: Mapping[str, str]
-) -> tuple[T, Found | None]:
+) -> tuple[T, ModelChoice | None]:
     """What `make` makes of the options, and the model that was found, if one had to be.
 
     `options` have that model then, too; what somebody did say stays.

@@ -217,7 +217,7 @@ class _Connection:
 
 
 class _Answer:
-    """An `Answer`."""
+    """A `Response`."""
 
     def __init__(self, head: h11.Response, connection: _Connection, owner: Direct) -> None:
         self.status = head.status_code

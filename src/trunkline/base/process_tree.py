@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from trunkline.base.process_guard import guard
 from trunkline.base.watchdog import (
     HAS_PROC,
-    Found,
     Tree,
+    TreeMembers,
     all_pids,
     find,
     group_exists,
@@ -248,7 +248,7 @@ class OwnTree:
                 return group_exists(pgid)
             return any(_is_live_member(pid, pgid) for pid in all_pids())
 
-    def _find(self) -> Found:
+    def _find(self) -> TreeMembers:
         return find([self._tree], self._young_pids())
 
     def _young_pids(self) -> Sequence[int] | None:

@@ -84,7 +84,7 @@ class Stat:
         self.started = int(fields[_STARTED])
 
 
-class Found:
+class TreeMembers:
     """The members of some trees: pid -> start time, which together name a process for ever.
 
     `unsure` says that a process was seen whose environment could not be told yet.
@@ -156,7 +156,7 @@ def read_cookies(pid: int) -> list[bytes] | None:
     return environment[start : end if end >= 0 else None].split(COOKIE_SEPARATOR.encode())
 
 
-def find(trees: Iterable[Tree], pids: Iterable[int] | None = None) -> Found:
+def find(trees: Iterable[Tree], pids: Iterable[int] | None = None) -> TreeMembers:
     """Look once for live members of `trees` among `pids` (all processes unless told). Never finds the caller."""
     groups: set[int | None] = set()
     cookies: set[bytes] = set()
@@ -164,7 +164,7 @@ def find(trees: Iterable[Tree], pids: Iterable[int] | None = None) -> Found:
         cookies.add(tree.cookie)
         if tree.pgid is not None and group_is_ours(tree):
             groups.add(tree.pgid)
-    found = Found()
+    found = TreeMembers()
     others: dict[int, Stat] = {}
     me = os.getpid()
     for pid in all_pids() if pids is None else pids:
@@ -358,7 +358,7 @@ def end_trees(trees: list[Tree]) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _signal_all(trees: list[Tree], known: dict[int, int], number: int) -> Found:
+def _signal_all(trees: list[Tree], known: dict[int, int], number: int) -> TreeMembers:
     """Signal the groups, what a look finds, and what an earlier look had found (it may have lost its marks since)."""
     found = find(trees)
     for tree in trees:

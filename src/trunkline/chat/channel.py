@@ -12,7 +12,7 @@ from typing import Any
 
 from trunkline.chat.attachments import Folder, Outgoing
 from trunkline.chat.context import BridgeContext
-from trunkline.chat.delivery.answer import Answer
+from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.outbox import Posting
 from trunkline.chat.delivery.patience import lasting
 from trunkline.chat.delivery.store import Note
@@ -77,11 +77,11 @@ class Channel:
         """Put a file into the chat."""
         self._outbox.post_file(self.chat, file.path, file.type, file.name)
 
-    def answer(self, note: Note) -> Answer:
+    def answer(self, note: Note) -> StreamedAnswer:
         """Begin the answer to a message."""
         # Where several people write, it must be clear who is answered.
         reply_to = None if note.inbound.private else note.inbound.message_id
-        return Answer(self._outbox, self.chat, reply_to=reply_to)
+        return StreamedAnswer(self._outbox, self.chat, reply_to=reply_to)
 
     @property
     def undelivered(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from trunkline.chat.approval_prompts import ApprovalPrompts
 from trunkline.chat.channel import Channel
-from trunkline.chat.delivery.answer import Answer
+from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.store import Note
 from trunkline.chat.plain import inline
 from trunkline.chat.settings import Verbosity
@@ -46,7 +46,12 @@ class TurnView:
     congested = False
 
     def __init__(
-        self, channel: Channel, prompts: ApprovalPrompts, note: Note, verbosity: Verbosity, answer: Answer | None = None
+        self,
+        channel: Channel,
+        prompts: ApprovalPrompts,
+        note: Note,
+        verbosity: Verbosity,
+        answer: StreamedAnswer | None = None,
     ) -> None:
         """The answer to `note` goes to the channel, and questions to `prompts`. `answer` is one that was begun."""
         self.ended = asyncio.Event()
@@ -175,7 +180,7 @@ class TurnView:
             self._part_here(self.answer)
         self._prompts.ask(event)
 
-    def _part_here(self, answer: Answer) -> None:
+    def _part_here(self, answer: StreamedAnswer) -> None:
         try:
             answer.cut()
         except Fault as fault:

@@ -21,7 +21,7 @@ _PROGRAMS = {
 }
 
 
-class Program(click.Command):
+class ProgramCommand(click.Command):
     """A command that has a parser of its own. It is made for those who ask about it, and not to run the command."""
 
     def parser(self) -> Parser:
@@ -54,7 +54,7 @@ def _program(name: str) -> click.Command:
 
     @click.command(
         name,
-        cls=Program,
+        cls=ProgramCommand,
         short_help=summary,
         add_help_option=False,
         context_settings={"ignore_unknown_options": True},
@@ -69,7 +69,7 @@ def _program(name: str) -> click.Command:
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from trunkline.cli import agentproc_completion
 
-    if not isinstance(context.command, Program):
+    if not isinstance(context.command, ProgramCommand):
         return []
     return agentproc_completion.words(context.command.parser(), context.params.get("arguments") or (), incomplete)
 

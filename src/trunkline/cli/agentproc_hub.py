@@ -240,7 +240,7 @@ def _finding(name: str, path: str | None, version: str) -> Finding:
     return Finding(name, program.command, path, version, keys, advice, hub.load(name).permission)
 
 
-def _advice(program: hub.Program, path: str | None, version: str, keys: tuple[str, ...]) -> str:
+def _advice(program: hub.ProfileProgram, path: str | None, version: str, keys: tuple[str, ...]) -> str:
     if path is None:
         return f"Install it: {program.install}"
     if not version:

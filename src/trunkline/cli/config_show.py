@@ -26,7 +26,7 @@ from trunkline.runner.config_parts import SECRET_GROUPS
 HIDDEN = "[redacted]"
 
 
-class Row(Value):
+class ConfigRow(Value):
     """One value."""
 
     path: Keys
@@ -40,7 +40,7 @@ class Row(Value):
 class Shown(Value):
     """Everything that is configured."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ConfigRow, ...]
     in_use: Mapping[str, Any]
     """What the coding agent would work with, or the `problem` that keeps it from doing so."""
     warnings: tuple[str, ...]
@@ -58,7 +58,7 @@ def gather(workspace: str, environ: Mapping[str, str]) -> Shown:
     places = {"bridge": os.path.expanduser(bridged)} if bridged else {}
     services = [settled(service, None, environ, places.get(service, workspace)) for service in SERVICES]
     redactor = _redactor(config, environ)
-    rows = [Row(path, value, source) for path, (value, source) in shown(config, environ).items()]
+    rows = [ConfigRow(path, value, source) for path, (value, source) in shown(config, environ).items()]
     for service in services:
         rows += _of_service(service)
     warnings = dict.fromkeys(
@@ -71,17 +71,17 @@ def gather(workspace: str, environ: Mapping[str, str]) -> Shown:
     )
 
 
-def _of_service(found: Settled) -> Iterator[Row]:
+def _of_service(found: Settled) -> Iterator[ConfigRow]:
     about = settings_of(found.service)
     for path, value, source in found.items():
         unsaid = source == DEFAULT and value in (None, [])
-        yield Row(path, None if unsaid else value, source, about[path[1]].otherwise)
+        yield ConfigRow(path, None if unsaid else value, source, about[path[1]].otherwise)
     for key, table in found.config.get(found.service, default={}).items():
         if isinstance(table, Mapping):
             for name, value in table.items():
                 path = (found.service, key, name)
                 origin = found.config.origin(*path)
-                yield Row(path, value, in_file(origin) if origin else DEFAULT)
+                yield ConfigRow(path, value, in_file(origin) if origin else DEFAULT)
 
 
 def _in_use(workspace: str, environ: Mapping[str, str], config: Config) -> dict[str, Any]:

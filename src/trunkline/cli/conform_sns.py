@@ -13,7 +13,7 @@ from trunkline.cli import conform_run
 from trunkline.core.faults import ConfigError
 
 if TYPE_CHECKING:
-    from trunkline.conform.sns.cast import Agent, Cast
+    from trunkline.conform.sns.cast import Cast, CastAgent
 
 #: How long a network may take for one answer. It asks nobody else.
 DEFAULT_TIMEOUT = 10.0
@@ -106,9 +106,9 @@ def command(
 class _Pairs(Value):
     """The agents that were given."""
 
-    agent: Agent | None
-    peer: Agent | None
-    other: Agent | None
+    agent: CastAgent | None
+    peer: CastAgent | None
+    other: CastAgent | None
 
 
 def _address(base_url: str | None) -> str:
@@ -125,15 +125,15 @@ def _address(base_url: str | None) -> str:
     return base_url.rstrip("/")
 
 
-def _pair(id_option: str, id: str | None, token_option: str, token: str | None) -> Agent | None:
-    from trunkline.conform.sns.cast import Agent
+def _pair(id_option: str, id: str | None, token_option: str, token: str | None) -> CastAgent | None:
+    from trunkline.conform.sns.cast import CastAgent
 
     if not id and not token:
         return None
     for option, value in ((id_option, id), (token_option, token)):
         if not value or not value.isascii() or not value.isprintable() or " " in value:
             raise click.UsageError(f"`--{id_option}` and `--{token_option}` belong together; `--{option}` is missing.")
-    return Agent(id or "", token or "")
+    return CastAgent(id or "", token or "")
 
 
 def _cast(pairs: _Pairs, owner_key: str | None, no_owner: bool) -> Cast:
@@ -152,7 +152,7 @@ def _cast(pairs: _Pairs, owner_key: str | None, no_owner: bool) -> Cast:
         raise click.UsageError(f"{error.message} {error.hint or ''}".strip()) from None
 
 
-def _announce(url: str, agent: Agent | None, owner_key: str | None, yes: bool) -> None:
+def _announce(url: str, agent: CastAgent | None, owner_key: str | None, yes: bool) -> None:
     """Say what will be written, and ask for leave where it is somebody else's machine."""
     text = _GIVEN if agent else _KEYED if owner_key else _OWN
     told = text.format(url=url, agent=agent.id if agent else "")

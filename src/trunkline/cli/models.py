@@ -19,7 +19,7 @@ from trunkline.base.extras import adding
 from trunkline.cli import table
 from trunkline.cli.explained import explained
 from trunkline.models import catalog, fetch, hub, llama_server
-from trunkline.models.catalog import Entry
+from trunkline.models.catalog import CatalogEntry
 from trunkline.models.fetch_files import Report
 from trunkline.models.voice.loading import missing_extra
 
@@ -70,7 +70,7 @@ def list_models(wide: bool, as_json: bool) -> None:
     if as_json:
         click.echo(jsontext.dumps({"models": [_record(entry) for entry in catalog.entries()]}))
         return
-    columns: dict[str, Callable[[Entry], str]] = {
+    columns: dict[str, Callable[[CatalogEntry], str]] = {
         "NAME": lambda entry: entry.name,
         "HERE": _state,
         "SIZE": lambda entry: _size(entry.size),
@@ -119,7 +119,7 @@ def pull(name: str, given: tuple[str, ...], as_json: bool) -> None:
         click.echo(f"`{name}` is here. What runs it is not. {adding(extra)}", err=True)
 
 
-def _wanted(name: str, given: bool) -> Entry:
+def _wanted(name: str, given: bool) -> CatalogEntry:
     """The model that is meant: one that is built in or was pulled before, else one of the hub."""
     if hub.split(name) is None:
         if "/" in name:
@@ -141,7 +141,7 @@ def _wanted(name: str, given: bool) -> Entry:
     return found.entry
 
 
-def _next(entry: Entry) -> str:
+def _next(entry: CatalogEntry) -> str:
     """What to do with a model that has just come."""
     if llama_server.has_engine():
         return f"`{entry.name}` is ready: try `trunkline chat --provider local --model {entry.name}`."
@@ -176,7 +176,7 @@ def path(name: str, as_json: bool) -> None:
     click.echo(jsontext.dumps({"name": entry.name, "path": found}) if as_json else found)
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _record(entry: CatalogEntry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "kind": entry.kind,
@@ -189,7 +189,7 @@ def _record(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _state(entry: Entry) -> str:
+def _state(entry: CatalogEntry) -> str:
     if catalog.path(entry) is not None:
         return "yes"
     return "partly" if fetch.partial(entry) else "no"
@@ -200,7 +200,7 @@ def _size(count: int) -> str:
 
 
 @contextmanager
-def _progress(entry: Entry) -> Iterator[Report]:
+def _progress(entry: CatalogEntry) -> Iterator[Report]:
     """A bar on a terminal, lines elsewhere; both on standard error."""
     if not sys.stderr.isatty():
         yield _Lines(entry.name)

@@ -21,17 +21,17 @@ from trunkline.conform.record import Record, Roles
 _LOOK_SECONDS = 0.02
 
 
-class Opened(Protocol):
+class Closable(Protocol):
     """A process or a connection."""
 
     async def close(self) -> None:
         """End it. Bounded in time; once more does no harm."""
 
 
-O = TypeVar("O", bound=Opened)  # noqa: E741  # a type, not a number
+O = TypeVar("O", bound=Closable)  # noqa: E741  # a type, not a number
 
 
-class Program(Value):
+class ProgramTarget(Value):
     """What is under test, where that is a command: how to start it, and how patient to be with it."""
 
     argv: tuple[str, ...]
@@ -46,7 +46,7 @@ class Stage:
         """One for each that was opened."""
         self._name = name
         self._roles = roles
-        self._opened: list[Opened] = []
+        self._opened: list[Closable] = []
 
     def record(self, argv: tuple[str, ...]) -> Record:
         """The record of one more that is to be opened; `opened` keeps it."""
@@ -75,7 +75,7 @@ class ProgramStage(Stage):
         self.workspace = Path(cwd) if cwd else self.folder / "workspace"
         self.workspace.mkdir(exist_ok=True)
 
-    def environment(self, program: Program, **own: str) -> dict[str, str]:
+    def environment(self, program: ProgramTarget, **own: str) -> dict[str, str]:
         """The variables of a command: ours, a home that all processes of one check share, the kit's, and its own.
 
         Trunkline keeps its state in that home, so that they see each other's sessions; others do not mind the variable.

@@ -24,7 +24,7 @@ NO_NEWLINE = " <no line feed at the end>"
 _Range = tuple[int, int, int, int]
 
 
-class Row(Value):
+class DiffRow(Value):
     """A line of a change: `+`, `-` or a space, or `@` for what is left out."""
 
     sign: str
@@ -32,27 +32,27 @@ class Row(Value):
     text: str
 
 
-def change(old: str, new: str) -> list[Row]:
+def change(old: str, new: str) -> list[DiffRow]:
     """The rows that differ, with a few around them. Nothing if the texts are the same."""
     before, after = _lines(old, new), _lines(new, old)
     differences = list(_differences(before, after))
     nexts = [*(first for first, _, _, _ in differences[1:]), len(before)]
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     reached = 0
     for (first, last, start, stop), next_first in zip(differences, nexts, strict=False):
         begin = max(reached, first - CONTEXT)
         rows += _left_out(begin - reached)
-        rows += [Row(" ", start - first + at + 1, before[at]) for at in range(begin, first)]
-        rows += [Row("-", at + 1, before[at]) for at in range(first, last)]
-        rows += [Row("+", at + 1, after[at]) for at in range(start, stop)]
+        rows += [DiffRow(" ", start - first + at + 1, before[at]) for at in range(begin, first)]
+        rows += [DiffRow("-", at + 1, before[at]) for at in range(first, last)]
+        rows += [DiffRow("+", at + 1, after[at]) for at in range(start, stop)]
         reached = min(last + CONTEXT, next_first)
-        rows += [Row(" ", stop - last + at + 1, before[at]) for at in range(last, reached)]
+        rows += [DiffRow(" ", stop - last + at + 1, before[at]) for at in range(last, reached)]
     return rows + _left_out(len(before) - reached) if rows else []
 
 
-def _left_out(count: int) -> list[Row]:
+def _left_out(count: int) -> list[DiffRow]:
     """Says how many lines are the same in both, and not shown."""
-    return [Row("@", None, f"⋮ {count:,} line{'' if count == 1 else 's'} unchanged")] if count else []
+    return [DiffRow("@", None, f"⋮ {count:,} line{'' if count == 1 else 's'} unchanged")] if count else []
 
 
 def _lines(text: str, other: str) -> list[str]:

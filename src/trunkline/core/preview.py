@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from trunkline.base.values import Value
 from trunkline.base.visible import inline, unseen, visible
-from trunkline.core.change import Row, change
+from trunkline.core.change import DiffRow, change
 from trunkline.core.events import Category
 
 #: A value of one line up to here stands beside its name, and a command or a path beside the tool's.
@@ -64,7 +64,7 @@ SCREEN = PreviewSize(lines=16, chars=3000, parts=12)
 DESCRIPTION_CHARS = 500
 
 
-class Part(Value):
+class PreviewPart(Value):
     """One thing to look at."""
 
     label: str = ""
@@ -72,7 +72,7 @@ class Part(Value):
     text: str = ""
     language: str = ""
     """What a code block would say: `sh`, `diff`, the ending of a file's name."""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DiffRow, ...] = ()
     """Of a change: what `text` says, line by line."""
     missing: int = 0
     """How many characters of the middle are not shown."""
@@ -84,8 +84,8 @@ class Preview(Value):
     """A call, as it is shown. `about` is what it is about in one line, if anything is: a command, a path."""
 
     name: str
-    about: Part = Part()
-    parts: tuple[Part, ...] = ()
+    about: PreviewPart = PreviewPart()
+    parts: tuple[PreviewPart, ...] = ()
     left_out: int = 0
     """Arguments in the middle that are not shown."""
 
@@ -164,19 +164,21 @@ class _Writing:
         listed = [f"{_label(key)}: {visible(_json(value), keep='')}" for key, value in self._args.items()]
         hidden = sum(unseen(key, "") + unseen(_json(value), "") for key, value in self._args.items())
         if listed and not about.text and not blocks and len(pairs := ", ".join(listed)) <= SHORT_PAIRS:
-            return Preview(_line(name), Part(text=pairs, unseen=hidden))
+            return Preview(_line(name), PreviewPart(text=pairs, unseen=hidden))
         left_out = 0
         if self._room is not None:
             listed, some = _without_middle(listed, self._room.parts, _ARGUMENTS.format)
-            blocks, more = _without_middle(blocks, self._room.parts, lambda count: Part(text=_ARGUMENTS.format(count)))
+            blocks, more = _without_middle(
+                blocks, self._room.parts, lambda count: PreviewPart(text=_ARGUMENTS.format(count))
+            )
             left_out = some + more
         if listed:
             # Behind a command, which is what everybody looks for first; and not as more lines of it.
             is_command = bool(blocks) and blocks[0].language == "sh"
-            blocks.insert(int(is_command), Part(_OTHERS if is_command else "", "\n".join(listed), unseen=hidden))
+            blocks.insert(int(is_command), PreviewPart(_OTHERS if is_command else "", "\n".join(listed), unseen=hidden))
         return Preview(_line(name), about, tuple(blocks), left_out)
 
-    def _about(self) -> Part:
+    def _about(self) -> PreviewPart:
         """The command or, without one, the path of a file; if it can be seen whole in one line."""
         is_of_a_file = len(self._args) == 1 or not {"content", "old_string"}.isdisjoint(self._args)
         for key in (*_COMMANDS, *(_PATHS if is_of_a_file else _FILES)):
@@ -184,12 +186,12 @@ class _Writing:
             if isinstance(value, str):
                 if not _is_short(value):
                     # It stands below, with the others: one of them must not be taken for the whole.
-                    return Part()
+                    return PreviewPart()
                 del self._args[key]
-                return Part(key, value, "sh" if key in _COMMANDS else "")
-        return Part()
+                return PreviewPart(key, value, "sh" if key in _COMMANDS else "")
+        return PreviewPart()
 
-    def _changes(self) -> Iterator[Part]:
+    def _changes(self) -> Iterator[PreviewPart]:
         old, new = self._args.get("old_string"), self._args.get("new_string")
         if self._is_change and isinstance(old, str) and isinstance(new, str) and old != new:
             del self._args["old_string"], self._args["new_string"]
@@ -203,14 +205,14 @@ class _Writing:
             else:
                 yield self._block("content", content, _ending(self._path))
                 if self._is_change and self._before is not None:
-                    yield Part(text="(no change: the file has this content already)")
+                    yield PreviewPart(text="(no change: the file has this content already)")
 
-    def _commands(self) -> Iterator[Part]:
+    def _commands(self) -> Iterator[PreviewPart]:
         for key in _COMMANDS:
             if isinstance(self._args.get(key), str):
                 yield self._block(key, self._args.pop(key), "sh")
 
-    def _others(self) -> Iterator[Part]:
+    def _others(self) -> Iterator[PreviewPart]:
         """What needs more than a line."""
         for key, value in tuple(self._args.items()):
             if isinstance(value, str):
@@ -223,21 +225,21 @@ class _Writing:
                 continue
             del self._args[key]
 
-    def _block(self, key: str, text: str, language: str = "") -> Part:
+    def _block(self, key: str, text: str, language: str = "") -> PreviewPart:
         head, tail, missing = _cut(text.removesuffix("\n"), self._room)
         shown = visible(head)
         if missing:
             shown += f"\n{_mark(missing)}\n{visible(tail)}"
-        return Part(_label(key), shown, language, missing=missing, unseen=unseen(head) + unseen(tail))
+        return PreviewPart(_label(key), shown, language, missing=missing, unseen=unseen(head) + unseen(tail))
 
-    def _change(self, old: str, new: str) -> Part:
+    def _change(self, old: str, new: str) -> PreviewPart:
         rows, missing = change(old, new), 0
         if self._room is not None:
             rows, missing = _cut_rows(rows, self._room)
         hidden = sum(unseen(row.text, "\t") for row in rows)
         seen = tuple(row.replace(text=visible(row.text, "\t")) for row in rows)
         text = "\n".join((" " if row.sign == "@" else row.sign) + row.text for row in seen)
-        return Part("", text, "diff", seen, missing, hidden)
+        return PreviewPart("", text, "diff", seen, missing, hidden)
 
 
 def _cut(text: str, room: PreviewSize | None) -> tuple[str, str, int]:
@@ -265,14 +267,16 @@ def _ends(text: str, lines: int) -> tuple[str, str]:
     return text[:end], text[start + 1 :]
 
 
-def _cut_rows(rows: Sequence[Row], room: PreviewSize) -> tuple[list[Row], int]:
+def _cut_rows(rows: Sequence[DiffRow], room: PreviewSize) -> tuple[list[DiffRow], int]:
     """Rows without their middle, each without its own, and how many characters are missing."""
-    gone: Sequence[Row] = ()
+    gone: Sequence[DiffRow] = ()
     tail = room.lines // 3
     if len(rows) > room.lines:
         gone = rows[room.lines - tail : len(rows) - tail]
     missing = sum(len(row.text) + 1 for row in gone)
-    kept = [*rows[: room.lines - tail], Row("@", None, _mark(missing)), *rows[len(rows) - tail :]] if gone else [*rows]
+    kept = (
+        [*rows[: room.lines - tail], DiffRow("@", None, _mark(missing)), *rows[len(rows) - tail :]] if gone else [*rows]
+    )
     most = max(_SHORTEST_ROW, room.chars // 8)
     for at, row in enumerate(kept):
         if (more := len(row.text) - most) > 0:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from trunkline.core.events import Event, TextDelta, ThinkingDelta
 
 
-class Stream(Protocol):
+class RedactingStream(Protocol):
     """Takes secrets out of a text that comes in pieces."""
 
     def feed(self, text: str) -> str:
@@ -31,7 +31,7 @@ class Redacts(Protocol):
     def data(self, data: Any) -> Any:
         """JSON data or a value without them; the same object if there were none."""
 
-    def stream(self) -> Stream:
+    def stream(self) -> RedactingStream:
         """For one text in pieces."""
 
 
@@ -40,7 +40,7 @@ class Redaction:
 
     def __init__(self, secrets: Redacts) -> None:
         self._secrets = secrets
-        self._streams: dict[type[TextDelta | ThinkingDelta], Stream] = {}
+        self._streams: dict[type[TextDelta | ThinkingDelta], RedactingStream] = {}
 
     def __call__(self, event: Event) -> Sequence[Event]:
         # Whoever knows no secret yet may learn one; until then, text by the thousand passes untouched.

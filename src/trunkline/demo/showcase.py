@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 10.0
 COMMAND = module_command("trunkline", ("agent", "--json-stream", "--agent", "scripted", "--script", "tour"))
 
 
-class Line(Value):
+class ShownLine(Value):
     """One line that crossed the wire. `at` counts seconds from the start, `by_host` tells the direction."""
 
     at: float
@@ -39,7 +39,7 @@ class Line(Value):
     caption: str
 
 
-class Answer(Value):
+class HostAnswer(Value):
     """What the host says to the request that was `nth` (from 0) of those it waited for."""
 
     nth: int
@@ -56,15 +56,15 @@ class Scene(Value):
 
     title: str
     says: str
-    rounds: tuple[tuple[Answer, ...], ...] = ()
+    rounds: tuple[tuple[HostAnswer, ...], ...] = ()
     stop_after: int | None = None
 
 
 SCENES = (
     Scene("A question and its answer", "hello"),
-    Scene("Tools that ask first", "create hello.py", rounds=((Answer(0),), (Answer(0, always=True),))),
-    Scene("Two tools at once, answered in reverse", "check it", rounds=((Answer(1), Answer(0)),)),
-    Scene("A refusal, with its reason", "clean up", rounds=((Answer(0, deny="I still need those files."),),)),
+    Scene("Tools that ask first", "create hello.py", rounds=((HostAnswer(0),), (HostAnswer(0, always=True),))),
+    Scene("Two tools at once, answered in reverse", "check it", rounds=((HostAnswer(1), HostAnswer(0)),)),
+    Scene("A refusal, with its reason", "clean up", rounds=((HostAnswer(0, deny="I still need those files."),),)),
     Scene("A failure, a retry, and a stop in mid-sentence", "tell me a long story", stop_after=4),
 )
 
@@ -73,7 +73,7 @@ CLOSING = "The host closes the stream"
 
 
 async def play(
-    show: Callable[[Line], None],
+    show: Callable[[ShownLine], None],
     *,
     scenes: Sequence[Scene] = SCENES,
     command: Sequence[str] = COMMAND,
@@ -88,7 +88,7 @@ async def play(
     with TemporaryDirectory(prefix="trunkline-") as folder:
         # Its own home, so that nothing stays; and none of the user's settings, which could answer for the host.
         env = child_env(drop_prefixes=("TRUNKLINE_",), extra={"TRUNKLINE_HOME": f"{folder}/home"})
-        host = await Host.start(command, folder, env, show)
+        host = await ShowcaseHost.start(command, folder, env, show)
         try:
             await host.expect(messages.Ready)
             for number, scene in enumerate(scenes, 1):
@@ -100,10 +100,10 @@ async def play(
             await host.close()
 
 
-class Host:
+class ShowcaseHost:
     """The host's end of one conversation."""
 
-    def __init__(self, child: AsyncChild, show: Callable[[Line], None]) -> None:
+    def __init__(self, child: AsyncChild, show: Callable[[ShownLine], None]) -> None:
         self._child = child
         self._show = show
         self._lines = LineSplitter(codec.MAX_LINE)
@@ -114,8 +114,8 @@ class Host:
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], folder: str, env: Mapping[str, str], show: Callable[[Line], None]
-    ) -> Host:
+        cls, command: Sequence[str], folder: str, env: Mapping[str, str], show: Callable[[ShownLine], None]
+    ) -> ShowcaseHost:
         """Start the agent.
 
         Raises:
@@ -203,14 +203,14 @@ class Host:
         return event
 
     def _note(self, data: bytes, words: str, *, by_host: bool) -> None:
-        self._show(Line(time.monotonic() - self._begun, self._scene, by_host, data, words))
+        self._show(ShownLine(time.monotonic() - self._begun, self._scene, by_host, data, words))
 
     def _last_words(self) -> str:
         words = self._stderr.text()
         return f" Its last words: {words}" if words else ""
 
 
-def _answer(answer: Answer, call_id: str) -> messages.Command:
+def _answer(answer: HostAnswer, call_id: str) -> messages.Command:
     if answer.deny is not None:
         return messages.ToolDeny(call_id, answer.deny)
     return messages.ToolApprove(call_id, "always" if answer.always else "once")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trunkline.base import jsontext
 from trunkline.base.values import Value
-from trunkline.demo.showcase import Line
+from trunkline.demo.showcase import ShownLine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +29,7 @@ class PlainView:
         self._write = write
         self._scene = ""
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: ShownLine) -> None:
         if line.scene != self._scene:
             self._scene = line.scene
             self._write(f"\n== {line.scene} ==\n")
@@ -49,7 +49,7 @@ class JsonView:
     def __init__(self, write: Write) -> None:
         self._write = write
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: ShownLine) -> None:
         record = {
             "at": round(line.at, 3),
             "scene": line.scene,
@@ -71,7 +71,7 @@ class RichView:
         self._scene = ""
         self._arrow = "->" if console.options.ascii_only else "──▶"
 
-    def __call__(self, line: Line) -> None:
+    def __call__(self, line: ShownLine) -> None:
         from rich.highlighter import JSONHighlighter
         from rich.padding import Padding
         from rich.text import Text
@@ -99,11 +99,11 @@ class RichView:
             self._console.print(Text(f"    {trial.command}", "bold cyan"), soft_wrap=True)
 
 
-def _text(line: Line) -> str:
+def _text(line: ShownLine) -> str:
     return line.data.decode("utf-8", "replace")
 
 
-def _parsed(line: Line) -> Any:
+def _parsed(line: ShownLine) -> Any:
     try:
         return jsontext.loads(line.data)
     except ValueError:

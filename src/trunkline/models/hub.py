@@ -20,7 +20,7 @@ from trunkline.base.nearest import nearest
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, DownloadFailed
 from trunkline.models import fetch_http
-from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, TOKENIZER, Entry, File, is_file_name
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, TOKENIZER, CatalogEntry, ModelFile, is_file_name
 from trunkline.models.endpoint import host_of, is_own_machine
 from trunkline.models.fetch_index import Places
 
@@ -57,10 +57,10 @@ MOST_NAMED = 20
 _MB = 1_000_000
 
 
-class Found(Value):
+class HubModel(Value):
     """A model that was found on the hub."""
 
-    entry: Entry
+    entry: CatalogEntry
     others: tuple[str, ...] = ()
     """What else could have been chosen, if nobody said which."""
 
@@ -81,7 +81,7 @@ def endpoint() -> str:
     return os.environ.get(ENDPOINT, "").strip().rstrip("/") or HUB
 
 
-def address(entry: Entry, file: File) -> str:
+def address(entry: CatalogEntry, file: ModelFile) -> str:
     """Where a file of an entry is."""
     if entry.repository:
         return f"{endpoint()}/{entry.source}/resolve/{quote(entry.revision or 'main', safe='')}/{quote(file.name)}"
@@ -90,7 +90,7 @@ def address(entry: Entry, file: File) -> str:
     return f"{entry.source.rstrip('/')}/{quote(file.name)}"
 
 
-def headers(entry: Entry | None = None) -> dict[str, str]:
+def headers(entry: CatalogEntry | None = None) -> dict[str, str]:
     """What proves to the hub who asks; nothing for an address that is not the hub's."""
     token = os.environ.get(TOKEN, "").strip()
     if not token or (entry is not None and not entry.repository):
@@ -99,7 +99,7 @@ def headers(entry: Entry | None = None) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"} if hub.startswith("https:") or is_own_machine(hub) else {}
 
 
-async def find(name: str) -> Found:
+async def find(name: str) -> HubModel:
     """The model of that name. Without a file one is chosen, if it is clear which.
 
     Raises:
@@ -120,7 +120,7 @@ async def find(name: str) -> Found:
         )
     chosen = _named(wanted, models, repository) if wanted else _chosen(models, repository)
     others = () if wanted else tuple(each for each in models if each != chosen)
-    return Found(_entry(told, repository, chosen, files), others)
+    return HubModel(_entry(told, repository, chosen, files), others)
 
 
 async def _told(client: httpx.AsyncClient, repository: str) -> Mapping[str, Any]:
@@ -159,17 +159,17 @@ def refused(error: fetch_http.Broken, repository: str) -> DownloadFailed:
     return DownloadFailed(f"`{host}` has no `{repository}` for you (HTTP status {error.status}).", hint=hint)
 
 
-def _files(told: Mapping[str, Any]) -> dict[str, File]:
+def _files(told: Mapping[str, Any]) -> dict[str, ModelFile]:
     """The files of a repository, by name."""
     listed = told.get("siblings")
-    files: dict[str, File] = {}
+    files: dict[str, ModelFile] = {}
     for each in listed if isinstance(listed, list) else ():
         name = each.get("rfilename") if isinstance(each, dict) else None
         if not isinstance(name, str) or not name.isprintable() or not is_file_name(name):
             continue
         lfs = each.get("lfs") if isinstance(each.get("lfs"), dict) else {}
         digest, size = lfs.get("sha256"), lfs.get("size", each.get("size"))
-        files[name] = File(
+        files[name] = ModelFile(
             name,
             digest if isinstance(digest, str) and _SHA256.fullmatch(digest) else "",
             length=size if type(size) is int and size > 0 else 0,
@@ -177,9 +177,9 @@ def _files(told: Mapping[str, Any]) -> dict[str, File]:
     return files
 
 
-def _models(files: Mapping[str, File]) -> dict[str, tuple[File, ...]]:
+def _models(files: Mapping[str, ModelFile]) -> dict[str, tuple[ModelFile, ...]]:
     """The models among the files, each by the name of its first file."""
-    found: dict[str, tuple[File, ...]] = {}
+    found: dict[str, tuple[ModelFile, ...]] = {}
     for name, file in files.items():
         if not name.endswith(".gguf") or _PARTS_OF_MODELS.search(name):
             continue
@@ -205,7 +205,7 @@ def quantisation(name: str) -> str:
     return found[-1].removeprefix("UD-") if found else ""
 
 
-def _chosen(models: Mapping[str, tuple[File, ...]], repository: str) -> str:
+def _chosen(models: Mapping[str, tuple[ModelFile, ...]], repository: str) -> str:
     if len(models) == 1:
         return next(iter(models))
     for wanted in PREFERRED:
@@ -219,7 +219,7 @@ def _chosen(models: Mapping[str, tuple[File, ...]], repository: str) -> str:
     raise ConfigError(f"`{repository}` has several models: {_listed(models)}.", hint=f"Name one: `{repository}:FILE`.")
 
 
-def _named(wanted: str, models: Mapping[str, tuple[File, ...]], repository: str) -> str:
+def _named(wanted: str, models: Mapping[str, tuple[ModelFile, ...]], repository: str) -> str:
     """The model that is meant: by its file, one of its files, or its quantisation."""
     for name, files in models.items():
         if wanted in {file.name for file in files}:
@@ -232,7 +232,7 @@ def _named(wanted: str, models: Mapping[str, tuple[File, ...]], repository: str)
     raise ConfigError(f"`{repository}` has no model `{wanted}`. It has {_listed(models)}.", hint=hint)
 
 
-def _listed(models: Mapping[str, tuple[File, ...]]) -> str:
+def _listed(models: Mapping[str, tuple[ModelFile, ...]]) -> str:
     named = [f"`{name}`{size(sum(file.length for file in files))}" for name, files in models.items()]
     more = len(named) - MOST_NAMED
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -243,12 +243,12 @@ def size(count: int) -> str:
     return f" ({count / _MB:.0f} MB)" if count else ""
 
 
-def _entry(told: Mapping[str, Any], repository: str, chosen: str, files: Mapping[str, File]) -> Entry:
+def _entry(told: Mapping[str, Any], repository: str, chosen: str, files: Mapping[str, ModelFile]) -> CatalogEntry:
     gguf = found if isinstance(found := told.get("gguf"), dict) else {}
     is_onnx = chosen.endswith(".onnx")
     commit = told.get("sha")
     window = gguf.get("context_length")
-    entry = Entry(
+    entry = CatalogEntry(
         "",
         EMBEDDING if is_onnx or _embeds(told, gguf) else LLM,
         f"{quantisation(chosen) or 'A model'} of {repository}.",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trunkline.network import audit, policies
-from trunkline.network.credentials import Agent, agent_of
+from trunkline.network.credentials import RegisteredAgent, agent_of
 from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.registrations import SCRIPTED, check_provider
@@ -42,7 +42,7 @@ _LOOKALIKES = str.maketrans(
 )
 
 
-def general(tx: Transaction, agent: Agent) -> dict[str, Any]:
+def general(tx: Transaction, agent: RegisteredAgent) -> dict[str, Any]:
     """An agent's model and community, for its runner and its owner."""
     community = agent.community_id and tx.one(
         "SELECT id, slug, name, status FROM community WHERE id = ?", (agent.community_id,)
@@ -50,13 +50,13 @@ def general(tx: Transaction, agent: Agent) -> dict[str, Any]:
     return {"agent": _general(agent), "community": dict(community) if community else None}
 
 
-def owned(tx: Transaction, agent_id: str, wallet: str) -> Agent | None:
+def owned(tx: Transaction, agent_id: str, wallet: str) -> RegisteredAgent | None:
     """An agent, if that wallet owns it."""
     row = tx.one("SELECT * FROM agent WHERE id = ? AND owner_wallet = ?", (agent_id, wallet))
     return agent_of(row) if row else None
 
 
-def only(tx: Transaction, wallet: str) -> Agent | None:
+def only(tx: Transaction, wallet: str) -> RegisteredAgent | None:
     """The agent of a wallet that has no other; None if it has none.
 
     Raises:
@@ -68,7 +68,7 @@ def only(tx: Transaction, wallet: str) -> Agent | None:
     return agent_of(rows[0]) if rows else None
 
 
-def owned_beside(tx: Transaction, wallet: str, thread_id: str) -> Agent | None:
+def owned_beside(tx: Transaction, wallet: str, thread_id: str) -> RegisteredAgent | None:
     """The agent that a wallet has in the community of a thread."""
     row = tx.one(
         "SELECT agent.* FROM thread JOIN agent ON agent.community_id = thread.community_id "
@@ -182,7 +182,7 @@ def _wanted(tx: Transaction, body: Mapping[str, Any]) -> tuple[str, str, str, st
     return handle, provider, model, base_url or None if provider == "LITELLM" else None
 
 
-def _general(agent: Agent) -> dict[str, Any]:
+def _general(agent: RegisteredAgent) -> dict[str, Any]:
     return {
         "id": agent.id,
         "handle": agent.handle,

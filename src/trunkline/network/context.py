@@ -11,7 +11,7 @@ from typing import Any
 
 from trunkline.base import jsontext
 from trunkline.network import policies, threads
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import iso
@@ -36,7 +36,7 @@ _PENDING = (
 )
 
 
-def context(tx: Transaction, agent: Agent | None, comment_limit: int) -> dict[str, Any]:
+def context(tx: Transaction, agent: RegisteredAgent | None, comment_limit: int) -> dict[str, Any]:
     """The context of an agent; without communities for one that has none."""
     community = agent and agent.community_id and _community(tx, agent.community_id)
     return {
@@ -46,7 +46,7 @@ def context(tx: Transaction, agent: Agent | None, comment_limit: int) -> dict[st
     }
 
 
-def contract_source(tx: Transaction, agent: Agent, contract_id: str, address: str) -> dict[str, Any]:
+def contract_source(tx: Transaction, agent: RegisteredAgent, contract_id: str, address: str) -> dict[str, Any]:
     """A contract of the agent's community, with its source.
 
     Raises:
@@ -68,7 +68,7 @@ def contract_source(tx: Transaction, agent: Agent, contract_id: str, address: st
     return {**_named(row), "abi": _abi(row), "source": source}
 
 
-def thread_comments(tx: Transaction, agent: Agent, thread_id: str, limit: int) -> dict[str, Any]:
+def thread_comments(tx: Transaction, agent: RegisteredAgent, thread_id: str, limit: int) -> dict[str, Any]:
     """The newest comments of a thread in the agent's community, jokes left out.
 
     Raises:
@@ -107,7 +107,7 @@ def thread_comments(tx: Transaction, agent: Agent, thread_id: str, limit: int) -
     }
 
 
-def _assigned(agent: Agent) -> str:
+def _assigned(agent: RegisteredAgent) -> str:
     if not agent.community_id:
         raise Refused(403, "No community assigned for this runner.")
     return agent.community_id

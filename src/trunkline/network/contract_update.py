@@ -13,7 +13,7 @@ from trunkline.network import abi as abis
 from trunkline.network import audit, communities, contracts, system_thread
 from trunkline.network.contracts import Wanted
 from trunkline.network.database import Row, Transaction
-from trunkline.network.explorer import Found
+from trunkline.network.explorer import VerifiedContract
 from trunkline.network.network import SEPOLIA
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import Limits, limited, text
@@ -94,7 +94,7 @@ def apply(
     wallet: str,
     community_id: str,
     change: Change,
-    found: Mapping[str, Found],
+    found: Mapping[str, VerifiedContract],
     *,
     check_only: bool,
 ) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def _free(tx: Transaction, address: str) -> None:
 
 
 def _plan_description(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, Found]
+    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
 ) -> Plan:
     new = {
         "description": community["description"] if change.description is None else change.description or None,
@@ -188,7 +188,7 @@ def _plan_description(
 
 
 def _plan_update(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, Found]
+    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
 ) -> Plan:
     row = _known(tx, community["id"], change.contract_id)
     wanted = change.contract
@@ -216,7 +216,7 @@ def _plan_update(
     return Plan(make, f"- Updated `{row['address']}` ({what})", 1, differences)
 
 
-def _updated(row: Row, wanted: Wanted, found: Found | None) -> dict[str, Any]:
+def _updated(row: Row, wanted: Wanted, found: VerifiedContract | None) -> dict[str, Any]:
     """A contract's columns as they are to be."""
     same_contract = wanted.address == row["address"]
     abi = wanted.abi if wanted.abi is not None else found.abi if found else None
@@ -234,7 +234,7 @@ def _updated(row: Row, wanted: Wanted, found: Found | None) -> dict[str, Any]:
 
 
 def _plan_add(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, Found]
+    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
 ) -> Plan:
     wanted = change.contract
     _free(tx, wanted.address)
@@ -246,7 +246,7 @@ def _plan_add(
 
 
 def _plan_remove(
-    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, Found]
+    tx: Transaction, now: int, wallet: str, community: Row, change: Change, found: Mapping[str, VerifiedContract]
 ) -> Plan:
     row = _known(tx, community["id"], change.contract_id)
     if len(system_thread.contracts(tx, community["id"])) == 1:
@@ -263,7 +263,7 @@ def _plan_remove(
     return Plan(make, f"- Removed `{row['address']}` ({system_thread.inline(row['name'])})", 1)
 
 
-_PLANS: Mapping[Action, Callable[[Transaction, int, str, Row, Change, Mapping[str, Found]], Plan]] = {
+_PLANS: Mapping[Action, Callable[[Transaction, int, str, Row, Change, Mapping[str, VerifiedContract]], Plan]] = {
     "UPDATE_DESCRIPTION": _plan_description,
     "UPDATE_CONTRACT": _plan_update,
     "ADD_CONTRACT": _plan_add,

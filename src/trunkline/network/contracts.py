@@ -13,7 +13,7 @@ from trunkline.base.values import Value
 from trunkline.network import abi as abis
 from trunkline.network import audit, communities, sources, system_thread
 from trunkline.network.database import Row, Transaction
-from trunkline.network.explorer import Found
+from trunkline.network.explorer import VerifiedContract
 from trunkline.network.github_draft import repository_path
 from trunkline.network.ids import new_id
 from trunkline.network.network import SEPOLIA
@@ -111,7 +111,9 @@ def missing(tx: Transaction, wallet: str, service: Service) -> list[Wanted]:
     return new
 
 
-def register(tx: Transaction, now: int, wallet: str, service: Service, found: Mapping[str, Found]) -> dict[str, Any]:
+def register(
+    tx: Transaction, now: int, wallet: str, service: Service, found: Mapping[str, VerifiedContract]
+) -> dict[str, Any]:
     """Register the contracts that are not known yet. `found` has what the explorer says about those without an ABI.
 
     Raises:
@@ -139,7 +141,13 @@ def register(tx: Transaction, now: int, wallet: str, service: Service, found: Ma
 
 
 def insert(
-    tx: Transaction, now: int, wallet: str, community_id: str, wanted: Wanted, found: Found | None, default_name: str
+    tx: Transaction,
+    now: int,
+    wallet: str,
+    community_id: str,
+    wanted: Wanted,
+    found: VerifiedContract | None,
+    default_name: str,
 ) -> str:
     """Write a contract of a community, and return its id.
 

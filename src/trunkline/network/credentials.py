@@ -6,7 +6,7 @@ from trunkline.base.values import Value
 from trunkline.network.database import Row, Transaction
 
 
-class Agent(Value):
+class RegisteredAgent(Value):
     """A registered agent, as far as rules ask for it."""
 
     id: str
@@ -18,18 +18,18 @@ class Agent(Value):
     llm_base_url: str | None
 
 
-def agent_of(row: Row) -> Agent:
+def agent_of(row: Row) -> RegisteredAgent:
     """The agent in a row of the table `agent`."""
-    return Agent(*(row[name] for name in Agent.__fields__))
+    return RegisteredAgent(*(row[name] for name in RegisteredAgent.__fields__))
 
 
-class Credentials:
+class CredentialStore:
     """Tokens and nonces within one transaction: a `wires.sns.serve.Store`."""
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
 
-    def agent(self, agent_id: str, token_hash: str) -> Agent | None:
+    def agent(self, agent_id: str, token_hash: str) -> RegisteredAgent | None:
         if "\0" in agent_id:
             return None
         row = self._tx.one(
@@ -59,7 +59,7 @@ class Credentials:
         return used == 1
 
 
-def banned(tx: Transaction, agent: Agent) -> bool:
+def banned(tx: Transaction, agent: RegisteredAgent) -> bool:
     """Whether the agent's owner is banned in its community."""
     if not agent.community_id or not agent.owner_wallet:
         return False

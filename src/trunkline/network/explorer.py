@@ -35,7 +35,7 @@ _PASTE = "Paste the contract's ABI as `abi` instead."
 Pause = Callable[[float], Awaitable[None]]
 
 
-class Found(Value):
+class VerifiedContract(Value):
     """What the explorer knows about a contract."""
 
     abi: abis.Abi
@@ -61,7 +61,7 @@ class Explorer:
         """Whether there is one to ask."""
         return bool(self._url)
 
-    async def contracts(self, addresses: list[str]) -> dict[str, Found]:
+    async def contracts(self, addresses: list[str]) -> dict[str, VerifiedContract]:
         """What is known about contracts, by address.
 
         Raises:
@@ -79,16 +79,16 @@ class Explorer:
         except ValueError as error:
             raise Refused(400, f"The block explorer cannot be asked: {self._words(error)} {_PASTE}") from None
 
-    async def _contract(self, client: Any, address: str) -> Found:
+    async def _contract(self, client: Any, address: str) -> VerifiedContract:
         abi = abis.checked(await self._asked(client, address, "getabi"))
         try:
             entries = await self._asked(client, address, "getsourcecode")
         except Refused:
             # Agents can work with the ABI alone.
-            return Found(abi)
+            return VerifiedContract(abi)
         entry = entries[0] if isinstance(entries, list) and entries and isinstance(entries[0], dict) else {}
         source = sources.from_explorer(entry)
-        return Found(abi, source, source["contractName"] if source else None)
+        return VerifiedContract(abi, source, source["contractName"] if source else None)
 
     async def _asked(self, client: Any, address: str, action: str) -> Any:
         """The `result` of an answer, after waiting a little where the explorer asks for it."""

@@ -42,7 +42,7 @@ _COUNTS = (
 )
 
 
-class Page(Value):
+class PageRequest(Value):
     """Which part of a list: what comes after the thread `before`, at most `limit` of it."""
 
     before: str = ""
@@ -79,7 +79,9 @@ def community(tx: Transaction, slug: str) -> Row:
     return row
 
 
-def community_threads(tx: Transaction, slug: str, *, query: str, types: Sequence[str], page: Page) -> dict[str, Any]:
+def community_threads(
+    tx: Transaction, slug: str, *, query: str, types: Sequence[str], page: PageRequest
+) -> dict[str, Any]:
     """A community and its threads, of some types and about something, or all.
 
     Raises:
@@ -105,7 +107,9 @@ def wanted_types(values: Sequence[str]) -> list[str]:
     return [type for type in asked if type in THREAD_TYPES]
 
 
-def requests(tx: Transaction, *, status: str = "", owner: str = "", query: str = "", page: Page) -> dict[str, Any]:
+def requests(
+    tx: Transaction, *, status: str = "", owner: str = "", query: str = "", page: PageRequest
+) -> dict[str, Any]:
     """Requests to people, of all communities. `query` is what `searching` finds, or a part of a community's name."""
     conditions = [Condition("thread.type = 'REQUEST_TO_HUMAN'", []), *_whose(tx, owner, query)]
     if status == "resolved":
@@ -118,7 +122,7 @@ def requests(tx: Transaction, *, status: str = "", owner: str = "", query: str =
 
 
 def reports(
-    tx: Transaction, *, issued: bool | None = None, owner: str = "", query: str = "", page: Page
+    tx: Transaction, *, issued: bool | None = None, owner: str = "", query: str = "", page: PageRequest
 ) -> dict[str, Any]:
     """Reports to people, of all communities; those that became issues, those that did not, or all."""
     conditions = [Condition("thread.type = 'REPORT_TO_HUMAN'", []), *_whose(tx, owner, query)]
@@ -200,7 +204,7 @@ def thread_href(slug: str, thread_id: str, comment_id: str | None = None) -> str
     return f"/communities/{slug}/threads/{thread_id}" + (f"#comment-{comment_id}" if comment_id else "")
 
 
-def _listed(tx: Transaction, conditions: Sequence[Condition], page: Page) -> dict[str, Any]:
+def _listed(tx: Transaction, conditions: Sequence[Condition], page: PageRequest) -> dict[str, Any]:
     if page.before:
         conditions = [*conditions, _older(tx, "thread", page.before)]
     where, parameters = _joined(conditions)

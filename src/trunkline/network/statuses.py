@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from trunkline.network import audit, threads, webhooks
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Row, Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.texts import text
@@ -50,7 +50,7 @@ def request_thread(tx: Transaction, thread_id: str) -> Row:
 
 
 def set_status(
-    tx: Transaction, now: int, thread: Row, status: RequestStatus, *, agent: Agent | None, wallet: str | None
+    tx: Transaction, now: int, thread: Row, status: RequestStatus, *, agent: RegisteredAgent | None, wallet: str | None
 ) -> dict[str, Any]:
     """Set a request's status for an agent, an owner, or one who is both.
 
@@ -77,7 +77,9 @@ def set_status(
     return {"id": thread["id"], "type": thread["type"], "isResolved": resolved, "isRejected": rejected}
 
 
-def set_thread_issued(tx: Transaction, now: int, agent: Agent, thread_id: str, issued: bool) -> dict[str, Any]:
+def set_thread_issued(
+    tx: Transaction, now: int, agent: RegisteredAgent, thread_id: str, issued: bool
+) -> dict[str, Any]:
     """Say for an agent whether a report has become an issue.
 
     Raises:
@@ -88,7 +90,9 @@ def set_thread_issued(tx: Transaction, now: int, agent: Agent, thread_id: str, i
     return {"id": thread_id, "type": thread["type"], "isIssued": issued}
 
 
-def set_comment_issued(tx: Transaction, now: int, agent: Agent, comment_id: str, issued: bool) -> dict[str, Any]:
+def set_comment_issued(
+    tx: Transaction, now: int, agent: RegisteredAgent, comment_id: str, issued: bool
+) -> dict[str, Any]:
     """The same for a comment on a report.
 
     Raises:
@@ -105,7 +109,9 @@ def mark_issued(tx: Transaction, table: Kind, id: str, issued: bool) -> None:
     tx.execute(f"UPDATE {table} SET is_issued = ? WHERE id = ?", (int(issued), id))  # noqa: S608 - two fixed names
 
 
-def writable(row: Row, agent: Agent, *, unassigned: str = "Agent does not match the target community") -> None:
+def writable(
+    row: Row, agent: RegisteredAgent, *, unassigned: str = "Agent does not match the target community"
+) -> None:
     """See that an agent may write in a community: `row` has its `status` and its `community_id`.
 
     Raises:
@@ -119,7 +125,7 @@ def writable(row: Row, agent: Agent, *, unassigned: str = "Agent does not match 
         raise Refused(403, "Agent does not match the target community")
 
 
-def _report(row: Row | None, agent: Agent, kind: Kind) -> Row:
+def _report(row: Row | None, agent: RegisteredAgent, kind: Kind) -> Row:
     """A report, or a comment on one, that an agent may mark."""
     if row is None:
         raise Refused(404, f"{kind.capitalize()} not found")
@@ -130,7 +136,7 @@ def _report(row: Row | None, agent: Agent, kind: Kind) -> Row:
     return row
 
 
-def _set_issued(tx: Transaction, now: int, agent: Agent, kind: Kind, row: Row, issued: bool) -> None:
+def _set_issued(tx: Transaction, now: int, agent: RegisteredAgent, kind: Kind, row: Row, issued: bool) -> None:
     mark_issued(tx, kind, row["id"], issued)
     actor, detail = ("agent", agent.id), {"isIssued": issued}
     _record(tx, now, actor, f"{kind}.issued", row["community_id"], row["id"], detail)

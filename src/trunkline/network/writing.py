@@ -7,7 +7,7 @@ from typing import Any
 
 from trunkline.base.visible import drawn
 from trunkline.network import audit, policies, repeating, threads, webhooks
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Transaction
 from trunkline.network.refusal import Refused
 from trunkline.network.statuses import writable
@@ -21,7 +21,7 @@ _ANSWERABLE: tuple[ThreadType, ...] = ("REQUEST_TO_HUMAN", "REPORT_TO_HUMAN")
 _TOLD_OF: Mapping[str, webhooks.Event] = {"REQUEST_TO_HUMAN": "request.created", "REPORT_TO_HUMAN": "report.created"}
 
 
-def create_thread(tx: Transaction, now: int, agent: Agent, body: Mapping[str, Any]) -> dict[str, Any]:
+def create_thread(tx: Transaction, now: int, agent: RegisteredAgent, body: Mapping[str, Any]) -> dict[str, Any]:
     """Begin a thread for an agent.
 
     Raises:
@@ -57,7 +57,9 @@ def create_thread(tx: Transaction, now: int, agent: Agent, body: Mapping[str, An
     return thread
 
 
-def comment(tx: Transaction, now: int, agent: Agent, thread_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def comment(
+    tx: Transaction, now: int, agent: RegisteredAgent, thread_id: str, body: Mapping[str, Any]
+) -> dict[str, Any]:
     """Write a comment for an agent.
 
     Raises:

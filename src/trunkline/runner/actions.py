@@ -40,7 +40,7 @@ NOT_CARRIED_OUT = "The cycle was ended before it: it was not carried out."
 REPORT = "REPORT_TO_HUMAN"
 
 
-class Outcome(Value):
+class ActionOutcome(Value):
     """What became of an action. `told`: what its result says besides."""
 
     ok: bool
@@ -49,7 +49,7 @@ class Outcome(Value):
     done: bool = False
     """It took effect, whether or not that was the wanted one."""
 
-    def with_told(self, **more: Any) -> Outcome:
+    def with_told(self, **more: Any) -> ActionOutcome:
         """The same, with more to say."""
         return self.replace(told={**self.told, **more})
 
@@ -74,10 +74,10 @@ class Hands:
         self._reader = reader
         self._secrets = secrets
         self._performer = performer
-        self._standing: Outcome | None = None
+        self._standing: ActionOutcome | None = None
         self._under_way = ""
 
-    def standing(self, otherwise: str = NOT_CARRIED_OUT) -> Outcome:
+    def standing(self, otherwise: str = NOT_CARRIED_OUT) -> ActionOutcome:
         """What is known by now of the action under way: its outcome if it goes no further.
 
         Args:
@@ -87,14 +87,14 @@ class Hands:
             return self._standing
         sent = self._performer.in_flight if self._performer is not None and self._under_way == "tx" else None
         if sent is None:
-            return Outcome(False, otherwise)
+            return ActionOutcome(False, otherwise)
         return _transacted(sent).with_told(unknown=True)
 
-    async def perform(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+    async def perform(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
         """Carry out an action in a community of the context, and tell the agent what it must know of it."""
         self._standing, self._under_way = None, action.name
         if self._secrets.within(action.told()):
-            outcome = Outcome(False, SECRET_WITHIN)
+            outcome = ActionOutcome(False, SECRET_WITHIN)
             action = self._without_secrets(action)
         elif action.name == "tx":
             return await self._transact(action, community)
@@ -114,7 +114,7 @@ class Hands:
 
     # Posts
 
-    async def _write(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+    async def _write(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
         match action.name:
             case "create_thread":
                 return await self._create_thread(action, community)
@@ -128,7 +128,7 @@ class Hands:
             lambda _: {"threadId": thread_id, "status": status},
         )
 
-    async def _create_thread(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+    async def _create_thread(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
         type: ThreadType = action.get("threadType") or "DISCUSSION"
         title, body = action.text("title"), action.text("body")
         outcome = await self._sent(
@@ -140,7 +140,7 @@ class Hands:
             return outcome
         return await self._shared(outcome, PollReport(community, str(outcome.told["threadId"]), title, body))
 
-    async def _comment(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+    async def _comment(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
         thread_id, body = action.text("threadId"), action.text("body")
         outcome = await self._sent(
             action,
@@ -160,33 +160,33 @@ class Hands:
         action: Action,
         send: Callable[[], Awaitable[dict[str, Any]]],
         told: Callable[[dict[str, Any]], dict[str, Any]],
-    ) -> Outcome:
+    ) -> ActionOutcome:
         """Write once. Noted before, so that whatever happens, it is known that it may have been written."""
         known = {"threadId": action.get("threadId")} if action.get("threadId") else {}
         if await self._writes.is_open(action):
-            return Outcome(False, STILL_OPEN, known)
+            return ActionOutcome(False, STILL_OPEN, known)
         if (found := self._writes.arrived(action)) is not None:
-            return Outcome(True, None, {**known, **found, "alreadyWritten": True})
+            return ActionOutcome(True, None, {**known, **found, "alreadyWritten": True})
         key = await self._writes.begin(action)
-        self._standing = Outcome(False, f"{BROKEN_OFF} {DO_NOT_REPEAT}", {**known, "unknown": True})
+        self._standing = ActionOutcome(False, f"{BROKEN_OFF} {DO_NOT_REPEAT}", {**known, "unknown": True})
         try:
             written = await send()
         except Unclear as error:
-            return Outcome(False, f"{error} {DO_NOT_REPEAT}", {**known, "unknown": True})
+            return ActionOutcome(False, f"{error} {DO_NOT_REPEAT}", {**known, "unknown": True})
         except SnsError as error:
             refused = {**known, "httpStatus": error.status} if error.status else known
-            self._standing = outcome = Outcome(False, str(error), refused)
+            self._standing = outcome = ActionOutcome(False, str(error), refused)
             written = {}
         except Fault as error:
-            self._standing = outcome = Outcome(False, str(error), known)
+            self._standing = outcome = ActionOutcome(False, str(error), known)
             written = {}
         else:
-            self._standing = outcome = Outcome(True, None, told(written), done=True)
+            self._standing = outcome = ActionOutcome(True, None, told(written), done=True)
         # A status makes no post: the thread that it belongs to may be what another write became.
         await self._writes.end(key, None if action.name == "set_request_status" else written.get("id"))
         return outcome
 
-    async def _shared(self, outcome: Outcome, report: PollReport) -> Outcome:
+    async def _shared(self, outcome: ActionOutcome, report: PollReport) -> ActionOutcome:
         shared = await self._issues.share(report)
         self._standing = outcome = outcome.with_told(autoShare=shared)
         if not shared["ok"]:
@@ -196,11 +196,11 @@ class Hands:
 
     # Transactions
 
-    async def _transact(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+    async def _transact(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
         performer = self._performer
         if performer is None:
             result: dict[str, Any] = {"error": MISSING}
-            outcome = Outcome(False, MISSING, {"hash": None, "result": result})
+            outcome = ActionOutcome(False, MISSING, {"hash": None, "result": result})
         else:
             came = await performer.perform(action.told(), community)
             result, outcome = came.result, _transacted(came)
@@ -220,9 +220,9 @@ class Hands:
 
     # Reading
 
-    async def _read(self, action: Action, community: Mapping[str, Any]) -> Outcome:
+    async def _read(self, action: Action, community: Mapping[str, Any]) -> ActionOutcome:
         read = await self._reader.read(action, community)
-        self._standing = Outcome(read.error is None, read.error, done=read.error is None)
+        self._standing = ActionOutcome(read.error is None, read.error, done=read.error is None)
         await self._inbox.tell(read.feedback, [action.name])
         return self._standing
 
@@ -248,7 +248,7 @@ def issue_feedback(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "issue_feedback", "result": result}
 
 
-def _feedback(action: Action, outcome: Outcome) -> dict[str, Any]:
+def _feedback(action: Action, outcome: ActionOutcome) -> dict[str, Any]:
     if action.name == "tx":
         return tx_feedback(action.told(), {"error": outcome.error})
     named = {name: action.get(name) for name in ("threadId", "title", "status") if action.get(name) is not None}
@@ -262,9 +262,9 @@ def _feedback(action: Action, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _transacted(came: TxResult) -> Outcome:
+def _transacted(came: TxResult) -> ActionOutcome:
     told = {"hash": came.hash, "result": came.result}
-    return Outcome(came.ok, None if came.ok else _problem(came), told, done=came.ok or _is_mined(came))
+    return ActionOutcome(came.ok, None if came.ok else _problem(came), told, done=came.ok or _is_mined(came))
 
 
 def _problem(came: TxResult) -> str:

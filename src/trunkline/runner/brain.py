@@ -34,7 +34,7 @@ MAX_REPLY = 1024 * 1024
 Answering = Callable[[Prompt, TurnStream], Awaitable[Usage | None]]
 
 
-class Reply(Value):
+class BrainReply(Value):
     """What was answered, word for word."""
 
     text: str
@@ -88,7 +88,7 @@ class Brain:
         self._keeping = keeping
         self._close = close
 
-    async def answer(self, prompt: Prompt) -> Reply:
+    async def answer(self, prompt: Prompt) -> BrainReply:
         """Ask once.
 
         Raises:
@@ -102,7 +102,7 @@ class Brain:
         except TimeoutError:
             raise AgentTimeout(f"{_who(agent)} gave no complete answer within {self._seconds:g} s.") from None
 
-    async def _asked(self, agent: Agent, prompt: Prompt) -> Reply:
+    async def _asked(self, agent: Agent, prompt: Prompt) -> BrainReply:
         log = await self._log(agent)
         try:
             session = await Session.open(
@@ -119,7 +119,7 @@ class Brain:
         except BaseException:
             log.discard()
             raise
-        heard = Heard(session.stop)
+        heard = AnswerSink(session.stop)
         try:
             session.attach(heard)
             session.submit(UserMessage(prompt.user))
@@ -180,7 +180,7 @@ def _who(agent: Agent) -> str:
     return "The model" if isinstance(agent, Answerer) else f"The agent `{agent.name}`"
 
 
-class Heard:
+class AnswerSink:
     """What an agent says in one turn. After a tool it begins anew: what came before was not the answer."""
 
     congested = False
@@ -212,7 +212,7 @@ class Heard:
     async def drain(self) -> None:
         """It is never behind."""
 
-    def reply(self) -> Reply:
+    def reply(self) -> BrainReply:
         """The answer.
 
         Raises:
@@ -224,4 +224,4 @@ class Heard:
         if self._end is None or self._end.outcome != "success":
             failure = self._failure or Failed("agent", "The agent gave no answer.")
             raise of_kind(failure.kind, failure.message, retryable=failure.retryable)
-        return Reply(said, self._end.usage)
+        return BrainReply(said, self._end.usage)

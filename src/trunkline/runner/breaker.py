@@ -17,7 +17,7 @@ from trunkline.base.values import Value
 BreakerState = Literal["closed", "open", "half-open"]
 
 
-class Patience(Value):
+class BreakerSettings(Value):
     """How long is waited, in seconds, and how many failures open the breaker."""
 
     longest: float = 900.0
@@ -34,10 +34,10 @@ class Breaker:
     """Counts failures, and says how long to wait."""
 
     def __init__(
-        self, interval: float, patience: Patience | None = None, chance: Callable[[], float] = random.random
+        self, interval: float, patience: BreakerSettings | None = None, chance: Callable[[], float] = random.random
     ) -> None:
         self._interval = interval
-        self._patience = patience or Patience()
+        self._patience = patience or BreakerSettings()
         self._chance = chance
         self._refused = False
         self.failures = 0

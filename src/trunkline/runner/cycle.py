@@ -21,8 +21,8 @@ from trunkline.base.values import Value
 from trunkline.core.faults import Fault
 from trunkline.core.usage import Usage
 from trunkline.runner import brains, contract, decision, prompting
-from trunkline.runner.actions import NOT_CARRIED_OUT, Hands, Outcome, issue_feedback, tx_feedback
-from trunkline.runner.brain import AnswerTooLong, Brain, Reply
+from trunkline.runner.actions import NOT_CARRIED_OUT, ActionOutcome, Hands, issue_feedback, tx_feedback
+from trunkline.runner.brain import AnswerTooLong, Brain, BrainReply
 from trunkline.runner.commlog import CommunicationLog
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.contract import Action, Invalid
@@ -200,7 +200,7 @@ class Runner:
 
         await finished(tell())
 
-    async def _ask(self, agent: Mapping[str, Any], context: Mapping[str, Any], assigned: Any) -> Reply:
+    async def _ask(self, agent: Mapping[str, Any], context: Mapping[str, Any], assigned: Any) -> BrainReply:
         parts = self._parts
         brain = await self._thinking(agent)
         waiting = await parts.inbox.waiting()
@@ -223,7 +223,7 @@ class Runner:
         self._note(output=parts.secrets.data(reply.text)[:MAX_OUTPUT], usage=reply.usage)
         return reply
 
-    async def _decide(self, reply: Reply) -> Decision:
+    async def _decide(self, reply: BrainReply) -> Decision:
         """What was decided. The output is logged whether or not it can be read."""
         parts = self._parts
         try:
@@ -248,7 +248,7 @@ class Runner:
         except asyncio.CancelledError:
             for each in checked[len(self._report.results) :]:
                 self._add(
-                    _result(each, Outcome(False, NOT_CARRIED_OUT)) if isinstance(each, Action) else _dropped(each)
+                    _result(each, ActionOutcome(False, NOT_CARRIED_OUT)) if isinstance(each, Action) else _dropped(each)
                 )
             raise
 
@@ -270,7 +270,7 @@ class Runner:
     async def _perform(self, action: Action, community: Mapping[str, Any]) -> None:
         """Carry out an action, and add its result, whatever interrupts it."""
         hands = self._parts.hands
-        outcome: Outcome | None = None
+        outcome: ActionOutcome | None = None
         try:
             outcome = await hands.perform(action, community)
         except Exception as error:  # one action that fails leaves the others their chance
@@ -329,7 +329,7 @@ def _dropped(invalid: Action | Invalid) -> dict[str, Any]:
     return {"action": invalid.name, "ok": False, "error": reason}
 
 
-def _result(action: Action, outcome: Outcome) -> dict[str, Any]:
+def _result(action: Action, outcome: ActionOutcome) -> dict[str, Any]:
     return {
         "action": action.name,
         "ok": outcome.ok,

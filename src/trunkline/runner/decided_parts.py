@@ -76,7 +76,7 @@ class Rank(IntEnum):
     JSON_FENCE = 2
 
 
-class Part(Value):
+class Candidate(Value):
     """Something that may be a decision, or several."""
 
     text: str
@@ -85,17 +85,17 @@ class Part(Value):
     """Its brackets match. If not, it goes on to the end of its block."""
 
 
-class Parts(Value):
+class Candidates(Value):
     """All of them, in order."""
 
-    found: tuple[Part, ...]
-    doubtful: Part | None = None
+    found: tuple[Candidate, ...]
+    doubtful: Candidate | None = None
     """What may be one if there is no other: brackets that do not match, and perhaps prose."""
     within_prose: bool = False
     """There is more that looks like JSON, and stands in sentences."""
 
 
-class Span(Value):
+class BracketSpan(Value):
     """What matches from one bracket on."""
 
     end: int | None
@@ -116,12 +116,12 @@ def without_thoughts(output: str) -> str:
     return output[position:].strip()
 
 
-def parts(text: str) -> Parts:
+def parts(text: str) -> Candidates:
     """The parts of a text that may be decisions."""
     return _Reading(text).parts()
 
 
-def span(text: str, start: int, stop: int | None = None) -> Span:
+def span(text: str, start: int, stop: int | None = None) -> BracketSpan:
     """What matches from the bracket at `start` on."""
     depth, in_string = 0, False
     last: int | None = None
@@ -138,8 +138,8 @@ def span(text: str, start: int, stop: int | None = None) -> Span:
             if depth == 1:
                 last = match.end()
             if depth == 0:
-                return Span(match.end(), False, last)
-    return Span(None, in_string, last)
+                return BracketSpan(match.end(), False, last)
+    return BracketSpan(None, in_string, last)
 
 
 class _Reading:
@@ -147,8 +147,8 @@ class _Reading:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._found: list[Part] = []
-        self._doubtful: Part | None = None
+        self._found: list[Candidate] = []
+        self._doubtful: Candidate | None = None
         self._within_prose = False
         self._beginning = _LAX_BEGINNING
         self._passing = True
@@ -156,7 +156,7 @@ class _Reading:
         self._line = (0, 0, -1)
         """The line that was found last: from where, up to where at most, and its end."""
 
-    def parts(self) -> Parts:
+    def parts(self) -> Candidates:
         text, position = self._text, 0
         while position < len(text):
             end = self._line_end(position, len(text))
@@ -180,7 +180,7 @@ class _Reading:
                 position = end + 1
             else:
                 position = self._prose(position, end, len(text))
-        return Parts(tuple(self._found), self._doubtful, self._within_prose)
+        return Candidates(tuple(self._found), self._doubtful, self._within_prose)
 
     def _quoted(self, position: int) -> int:
         """Pass over what still belongs to a quote: the lines up to an empty one, a fence or a list."""
@@ -242,19 +242,19 @@ class _Reading:
 
     def _row(self, start: int, stop: int, rank: Rank) -> int | None:
         """Take the parts that make up a line, and say where it ends; None if there is more in it, or nothing."""
-        text, row = self._text, list[Part]()
+        text, row = self._text, list[Candidate]()
         position = self._lead(start, stop)
         while self._beginning.match(text, position, stop):
             found = span(text, position, stop)
             if found.end is None and self._beginning is _LAX_BEGINNING:
                 # It may be prose: only what is JSON for sure counts from here on.
-                self._doubtful = self._doubtful or Part(text[position:stop], rank, False)
+                self._doubtful = self._doubtful or Candidate(text[position:stop], rank, False)
                 self._beginning = _BEGINNING
                 continue
             if found.end is None:
-                self._found += [*row, Part(text[position:stop], rank, False)]
+                self._found += [*row, Candidate(text[position:stop], rank, False)]
                 return stop
-            row.append(Part(text[position : found.end], rank))
+            row.append(Candidate(text[position : found.end], rank))
             between = _BETWEEN.match(text, found.end, stop)
             position = between.end() if between else found.end
             end = self._line_end(position, stop)

@@ -23,7 +23,7 @@ from trunkline.base.extras import adding
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError
 from trunkline.runner import decided_parts
-from trunkline.runner.decided_parts import CLOSED, OPEN, Part, span
+from trunkline.runner.decided_parts import CLOSED, OPEN, Candidate, span
 
 #: Characters of an output that are looked at: many times the longest posts that a network takes.
 MAX_OUTPUT = 1024 * 1024
@@ -114,11 +114,11 @@ def _parsed(text: str) -> _Parsed | None:
 class _Read(Value):
     """What a part says: a decision, or why one that seems to be none is none."""
 
-    part: Part
+    part: Candidate
     said: Decision | NoDecision
 
 
-def _read(part: Part, mender: _Mender) -> _Read | None:
+def _read(part: Candidate, mender: _Mender) -> _Read | None:
     """What a part says; None if it has no action, and is no empty array either."""
     found = _parsed(part.text) if part.whole else None
     if found is not None:
@@ -130,7 +130,7 @@ def _read(part: Part, mender: _Mender) -> _Read | None:
     return _Read(part, mended) if mended is not None else None
 
 
-def _mended(part: Part, mender: _Mender) -> Decision | None:
+def _mended(part: Candidate, mender: _Mender) -> Decision | None:
     return mender.mended(part.text) if _ACTION_MEMBER.search(part.text) else None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from trunkline.runner.breaker import Breaker, Patience
+from trunkline.runner.breaker import Breaker, BreakerSettings
 from trunkline.runner.budget import Budget, daily_limit
 from trunkline.runner.config import RunnerConfig
 from trunkline.runner.cycle import IN_FLIGHT, CycleReport
@@ -74,7 +74,7 @@ class Engine:
         secrets: Secrets,
         runner: Cycles,
         *,
-        patience: Patience | None = None,
+        patience: BreakerSettings | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.config = config

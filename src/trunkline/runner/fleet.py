@@ -14,7 +14,7 @@ from typing import Any
 from trunkline.base.values import Value
 from trunkline.core.faults import ConfigError, Fault
 from trunkline.runner import config_parts, parting, secrets
-from trunkline.runner.breaker import Patience
+from trunkline.runner.breaker import BreakerSettings
 from trunkline.runner.budget import Budget
 from trunkline.runner.config import RunnerConfig, merged, normalise
 from trunkline.runner.cycle import CycleReport
@@ -53,7 +53,7 @@ class Place(Value):
     home: str
     make: Callable[[RunnerConfig, str, int | None], Cycles] | None = None
     """What makes runners; the usual one unless given."""
-    patience: Patience | None = None
+    patience: BreakerSettings | None = None
 
 
 class Resting(Value):

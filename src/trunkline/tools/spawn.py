@@ -23,7 +23,7 @@ class Task(Value):
     prompt: str
 
 
-class Outcome(Value):
+class SubAgentOutcome(Value):
     """What a sub-agent came to."""
 
     name: str
@@ -36,7 +36,7 @@ class Outcome(Value):
 class Spawner(Protocol):
     """Runs sub-agents."""
 
-    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[Outcome]:
+    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[SubAgentOutcome]:
         """Run all of them side by side; gives their outcomes in the same order."""
 
 
@@ -114,7 +114,7 @@ def _tasks(args: Mapping[str, Any]) -> list[Task]:
     return tasks
 
 
-def _told(outcome: Outcome) -> str:
+def _told(outcome: SubAgentOutcome) -> str:
     mark = "OK" if outcome.ok else "ERROR"
     used = outcome.usage
     return (

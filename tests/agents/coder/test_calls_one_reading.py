@@ -21,7 +21,7 @@ from trunkline.core.events import Event, ToolFinished, ToolRequested
 from trunkline.models.messages import Text, ToolUse
 from trunkline.tools.bash import BashTool
 from trunkline.tools.files import FileMemory
-from trunkline.tools.spawn import Outcome, SpawnTool, Task
+from trunkline.tools.spawn import SpawnTool, SubAgentOutcome, Task
 from trunkline.tools.tool import Report, Tool
 from trunkline.tools.toolbox import Toolbox, standard_tools
 from trunkline.tools.workspace import Workspace
@@ -32,7 +32,7 @@ SECRET = "the secret of the neighbour"
 class Nobody:
     """Spawns nobody."""
 
-    async def spawn(self, tasks: Any, report: Report) -> list[Outcome]:
+    async def spawn(self, tasks: Any, report: Report) -> list[SubAgentOutcome]:
         raise AssertionError("it was to be refused before")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.shelf import Shelf
-from trunkline.agents.graph.turn import Delta, Event, Sound, TurnEvent, Whole
+from trunkline.agents.graph.turn import AnswerSound, Delta, NodeNotice, TurnEvent, Whole
 from trunkline.core.faults import ProviderError
 from trunkline.core.graph.models import SamplingParams
 from trunkline.core.graph.turns import Ending
@@ -62,10 +62,10 @@ class Heard:
         self.events.append(Whole(text, final))
 
     def audio(self, pcm: bytes, sample_rate: int) -> None:
-        self.events.append(Sound(pcm, sample_rate))
+        self.events.append(AnswerSound(pcm, sample_rate))
 
     def event(self, node: str, type: str, pairs: tuple[tuple[str, str], ...]) -> None:
-        self.events.append(Event(node, type, pairs))
+        self.events.append(NodeNotice(node, type, pairs))
 
 
 async def hear(made: GraphAgent, text: str, heard: Heard) -> None:

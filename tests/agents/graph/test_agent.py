@@ -23,7 +23,7 @@ from tests.agents.graph.helpers import (
 from tests.support.faults import number
 from tests.support.loop import until
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.turn import Delta, Event, Whole
+from trunkline.agents.graph.turn import Delta, NodeNotice, Whole
 from trunkline.core.faults import AgentBusy, ProviderError
 from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Piece
@@ -148,7 +148,11 @@ LOUD = graph(
 @pytest.mark.parametrize(
     ("described", "told", "error"),
     [
-        (LOUD, [Event("a", "tool_call", (("tool_name", "t"), ("arguments_json", "{}"))), Whole("Hm.", final=True)], 0),
+        (
+            LOUD,
+            [NodeNotice("a", "tool_call", (("tool_name", "t"), ("arguments_json", "{}"))), Whole("Hm.", final=True)],
+            0,
+        ),
         (graph(a=GenerateParams(stream=True)), [Delta("You"), Delta(" said:"), Delta(" t")], 0),
         (graph(a=InstructionParams()), [], 0),
         (graph(a=InstructionParams(default_exit="a")), [], 4003),

@@ -172,7 +172,7 @@ async def test_diagnostics_keep_so_many_values_however_short_they_are(monkeypatc
 
 
 async def test_many_short_records_are_cut_off_like_one_long_text() -> None:
-    found = turn.Turn("hi")
+    found = turn.GraphTurn("hi")
     found.found(turn.Knowledge("lore", (Chunk(0, "0", "r", 0.5),) * 20_000))
     gathered = interaction.Interaction(found)
     gathered.update()
@@ -195,7 +195,7 @@ async def test_an_interaction_that_is_too_long_is_cut_at_its_end(monkeypatch: py
 
 def test_what_nodes_answer_without_a_model_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turn, "MAX_ANSWER", 10)
-    one = turn.Turn("hi")
+    one = turn.GraphTurn("hi")
     for text in ("12345", "67890"):
         one.wrote(text, final=False)
     with pytest.raises(NodeFailed):

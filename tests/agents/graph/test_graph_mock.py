@@ -11,7 +11,7 @@ from time import perf_counter
 import pytest
 
 from tests.agents.graph.helpers import Heard, agent, end, graph, said, take
-from trunkline.agents.graph.turn import Delta, Event, Whole
+from trunkline.agents.graph.turn import Delta, NodeNotice, Whole
 from trunkline.models.embedding_mock import MAX_EMBEDDED_CHARS, MockEmbedding
 from trunkline.models.engines import ChatMessage, Prompt
 from trunkline.models.mock_language import MockLanguage
@@ -84,7 +84,7 @@ async def test_it_calls_each_tool_whose_name_occurs_and_no_other(form: str) -> N
     params = ToolCallParams(tools=TOOLS, notify_client=True, tool_call_format=form)
     made = await agent(graph(a=params))
     events = await take(made, "set_light and open_door!")
-    calls = [event for event in events if isinstance(event, Event)]
+    calls = [event for event in events if isinstance(event, NodeNotice)]
     assert [(call.node, call.type, call.pairs[0]) for call in calls] == [
         ("a", "tool_call", ("tool_name", "set_light")),
         ("a", "tool_call", ("tool_name", "open_door")),
@@ -107,11 +107,11 @@ async def test_many_tools_do_not_make_a_long_message_longer() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    calls = [event for event in events if isinstance(event, Event)]
+    calls = [event for event in events if isinstance(event, NodeNotice)]
     assert [call.pairs[0][1] for call in calls] == [tool.name for tool in tools]
     assert peak < 64 << 20
     one = await take(await agent(graph(a=ToolCallParams(tools=tools[:1], notify_client=True))), message)
-    (arguments,) = [json.loads(event.pairs[1][1]) for event in one if isinstance(event, Event)]
+    (arguments,) = [json.loads(event.pairs[1][1]) for event in one if isinstance(event, NodeNotice)]
     assert arguments["p0"] == message[:MAX_ARGUMENT]
 
 

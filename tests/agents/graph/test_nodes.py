@@ -11,7 +11,7 @@ import pytest
 from tests.agents.graph.helpers import Recorder, agent, debug, end, graph, host_in, said, take
 from tests.support.faults import number
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.turn import Event, Whole
+from trunkline.agents.graph.turn import NodeNotice, Whole
 from trunkline.core.graph.hosting import StringStorageDescription
 from trunkline.core.graph.models import SamplingParams
 from trunkline.core.graph.turns import Ending
@@ -188,4 +188,4 @@ async def test_the_format_of_calls_is_the_nodes_else_the_models() -> None:
 async def test_tools_may_be_where_older_clients_put_them() -> None:
     described = graph(a=ToolCallParams(notify_client=True))
     described = described.replace(nodes=(described.nodes[0].replace(tools=(ToolDefinition("lamp"),)),))
-    assert isinstance((await take(await agent(described), "the lamp"))[0], Event)
+    assert isinstance((await take(await agent(described), "the lamp"))[0], NodeNotice)

@@ -12,7 +12,7 @@ import pytest
 from tests.agents.graph.helpers import ProviderError, Recorder, agent, debug, end, graph, host_in, take
 from tests.support.faults import number
 from trunkline.agents.graph.host import LocalHost
-from trunkline.agents.graph.turn import Event
+from trunkline.agents.graph.turn import NodeNotice
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import Fault
 from trunkline.core.graph.hosting import EmbeddedStorageDescription
@@ -112,7 +112,7 @@ async def test_an_intent_becomes_an_instruction_and_an_event(host: LocalHost) ->
     }
     made = await agent(graph(**nodes), host, diagnostics=True)
     events = await take(made, "goodbye my friend")
-    (event,) = [event for event in events if isinstance(event, Event)]
+    (event,) = [event for event in events if isinstance(event, NodeNotice)]
     pairs = dict(event.pairs)
     assert (event.node, event.type, list(pairs)) == (
         "classify",
@@ -153,7 +153,7 @@ async def test_a_model_chooses_an_intent_by_likelihood(
     events = await take(made, "a sword please")
     (node,) = debug(events)["nodes"]
     assert (node["exit"], node["data"].get("not_found_reason")) == (exit_name, reason)
-    assert any(isinstance(event, Event) for event in events) == (exit_name == "found")
+    assert any(isinstance(event, NodeNotice) for event in events) == (exit_name == "found")
     system, user = engine.shown()
     assert system[1].endswith("A) wants to buy\nB) says goodbye\nC) anything else")
     assert user == ("user", "a sword please")

@@ -18,7 +18,7 @@ from trunkline.agents.graph import yaml_graph
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.speaking import MAX_WAITING
-from trunkline.agents.graph.turn import Delta, Sound
+from trunkline.agents.graph.turn import AnswerSound, Delta
 from trunkline.core.faults import AgentTimeout, ConfigError, Fault, ProviderError, StorageMissing
 from trunkline.core.graph.turns import Ending
 from trunkline.models.engines import Piece
@@ -44,7 +44,7 @@ def host(voice: FakeVoice | None, language: Any = None) -> LocalHost:
 
 
 def sound(events: Sequence[Told]) -> bytes:
-    return b"".join(event.pcm for event in events if isinstance(event, Sound))
+    return b"".join(event.pcm for event in events if isinstance(event, AnswerSound))
 
 
 def begun(made: GraphAgent, text: str) -> tuple[asyncio.Task[None], list[Told]]:
@@ -86,7 +86,7 @@ async def test_speak_says_the_answer_before_it_and_adds_no_text() -> None:
     events = await take(made, "open")
     assert voice.asked == [(sentence, 2, 1.5) for sentence in SENTENCES]
     assert sound(events) == all_of(voice)
-    assert {event.sample_rate for event in events if isinstance(event, Sound)} == {16_000}
+    assert {event.sample_rate for event in events if isinstance(event, AnswerSound)} == {16_000}
     assert said(events) == LINE
     assert end(events).status == TurnStatus.SUCCESS
     assert made.history() == [("open", LINE)]
@@ -128,7 +128,7 @@ async def test_a_sentence_is_heard_while_the_next_one_is_generated() -> None:
     made = await agent(graph(talk=GenerateAndSpeakParams("m", min_sentence_chars=1)), host(voice, model))
     reading, found = begun(made, "hello")
     # The model waits before its last word.
-    await until(lambda: any(isinstance(event, Sound) for event in found) and said(found).endswith("Is it "))
+    await until(lambda: any(isinstance(event, AnswerSound) for event in found) and said(found).endswith("Is it "))
     assert said(found) == "It is a fine day. Is it "
     assert voice.said == ["It is a fine day."]
     model.gate.set()

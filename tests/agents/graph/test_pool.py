@@ -17,7 +17,7 @@ from tests.support.local_model import MODEL, SHARED_CACHE, THREADS, TIMEOUT_SECO
 from trunkline.agents.graph.agent import GraphAgent
 from trunkline.agents.graph.host import LocalHost
 from trunkline.agents.graph.pool import ModelPool
-from trunkline.agents.graph.turn import Event
+from trunkline.agents.graph.turn import NodeNotice
 from trunkline.agents.graph.weights import Weights
 from trunkline.core.fault_table import form_of
 from trunkline.core.faults import ConfigError, Fault, NoRecognizer, ProviderError
@@ -332,7 +332,7 @@ async def test_a_graph_works_with_the_real_models(gguf: str, monkeypatch: pytest
         assert end(events).status == TurnStatus.SUCCESS
         assert node_names(events) == ["choose", "call"]
         for event in events:
-            if isinstance(event, Event):
+            if isinstance(event, NodeNotice):
                 assert dict(event.pairs)["tool_name"] == "open_door"
                 assert isinstance(json.loads(dict(event.pairs)["arguments_json"]), dict)
     for each in agents:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.fake_voice import FakeVoice
 from trunkline.agents.graph.sentences import FIRST_CHARS, Sentence, Sentences, aloud
 from trunkline.agents.graph.speaking import Mouth, merged
-from trunkline.agents.graph.turn import Sound, Turn
+from trunkline.agents.graph.turn import AnswerSound, GraphTurn
 from trunkline.core.faults import Fault
 from trunkline.models.voice.speakable import MAX_CHARS
 
@@ -124,7 +124,7 @@ def test_code_is_not_said() -> None:
 # Saying them.
 
 
-async def said(mouth: Mouth, *sentences: Sentence) -> list[Sound | Sentence]:
+async def said(mouth: Mouth, *sentences: Sentence) -> list[AnswerSound | Sentence]:
     waiting: asyncio.Queue[Sentence | None] = asyncio.Queue()
     for sentence in (*sentences, None):
         waiting.put_nowait(sentence)
@@ -134,12 +134,12 @@ async def said(mouth: Mouth, *sentences: Sentence) -> list[Sound | Sentence]:
 async def test_each_sentence_is_followed_by_itself_when_its_sound_is_complete() -> None:
     voice = FakeVoice(piece=3)
     one, mute, two = Sentence("One. ", "One."), Sentence("*** ", ""), Sentence("Two.", "Two.")
-    events = await said(Mouth(voice, Turn(""), speaker=3, speed=0.5), one, mute, two)
+    events = await said(Mouth(voice, GraphTurn(""), speaker=3, speed=0.5), one, mute, two)
     assert voice.asked == [("One.", 3, 0.5), ("Two.", 3, 0.5)]
     sound: list[bytes] = [b""]
     order = []
     for event in events:
-        if isinstance(event, Sound):
+        if isinstance(event, AnswerSound):
             # Never half a sample, whatever the voice gives.
             assert event.pcm
             assert not len(event.pcm) % 2
@@ -152,7 +152,7 @@ async def test_each_sentence_is_followed_by_itself_when_its_sound_is_complete() 
 
 
 async def test_a_turn_has_one_sample_rate() -> None:
-    turn = Turn("")
+    turn = GraphTurn("")
     await said(Mouth(FakeVoice(), turn, speaker=0, speed=1.0), Sentence("One.", "One."))
     assert turn.sample_rate == 16_000
     with pytest.raises(Fault, match="8000 Hz"):

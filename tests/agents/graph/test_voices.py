@@ -16,7 +16,7 @@ from tests.support.speech import collected
 from trunkline.agents.graph.pool import ModelPool
 from trunkline.agents.graph.voices import VoicePool
 from trunkline.agents.graph.weights import Weights
-from trunkline.models.catalog_entry import SPEAKS, Entry
+from trunkline.models.catalog_entry import SPEAKS, CatalogEntry
 from trunkline.models.voice import loading
 from trunkline.models.voice.engines import SpeechError
 from trunkline.wires.tryll.messages import InferenceEngine, ModelStatus
@@ -53,7 +53,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
     """What was loaded, of models that seem to be here."""
     fakes: list[Fake] = []
 
-    async def load(entry: Entry, path: str, *, threads: int | None = None) -> Fake:
+    async def load(entry: CatalogEntry, path: str, *, threads: int | None = None) -> Fake:
         await asyncio.sleep(0)
         if entry.name == "moonshine-base":
             raise SpeechError("it is broken.")
@@ -206,7 +206,7 @@ def test_no_name_is_the_first_voice_that_is_here_and_no_other_model_is_looked_at
 ) -> None:
     looked: list[str] = []
 
-    def status(self: Weights, entry: Entry) -> int:
+    def status(self: Weights, entry: CatalogEntry) -> int:
         looked.append(entry.name)
         return really(self, entry)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import answer as answer_module
-from trunkline.chat.delivery.answer import FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS, Answer
+from trunkline.chat.delivery.answer import FIRST_SECONDS, LEFT_OUT, MOST_CHARS, MOST_NEW_CHARS, StreamedAnswer
 from trunkline.chat.delivery.splitting import closed, split
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
@@ -25,7 +25,7 @@ NO_EDITS = LIMITS.replace(edits=False)
 
 async def test_an_answer_is_one_message_that_grows_at_the_pace_of_the_platform(store: ChatStore) -> None:
     platform = ScriptedPlatform()
-    answer = Answer(outbox(platform, store), "c", reply_to="in-1")
+    answer = StreamedAnswer(outbox(platform, store), "c", reply_to="in-1")
     for number in range(40):
         answer.feed("a ")
         await asyncio.sleep(0.1)
@@ -43,7 +43,7 @@ async def test_an_answer_is_one_message_that_grows_at_the_pace_of_the_platform(s
 
 async def test_a_short_answer_is_one_message_without_a_change(store: ChatStore) -> None:
     platform = ScriptedPlatform()
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("\n\nHello, ")
     answer.feed("you.\n")
     answer.complete("-- echo")
@@ -55,7 +55,7 @@ async def test_a_short_answer_is_one_message_without_a_change(store: ChatStore) 
 
 async def test_an_answer_without_text_is_no_message(store: ChatStore) -> None:
     platform = ScriptedPlatform()
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("\n ")
     answer.complete()
     answer.complete()
@@ -77,7 +77,7 @@ async def test_whatever_the_platform_does_all_of_the_answer_is_shown_once(
     if limits.idempotent:
         faults += [After(Unclear("x")), Unclear("x")]
     platform.script(*(chance.choice(faults) for _ in range(200)))
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     for word in words:
         answer.feed(word)
         if chance.random() < 0.2:
@@ -91,7 +91,7 @@ async def test_whatever_the_platform_does_all_of_the_answer_is_shown_once(
 async def test_an_answer_that_grows_too_long_goes_on_in_a_new_message_with_its_code_fence(store: ChatStore) -> None:
     text = "Look:\n```python\n" + "".join(f"line_{number} = {number}\n" for number in range(30)) + "```\nDone."
     platform = ScriptedPlatform()
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     for char in text:
         answer.feed(char)
         await asyncio.sleep(0.01)
@@ -106,7 +106,7 @@ async def test_an_answer_that_grows_too_long_goes_on_in_a_new_message_with_its_c
 
 async def test_where_messages_cannot_be_changed_each_is_sent_when_it_is_full(store: ChatStore) -> None:
     platform = ScriptedPlatform(NO_EDITS)
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("word " * 10)
     await asyncio.sleep(60)
     assert platform.calls == []
@@ -121,7 +121,7 @@ async def test_where_messages_cannot_be_changed_each_is_sent_when_it_is_full(sto
 async def test_what_was_posted_during_an_answer_stands_where_it_was_posted(store: ChatStore) -> None:
     platform = ScriptedPlatform()
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("I must ask.")
     answer.cut()
     box.post("c", "May I?")
@@ -134,7 +134,7 @@ async def test_what_was_posted_during_an_answer_stands_where_it_was_posted(store
 async def test_an_answer_that_still_grows_does_not_hold_up_other_messages(store: ChatStore) -> None:
     platform = ScriptedPlatform(LIMITS.replace(edit_seconds=30.0))
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("One")
     await until(lambda: answer._timer)
     await asyncio.sleep(FIRST_SECONDS)
@@ -153,7 +153,7 @@ async def test_the_end_of_an_answer_and_of_its_note_are_on_disk_together(store: 
     note = store.note("scripted", Inbound("1", "c", "me", "hello"))
     assert note is not None
     store.begin(note)
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("word " * 50)
     with store.together():
         answer.complete()
@@ -168,7 +168,7 @@ async def test_the_end_of_an_answer_and_of_its_note_are_on_disk_together(store: 
 async def test_an_answer_that_is_complete_goes_out_as_soon_as_the_platform_takes_it(store: ChatStore) -> None:
     platform = ScriptedPlatform()
     platform.script(NotNow("slow down", 600))
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("Hello")
     answer.complete()
     await asyncio.sleep(599)
@@ -180,7 +180,7 @@ async def test_an_answer_that_is_complete_goes_out_as_soon_as_the_platform_takes
 @pytest.mark.slow
 async def test_a_lot_of_text_is_not_held_back_until_the_next_look(store: ChatStore) -> None:
     platform = ScriptedPlatform()
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("word " * (MOST_NEW_CHARS // 5 + 1))
     await until(lambda: len(platform.shown()) > 100)
     assert asyncio.get_running_loop().time() == 0
@@ -197,7 +197,7 @@ async def test_feeding_costs_the_same_for_the_first_word_and_the_last(
     async def measured(words: int) -> int:
         """How many characters were looked at on the way."""
         platform = Counting(limits)
-        answer = Answer(outbox(platform, store), "c")
+        answer = StreamedAnswer(outbox(platform, store), "c")
         for number in range(words):
             answer.feed("word ")
             if number % 1000 == 0:
@@ -222,7 +222,7 @@ class Counting(ScriptedPlatform):
 
 async def test_an_answer_without_end_is_cut_and_says_so(store: ChatStore) -> None:
     platform = ScriptedPlatform(LIMITS.replace(text_chars=4096))
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("```\n")
     for _ in range(3 * MOST_CHARS // 1000):
         answer.feed("x" * 999 + "\n")
@@ -238,7 +238,7 @@ async def test_an_answer_without_end_is_cut_and_says_so(store: ChatStore) -> Non
 
 async def test_an_answer_of_just_the_longest_size_is_whole(store: ChatStore) -> None:
     platform = ScriptedPlatform(LIMITS.replace(text_chars=4096))
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("x" * MOST_CHARS)
     answer.complete()
     await settled(answer)

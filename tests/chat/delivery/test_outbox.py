@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox
-from trunkline.chat.delivery.rows import Rows, Words
+from trunkline.chat.delivery.rows import Rows, TextBody
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Button, NotNow
@@ -207,5 +207,5 @@ async def test_only_one_outbox_serves_a_platform_of_a_store(store: ChatStore) ->
 
 
 def test_a_row_says_in_one_line_what_it_is(store: ChatStore) -> None:
-    row = Rows(store).add("scripted", "c", Words("a long\ntext " * 20))
+    row = Rows(store).add("scripted", "c", TextBody("a long\ntext " * 20))
     assert row.summary == ("a long text " * 20)[:59] + "…"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, After, ScriptedPlatform, outbox, settled
-from trunkline.chat.delivery.answer import FIRST_SECONDS, Answer
-from trunkline.chat.delivery.rows import Words
+from trunkline.chat.delivery.answer import FIRST_SECONDS, StreamedAnswer
+from trunkline.chat.delivery.rows import TextBody
 from trunkline.chat.delivery.states import State
 from trunkline.chat.delivery.store import ChatStore
 from trunkline.chat.platform import Limits, NotNow, SendFailed, Unclear
@@ -28,7 +28,7 @@ async def test_when_the_first_message_is_in_doubt_the_answer_goes_on_after_what_
     doubt = Unclear("broken pipe")
     platform.script(After(doubt) if arrived else doubt)
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("```py\none\n")
     await asyncio.sleep(FIRST_SECONDS + 1)
     answer.feed("two\n")
@@ -45,7 +45,7 @@ async def test_when_every_message_is_in_doubt_the_answer_still_goes_on(store: Ch
     platform = ScriptedPlatform()
     platform.script(*[After(Unclear("broken pipe"))] * 3)
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     for word in ("```\none\n", "two\n", "three\n", "four\n"):
         answer.feed(word)
         await asyncio.sleep(30)
@@ -64,7 +64,7 @@ async def test_when_the_answer_ends_while_its_first_message_is_in_doubt_the_rest
     platform.script(After(Unclear("broken pipe")))
     platform.gate.clear()
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("one")
     await asyncio.sleep(FIRST_SECONDS)
     await until(lambda: platform.running)
@@ -83,7 +83,7 @@ async def test_an_answer_that_ends_during_its_first_message_survives_a_crash(sto
     platform = ScriptedPlatform(limits)
     platform.gate.clear()
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("one")
     await asyncio.sleep(FIRST_SECONDS)
     await until(lambda: platform.running)
@@ -110,7 +110,7 @@ async def test_what_a_new_message_would_repeat_of_one_in_doubt_is_not_sent(store
     platform = ScriptedPlatform()
     platform.script(Unclear("broken pipe"), NotNow("slow down", 60))
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed(f"{first}\n\n{second}")
     await asyncio.sleep(FIRST_SECONDS)
     answer.feed(" cc")
@@ -121,13 +121,13 @@ async def test_what_a_new_message_would_repeat_of_one_in_doubt_is_not_sent(store
     answer.complete()
     assert await settled(answer) is State.SENT
     assert platform.shown() == [f"{second} cc" + " dd" * 10]
-    assert [row.body for row in box.unsettled()] == [Words(f"{first}\n\n{second}")]
+    assert [row.body for row in box.unsettled()] == [TextBody(f"{first}\n\n{second}")]
     await box.close()
 
 
 async def test_a_message_that_was_deleted_during_the_answer_is_sent_anew(store: ChatStore) -> None:
     platform = ScriptedPlatform()
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("one")
     await asyncio.sleep(2)
     platform.messages.clear()
@@ -143,7 +143,7 @@ async def test_an_answer_to_a_chat_that_is_gone_is_kept_whole_for_people(store: 
     platform = ScriptedPlatform()
     platform.script(*[SendFailed("kicked")] * 9)
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("one")
     await asyncio.sleep(3)
     answer.feed(" two")
@@ -155,7 +155,7 @@ async def test_an_answer_to_a_chat_that_is_gone_is_kept_whole_for_people(store: 
 
 async def test_a_full_disk_during_an_answer_loses_nothing_once_there_is_room(store: ChatStore) -> None:
     platform = ScriptedPlatform()
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("one ")
     store.execute("PRAGMA query_only = ON")
     await asyncio.sleep(2)
@@ -174,7 +174,7 @@ async def test_a_full_disk_during_an_answer_loses_nothing_once_there_is_room(sto
 async def test_a_restart_takes_up_an_answer_whose_last_text_was_not_shown(store: ChatStore, limits: Limits) -> None:
     platform = ScriptedPlatform(limits)
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("word " * 10)
     await asyncio.sleep(5)
     assert len(platform.shown()) == 1
@@ -194,7 +194,7 @@ async def test_a_restart_leaves_an_answer_that_was_cut_off_as_it_is_shown(store:
     platform = ScriptedPlatform(limits)
     platform.gate.clear()
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("one")
     await asyncio.sleep(FIRST_SECONDS)
     await until(lambda: platform.running)
@@ -216,7 +216,7 @@ async def test_a_restart_leaves_an_answer_that_was_cut_off_as_it_is_shown(store:
 async def test_a_key_that_was_used_with_an_older_text_is_followed_by_a_change(store: ChatStore) -> None:
     platform = ScriptedPlatform(IDEMPOTENT)
     platform.script(After(Unclear("broken pipe")))
-    answer = Answer(outbox(platform, store), "c")
+    answer = StreamedAnswer(outbox(platform, store), "c")
     answer.feed("one")
     platform.gate.clear()
     await asyncio.sleep(FIRST_SECONDS)

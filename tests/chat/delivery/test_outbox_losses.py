@@ -11,7 +11,7 @@ import pytest
 from tests.support.loop import until
 from tests.support.scripted_platform import LIMITS, ScriptedPlatform, outbox, settled
 from trunkline.chat.delivery import rows as rows_module
-from trunkline.chat.delivery.answer import Answer
+from trunkline.chat.delivery.answer import StreamedAnswer
 from trunkline.chat.delivery.losses import LOST
 from trunkline.chat.delivery.patience import DISK_SECONDS
 from trunkline.chat.delivery.rows import PRUNE_SECONDS, SENT_DAYS, UNSETTLED_DAYS, Rows
@@ -39,7 +39,7 @@ async def test_the_log_tells_of_each_without_its_text(store: ChatStore, caplog: 
 
 async def test_the_log_tells_of_what_a_crash_left(store: ChatStore, caplog: pytest.LogCaptureFixture) -> None:
     rows = Rows(store)
-    row = rows.add("scripted", "c", rows_module.Words("secret"))
+    row = rows.add("scripted", "c", rows_module.TextBody("secret"))
     rows.save(row.replace(state=State.SENDING, shown=row.body))
 
     box = outbox(ScriptedPlatform(), store)
@@ -150,7 +150,7 @@ async def test_one_chat_is_asked_for_alone(store: ChatStore) -> None:
 def test_looking_whether_there_are_any_decodes_none_and_reads_no_others(store: ChatStore) -> None:
     rows = Rows(store)
     assert not rows.has_unsettled("scripted")
-    row = rows.add("scripted", "c", rows_module.Words("x"))
+    row = rows.add("scripted", "c", rows_module.TextBody("x"))
     rows.save(row.replace(state=State.FAILED))
     # What cannot be read is not read.
     store.execute("UPDATE outbox SET body = ?", b"{")
@@ -196,7 +196,7 @@ def texts(store: ChatStore) -> list[str]:
 async def test_what_nobody_can_miss_is_forgotten(store: ChatStore) -> None:
     platform = ScriptedPlatform()
     box = outbox(platform, store)
-    answer = Answer(box, "c")
+    answer = StreamedAnswer(box, "c")
     answer.feed("one")
     await asyncio.sleep(10)
     assert platform.messages

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trunkline.cli.terminal.answer import AnswerView, Piece
-from trunkline.cli.terminal.markdown import Markdown, Stream, block_starts
+from trunkline.cli.terminal.markdown import Markdown, MarkdownStream, block_starts
 from trunkline.cli.terminal.paint import Painter
 
 DOCUMENT = """# A heading
@@ -51,7 +51,7 @@ def plain(width: int = 40) -> Painter:
 @given(st.lists(st.integers(0, len(DOCUMENT)), max_size=12))
 def test_the_blocks_are_the_same_however_the_text_was_cut(cuts: list[int]) -> None:
     places = sorted({0, *cuts, len(DOCUMENT)})
-    stream = Stream()
+    stream = MarkdownStream()
     blocks = []
     for start, end in pairwise(places):
         stream.feed(DOCUMENT[start:end])
@@ -62,7 +62,7 @@ def test_the_blocks_are_the_same_however_the_text_was_cut(cuts: list[int]) -> No
 
 
 def test_a_block_is_finished_when_the_next_one_has_begun() -> None:
-    stream = Stream()
+    stream = MarkdownStream()
     stream.feed("A paragraph\n\n")
     assert stream.finished() == []
     stream.feed("- an item")

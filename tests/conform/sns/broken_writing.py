@@ -16,7 +16,7 @@ DENIED = Reply(401, {"error": NO_SIGNATURE})
 
 # Nonces
 
-patched("uses_nonces_twice", "trunkline.network.credentials.Credentials.use_nonce", lambda *_: True,
+patched("uses_nonces_twice", "trunkline.network.credentials.CredentialStore.use_nonce", lambda *_: True,
         "sns.nonce.replay", "sns.nonce.parallel", "sns.nonce.burned", alone=True)  # fmt: skip
 patched("makes_short_nonces", "trunkline.network.nonces._BYTES", 4, "sns.nonce.fresh", alone=True)
 patched("keeps_nonces_for_an_hour", "trunkline.network.nonces.NONCE_SECONDS", 3600, "sns.nonce.ttl", alone=True)

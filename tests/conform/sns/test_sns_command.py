@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from tests.conform.sns.network import Healthy
 from trunkline.cli.conform_sns import command
-from trunkline.conform.sns.cast import Agent, Own
+from trunkline.conform.sns.cast import CastAgent, Own
 from trunkline.conform.sns.exchange import Target
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import SUITE
@@ -50,10 +50,10 @@ async def serving(folder: Path) -> AsyncIterator[str]:
 
 
 @contextmanager
-def beside(folder: Path) -> Iterator[tuple[str, list[Agent]]]:
+def beside(folder: Path) -> Iterator[tuple[str, list[CastAgent]]]:
     """A network in a thread of its own, for a command that has an event loop itself; and three agents of it."""
     places: list[str] = []
-    agents: list[Agent] = []
+    agents: list[CastAgent] = []
     ready = threading.Event()
     ends: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 

@@ -6,7 +6,7 @@ import pytest
 from markupsafe import Markup
 
 from trunkline.network.pages import markdown
-from trunkline.network.pages.markdown import Memory, Renderer, mentioned
+from trunkline.network.pages.markdown import RenderCache, Renderer, mentioned
 
 ID = "c" + "a" * 24
 
@@ -128,7 +128,7 @@ def test_the_words_of_a_text_are_told_without_its_signs() -> None:
 
 
 def test_what_is_remembered_is_bounded_in_bytes_and_the_newest_stays() -> None:
-    memory = Memory(100_000)
+    memory = RenderCache(100_000)
     for number in range(200):
         memory.put((f"{number}", ()), Markup("x" * 10_000))
         assert memory.bytes <= 100_000
@@ -139,7 +139,7 @@ def test_what_is_remembered_is_bounded_in_bytes_and_the_newest_stays() -> None:
 
 
 def test_what_was_asked_for_lately_stays_in_memory() -> None:
-    memory = Memory(100_000)
+    memory = RenderCache(100_000)
     memory.put(("kept", ()), Markup("x"))
     for number in range(20):
         assert memory.get(("kept", ())) == "x"
@@ -154,7 +154,7 @@ def test_a_text_is_rendered_once_for_the_same_links(monkeypatch: pytest.MonkeyPa
         return Markup(text)
 
     monkeypatch.setattr(markdown, "_rendered", render_slowly)
-    monkeypatch.setattr(markdown, "_memory", Memory(10_000))
+    monkeypatch.setattr(markdown, "_memory", RenderCache(10_000))
     for known in ({}, {}, {ID: "/there"}):
         Renderer(known)(ID)
     assert len(rendered) == 2

@@ -14,7 +14,7 @@ from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.caps import DAY_MS, Spent
-from trunkline.runner.chain.ledger import MOST_TOLD, Ledger, Row
+from trunkline.runner.chain.ledger import MOST_TOLD, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import Plan
 from trunkline.runner.chain.wallet import Signed
@@ -41,7 +41,9 @@ def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
     made.close()
 
 
-def take(ledger: Ledger, floor: int = 0, *, free: tuple[int, ...] = (), row: Row | None = None) -> Row:
+def take(
+    ledger: Ledger, floor: int = 0, *, free: tuple[int, ...] = (), row: TransactionRow | None = None
+) -> TransactionRow:
     reserved = ledger.reserve(
         "a1", PLAN, (50_000, 7), row=row, floor=floor, free=free, seconds=5,
         allow=lambda spent: None, sign=lambda nonce: Signed(f"0x{nonce:064x}", b"raw%d" % nonce),

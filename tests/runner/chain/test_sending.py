@@ -13,7 +13,7 @@ from tests.support.chain import KEY, settings
 from trunkline.demo.chain.artefacts import artefact
 from trunkline.runner.chain import abi
 from trunkline.runner.chain.jsonrpc import RpcRefused, Unanswered
-from trunkline.runner.chain.ledger import Ledger, Row
+from trunkline.runner.chain.ledger import Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import Plan
 from trunkline.runner.chain.rpc import Rpc
@@ -76,7 +76,7 @@ def sender(rpc: Rpc, ledger: Ledger, **more: Any) -> Sender:
     return Sender(rpc, WALLET, ledger, settings("http://127.0.0.1:9", **more))
 
 
-def approved(ledger: Ledger) -> Row:
+def approved(ledger: Ledger) -> TransactionRow:
     asked = ledger.ask("a1", PLAN, 7)
     ledger.decide(asked, True)
     return ledger.row(asked)
@@ -121,7 +121,7 @@ async def test_a_refusal_by_a_node_that_cannot_be_asked_any_more_leaves_it_open(
 async def test_one_that_is_in_a_block_itself_is_not_signed_again(ledger: Ledger) -> None:
     rpc = Says({SEND: [TOO_LOW]})
 
-    def mine(row: Row) -> None:
+    def mine(row: TransactionRow) -> None:
         rpc.answers[BLOCK] = [block(0, hash=row.hash or "")]
 
     sending = Sender(rpc, WALLET, ledger, settings("http://x"), mine)
@@ -162,7 +162,7 @@ async def test_a_second_try_spends_the_same_money_and_caps_that_refuse_it_are_to
     waiting = approved(ledger)
     rpc = Says({SEND: [TOO_LOW], COUNT: ["0x2", "0x3"], BLOCK: [block(2)]})
 
-    def spend(row: Row) -> None:
+    def spend(row: TransactionRow) -> None:
         if row.state == "signed":
             assert ledger.reserve(
                 "a2", PLAN, (1, 1), row=None, floor=40, free=(), seconds=1,

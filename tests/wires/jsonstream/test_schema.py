@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.support.document_examples import COMMANDS, EVENTS
 from trunkline.core.faults import RemoteProtocolError
-from trunkline.demo.showcase import Line, play
+from trunkline.demo.showcase import ShownLine, play
 from trunkline.wires.jsonstream import codec, messages, schema
 from trunkline.wires.line_schema import Direction
 
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_not_valid(line: Any) -> None:
 
 
 async def test_every_line_of_a_whole_conversation_is_valid_in_its_direction() -> None:
-    crossed: list[Line] = []
+    crossed: list[ShownLine] = []
     await play(crossed.append)
     assert {line.by_host for line in crossed} == {True, False}
     for line in crossed:

@@ -19,7 +19,7 @@ from trunkline.agents.turn_stream import TurnStream
 from trunkline.core.events import Event, Failed, Notice, Progress
 from trunkline.core.usage import Usage
 from trunkline.models.messages import Text
-from trunkline.tools.spawn import Outcome, Task
+from trunkline.tools.spawn import SubAgentOutcome, Task
 from trunkline.tools.tool import Report
 
 
@@ -38,12 +38,12 @@ class Subagents:
         self.tell: TurnStream | None = None
         """The turn under way."""
 
-    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[Outcome]:
+    async def spawn(self, tasks: Sequence[Task], report: Report) -> Sequence[SubAgentOutcome]:
         async with asyncio.TaskGroup() as group:
             working = [group.create_task(self._work(task), name=f"sub-agent {task.name}") for task in tasks]
         return [work.result() for work in working]
 
-    async def _work(self, task: Task) -> Outcome:
+    async def _work(self, task: Task) -> SubAgentOutcome:
         tell = self.tell
         if tell is None:
             raise RuntimeError("a sub-agent works for a turn")
@@ -61,7 +61,9 @@ class Subagents:
             used = aside.usage or Usage()
             tell.usage = (tell.usage or Usage()) + used
         ok = ended.outcome == "success"
-        return Outcome(task.name, ok, work.answer if ok else aside.failure or "It ended badly.", work.rounds, used)
+        return SubAgentOutcome(
+            task.name, ok, work.answer if ok else aside.failure or "It ended badly.", work.rounds, used
+        )
 
 
 class _Aside(TurnStream):

@@ -24,7 +24,7 @@ from trunkline.agents.graph.loop_budget import of_loop
 from trunkline.agents.graph.nodes import Node
 from trunkline.agents.graph.params import check_unchanged, check_values
 from trunkline.agents.graph.plan import make_nodes
-from trunkline.agents.graph.turn import ApproveCall, Delta, Turn, TurnEvent
+from trunkline.agents.graph.turn import ApproveCall, Delta, GraphTurn, TurnEvent
 from trunkline.core.faults import AgentBusy, BadParameter, Fault, NodeFailed, TooManySteps, UnknownNode
 from trunkline.core.graph.description import GraphDescription, NodeParams
 from trunkline.core.graph.ordinals import TurnStatus
@@ -67,7 +67,7 @@ class GraphAgent:
         self._max_steps = min(max_steps, MAX_MAX_STEPS) or MAX_STEPS
         self._nodes: dict[str, Node[Any]] = make_nodes(graph, default_model)
         self._changing = False
-        self._running: Turn | None = None
+        self._running: GraphTurn | None = None
         self._cancelled = False
         self._task: asyncio.Task[Any] | None = None
         """That runs the turn, once it has begun."""
@@ -112,7 +112,7 @@ class GraphAgent:
         """
         if self.busy:
             raise AgentBusy("The agent is in a turn.")
-        turn = self._running = Turn(text, approve)
+        turn = self._running = GraphTurn(text, approve)
         self._cancelled = False
         return self._run(turn, listener)
 
@@ -125,7 +125,7 @@ class GraphAgent:
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
-    async def _run(self, turn: Turn, listener: Listener) -> Ending:
+    async def _run(self, turn: GraphTurn, listener: Listener) -> Ending:
         task = self._task = asyncio.current_task()
         cancelling = task.cancelling() if task is not None else 0
         diary = Diary(turn, self._describe) if self._diagnostics else None
@@ -154,7 +154,7 @@ class GraphAgent:
                 self.dialog.add(turn.text, answer)
         return _ending(turn, diary, error, cancelled=self._cancelled)
 
-    async def _walk(self, turn: Turn, diary: Diary | None, listener: Listener) -> None:
+    async def _walk(self, turn: GraphTurn, diary: Diary | None, listener: Listener) -> None:
         steps = 0
         name = self.graph.start_node
         while name:
@@ -184,7 +184,7 @@ class GraphAgent:
                 return
             name = node.exits[exit_name]
 
-    async def _stream(self, node: Node[Any], turn: Turn, diary: Diary | None, listener: Listener) -> str:
+    async def _stream(self, node: Node[Any], turn: GraphTurn, diary: Diary | None, listener: Listener) -> str:
         """Run a node that tells what happens; gives the name of the exit, or "" if it was cut off."""
         lead = turn.lead
         async with aclosing(node.stream(turn, self.dialog)) as events:
@@ -266,7 +266,7 @@ def _tell(event: TurnEvent, diary: Diary | None, listener: Listener) -> None:
     event.tell(listener)
 
 
-def _ending(turn: Turn, diary: Diary | None, error: Fault | None, *, cancelled: bool) -> Ending:
+def _ending(turn: GraphTurn, diary: Diary | None, error: Fault | None, *, cancelled: bool) -> Ending:
     status = TurnStatus.CANCELLED if cancelled else TurnStatus.SUCCESS if error is None else TurnStatus.ERROR
     debug = "" if diary is None else diary.finished(status, turn.tokens, None if cancelled else error)
     return Ending(status, debug, turn.tokens, turn.prompt_tokens, turn.cached_tokens, None if cancelled else error)

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from trunkline.agents.graph.interaction import Interaction
-from trunkline.agents.graph.turn import Delta, Sound, Turn, TurnEvent, Whole
+from trunkline.agents.graph.turn import AnswerSound, Delta, GraphTurn, TurnEvent, Whole
 from trunkline.base import jsontext
 from trunkline.core.faults import Fault
 from trunkline.core.graph.ordinals import TurnStatus
@@ -37,7 +37,7 @@ _STATUS = {TurnStatus.SUCCESS: "Success", TurnStatus.ERROR: "Error", TurnStatus.
 class Diary:
     """What is written down about one turn."""
 
-    def __init__(self, turn: Turn, describe: DescribeError) -> None:
+    def __init__(self, turn: GraphTurn, describe: DescribeError) -> None:
         self._describe = describe
         self._interaction = Interaction(turn)
         self._kept = self._values = 0
@@ -84,7 +84,7 @@ class Diary:
         if isinstance(event, Delta | Whole):
             if self._first_text is None:
                 self._first_text = perf_counter()
-        elif isinstance(event, Sound) and not self._heard:
+        elif isinstance(event, AnswerSound) and not self._heard:
             self._heard = True
             self._nodes[-1]["data"]["time_to_first_audio_ms"] = str(_ms(perf_counter() - self._begun))
 

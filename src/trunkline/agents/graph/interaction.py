@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trunkline.agents.graph.turn import Instruction, Knowledge, Turn
+from trunkline.agents.graph.turn import GraphTurn, InstructionText, Knowledge
 from trunkline.models.tool_calls import Call
 
 #: Characters of all that is shown.
@@ -18,13 +18,13 @@ MAX_SHOWN = 128 * 1024
 _EACH = 32
 
 #: A part, or the type, the key and the text of one that has no more than that.
-_Part = Instruction | Knowledge | Call | tuple[str, str, str]
+_Part = InstructionText | Knowledge | Call | tuple[str, str, str]
 
 
 class Interaction:
     """What one turn has gathered so far. `update` looks at what is new."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: GraphTurn) -> None:
         self._turn = turn
         self._parts: list[_Part] = [("HumanMessage", "text", turn.text)]
         self._instructions = self._knowledge = self._calls = self._written = 0
@@ -77,7 +77,7 @@ class _Paper:
     def part(self, part: _Part) -> dict[str, Any]:
         """What is written of one."""
         self._left -= _EACH
-        if isinstance(part, Instruction):
+        if isinstance(part, InstructionText):
             return {"_type": "InstructionComponent", "name": self.text(part.name), "text": self.text(part.text)}
         if isinstance(part, Knowledge):
             return {"_type": "KnowledgeComponent", "source": self.text(part.source), "chunks": self._chunks(part)}

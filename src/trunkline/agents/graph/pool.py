@@ -36,7 +36,7 @@ from trunkline.core.graph.hosting import Progress
 from trunkline.core.graph.models import ModelInfo
 from trunkline.core.graph.ordinals import InferenceEngine, ModelStatus
 from trunkline.models import catalog, catalog_json, hub
-from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, Entry
+from trunkline.models.catalog_entry import EMBEDDING, LLAMA, LLM, ONNX, OPENAI, CatalogEntry
 from trunkline.models.embedding_mock import MockEmbedding
 from trunkline.models.engines import EmbeddingEngine, LanguageEngine
 from trunkline.models.mock_language import MockLanguage
@@ -103,7 +103,7 @@ class ModelPool:
         """Every model of the catalog, as it is now. Looks at all their files: for a thread."""
         return tuple(map(self._info, self._entries.values()))
 
-    def _info(self, entry: Entry) -> ModelInfo:
+    def _info(self, entry: CatalogEntry) -> ModelInfo:
         path = self._weights.path(entry) if entry.engine != OPENAI else None
         return ModelInfo(
             name=entry.name,
@@ -120,7 +120,7 @@ class ModelPool:
             default_sampling=entry.sampling,
         )
 
-    def _status(self, entry: Entry) -> int:
+    def _status(self, entry: CatalogEntry) -> int:
         resident = self._residents.get(entry.name)
         if resident is not None and resident.loading.done():
             return ModelStatus.LOADED
@@ -172,12 +172,12 @@ class ModelPool:
         resident, loaded = await self._use(entry, missing, pin=True)
         return loaded, partial(_in_loop, asyncio.get_running_loop(), self._ender(name, resident))
 
-    def _usable(self, name: str, engine: int, kind: str, missing: type[ModelError]) -> Entry:
+    def _usable(self, name: str, engine: int, kind: str, missing: type[ModelError]) -> CatalogEntry:
         entry = self._of_kind(name, kind, missing)
         _see_to_engine(entry, engine)
         return entry
 
-    def _of_kind(self, name: str, kind: str, missing: type[ModelError]) -> Entry:
+    def _of_kind(self, name: str, kind: str, missing: type[ModelError]) -> CatalogEntry:
         entry = self._entries.get(name)
         if entry is None:
             raise missing(_unknown(name))
@@ -187,7 +187,9 @@ class ModelPool:
             )
         return entry
 
-    async def _use(self, entry: Entry, missing: type[ModelError], *, pin: bool = False) -> tuple[_Resident, Engine]:
+    async def _use(
+        self, entry: CatalogEntry, missing: type[ModelError], *, pin: bool = False
+    ) -> tuple[_Resident, Engine]:
         """Count one use more of a model, and wait until it is loaded. `pin`: keep it, from now on: whoever unloads it
         while it is being loaded has the last word."""
         resident = self._residents.get(entry.name)
@@ -236,7 +238,7 @@ class ModelPool:
 
     # What clients ask for by name.
 
-    def _known(self, name: str) -> Entry:
+    def _known(self, name: str) -> CatalogEntry:
         entry = self._entries.get(name)
         if entry is None:
             raise ModelError(_unknown(name))
@@ -353,7 +355,7 @@ class ModelPool:
             await asyncio.wait(self._closing)
 
 
-def _see_to_engine(entry: Entry, engine: int | None = None) -> None:
+def _see_to_engine(entry: CatalogEntry, engine: int | None = None) -> None:
     """See to it that there is something that runs a model; on the engine asked for, if one was.
 
     Raises:
@@ -373,7 +375,7 @@ def _unknown(name: str) -> str:
     return f"There is no model `{name}` in the catalog{pull}."
 
 
-def _usual(entry: Entry) -> Entry:
+def _usual(entry: CatalogEntry) -> CatalogEntry:
     """A model of the catalog as a server offers it: to everybody, and with a window that it has memory for."""
     return entry.replace(audience="public", context=min(entry.context or 0, DEFAULT_CONTEXT) or None)
 

@@ -6,7 +6,7 @@ import os
 from typing import Protocol
 
 from trunkline.core.faults import ProviderError
-from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLAMA, LLM, OPENAI, SPEAKS, Entry
+from trunkline.models.catalog_entry import DETECTS, EMBEDDING, HEARS, LLAMA, LLM, OPENAI, SPEAKS, CatalogEntry
 
 #: Tokens of a model whose entry says nothing, and at most of one of the catalog that was made for more: memory for them
 #: is taken at once.
@@ -20,12 +20,12 @@ class Engine(Protocol):
         """Free what it holds."""
 
 
-def is_speech(entry: Entry) -> bool:
+def is_speech(entry: CatalogEntry) -> bool:
     """Whether it is one of the catalog's models that hear or speak; we run no others."""
     return entry.kind in (HEARS, SPEAKS, DETECTS) and (entry.packaged is not None or bool(entry.files[0].parts))
 
 
-async def load_engine(entry: Entry, path: str, *, places: int | None, threads: int | None) -> Engine:
+async def load_engine(entry: CatalogEntry, path: str, *, places: int | None, threads: int | None) -> Engine:
     """Load a model. `path`: its first file; empty if it runs elsewhere.
 
     Raises:
@@ -64,7 +64,7 @@ async def load_engine(entry: Entry, path: str, *, places: int | None, threads: i
     raise ProviderError(f"nothing here runs {entry.engine} models of this kind.")
 
 
-async def _remote(entry: Entry) -> Engine:
+async def _remote(entry: CatalogEntry) -> Engine:
     """A model at an address."""
     from trunkline.models.embedding_openai import OpenAIEmbedding
     from trunkline.models.openai_language import OpenAILanguage, Remote

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, aclosing
 from typing import TypeVar
 
 from trunkline.agents.graph.sentences import Sentence
-from trunkline.agents.graph.turn import Sound, Turn
+from trunkline.agents.graph.turn import AnswerSound, GraphTurn
 from trunkline.core.faults import NodeFailed
 from trunkline.models.voice.engines import Voice
 
@@ -21,13 +21,13 @@ T = TypeVar("T")
 class Mouth:
     """A voice, and how one node speaks with it in one turn."""
 
-    def __init__(self, voice: Voice, turn: Turn, *, speaker: int, speed: float) -> None:
+    def __init__(self, voice: Voice, turn: GraphTurn, *, speaker: int, speed: float) -> None:
         self._voice = voice
         self._turn = turn
         self._speaker = speaker
         self._speed = speed
 
-    async def say(self, sentence: Sentence) -> AsyncGenerator[Sound | Sentence, None]:
+    async def say(self, sentence: Sentence) -> AsyncGenerator[AnswerSound | Sentence, None]:
         """The sound of a sentence, and then itself.
 
         Raises:
@@ -45,7 +45,7 @@ class Mouth:
                     whole = len(pcm) & ~1
                     pcm, half = pcm[:whole], pcm[whole:]
                     if pcm:
-                        yield Sound(pcm, rate)
+                        yield AnswerSound(pcm, rate)
         else:
             # A long text without a word in it would keep the loop to itself.
             await asyncio.sleep(0)
@@ -60,7 +60,7 @@ class Mouth:
         self._turn.sample_rate = rate
         return rate
 
-    async def say_each(self, waiting: asyncio.Queue[Sentence | None]) -> AsyncGenerator[Sound | Sentence, None]:
+    async def say_each(self, waiting: asyncio.Queue[Sentence | None]) -> AsyncGenerator[AnswerSound | Sentence, None]:
         """The sound of sentences as they come, each followed by itself; None is the end. Raises as `say`."""
         while (sentence := await waiting.get()) is not None:
             async with aclosing(self.say(sentence)) as sound:

@@ -63,7 +63,7 @@ class Whole(TurnEvent, hot=True):
         listener.whole(self.text, self.final)
 
 
-class Sound(TurnEvent, hot=True):
+class AnswerSound(TurnEvent, hot=True):
     """Some of the answer, aloud: samples of 16 bits, little-endian, in one channel. Never empty."""
 
     pcm: bytes
@@ -73,7 +73,7 @@ class Sound(TurnEvent, hot=True):
         listener.audio(self.pcm, self.sample_rate)
 
 
-class Event(TurnEvent, hot=True):
+class NodeNotice(TurnEvent, hot=True):
     """What a node wants to be known: pairs of texts, in order."""
 
     node: str
@@ -84,7 +84,7 @@ class Event(TurnEvent, hot=True):
         listener.event(self.node, self.type, self.pairs)
 
 
-class Instruction(Value, hot=True):
+class InstructionText(Value, hot=True):
     """What a node told the models after it to do."""
 
     name: str
@@ -98,7 +98,7 @@ class Knowledge(Value, hot=True):
     chunks: tuple[Chunk, ...]
 
 
-class Turn:
+class GraphTurn:
     """What the nodes of one turn share."""
 
     __slots__ = ("_chunks", "_context", "_repeated", "_steps", "_written", "approve", "cached_tokens", "data", "events",
@@ -110,7 +110,7 @@ class Turn:
         """The user's message."""
         self.approve = approve
         """None where every call of a tool is only told."""
-        self.instructions: list[Instruction] = []
+        self.instructions: list[InstructionText] = []
         self.knowledge: list[Knowledge] = []
         self.intent: str | None = None
         self.tool_calls: list[Call] = []

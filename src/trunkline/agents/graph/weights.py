@@ -15,7 +15,7 @@ from trunkline.base import jsontext
 from trunkline.core.faults import DownloadActive, DownloadFailed, Fault, ModelError, NoSpace
 from trunkline.core.graph.ordinals import ModelStatus
 from trunkline.models import catalog, fetch
-from trunkline.models.catalog_entry import OPENAI, Entry
+from trunkline.models.catalog_entry import OPENAI, CatalogEntry
 
 #: Called with the bytes that are there, and the bytes that there will be.
 Progress = Callable[[int, int], None]
@@ -33,11 +33,11 @@ class Weights:
         self.folder = os.path.abspath(folder or os.devnull)
         self._listed = _listed(os.path.join(self.folder, LEDGER))
 
-    def path(self, entry: Entry) -> str | None:
+    def path(self, entry: CatalogEntry) -> str | None:
         """The file that an engine is pointed at; None when it is not here. The other files are beside it."""
         return self._local(entry) or catalog.path(entry) or self._kept(entry) or self._legacy(entry)
 
-    def status(self, entry: Entry) -> int:
+    def status(self, entry: CatalogEntry) -> int:
         """Whether it is here, and who brought it."""
         if entry.engine == OPENAI:
             return ModelStatus.LOCAL
@@ -48,7 +48,7 @@ class Weights:
         fetched = entry.packaged is None and path == catalog.path(entry)
         return ModelStatus.DOWNLOADED if fetched else ModelStatus.LOCAL
 
-    def size(self, entry: Entry) -> int:
+    def size(self, entry: CatalogEntry) -> int:
         """Bytes on the disk."""
         first = self.path(entry)
         if first is None:
@@ -59,7 +59,7 @@ class Weights:
         others = [os.path.join(folder, file.name) for file in entry.files[1:]]
         return sum(os.path.getsize(path) for path in (first, *others) if os.path.isfile(path))
 
-    def _local(self, entry: Entry) -> str | None:
+    def _local(self, entry: CatalogEntry) -> str | None:
         if not entry.local_path:
             return None
         path = os.path.join(self.folder, entry.local_path)
@@ -67,11 +67,11 @@ class Weights:
             path = os.path.join(path, entry.files[0].name)
         return path if os.path.isfile(path) else None
 
-    def _legacy(self, entry: Entry) -> str | None:
+    def _legacy(self, entry: CatalogEntry) -> str | None:
         path = os.path.join(self.folder, entry.path)
         return path if entry.path and os.path.isfile(path) else None
 
-    def _kept(self, entry: Entry) -> str | None:
+    def _kept(self, entry: CatalogEntry) -> str | None:
         """What was fetched into the folder, and is what the entry means today."""
         names = [file.name for file in entry.files]
         if not entry.repository or not names:
@@ -84,7 +84,7 @@ class Weights:
                 return files[0] if all(map(os.path.isfile, files)) else None
         return None
 
-    async def fetch(self, entry: Entry, progress: Progress) -> None:
+    async def fetch(self, entry: CatalogEntry, progress: Progress) -> None:
         """See to it that a model is here.
 
         Raises:
@@ -108,7 +108,7 @@ class Weights:
             reason = error.strerror or type(error).__name__
             raise DownloadFailed(f"The model `{entry.name}` could not be written: {reason}.") from None
 
-    async def delete(self, entry: Entry) -> None:
+    async def delete(self, entry: CatalogEntry) -> None:
         """Remove what was fetched.
 
         Raises:
@@ -140,7 +140,7 @@ def _listed(path: str) -> list[dict[str, Any]]:
     return [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
 
 
-def _has_hashes(record: dict[str, Any], entry: Entry) -> bool:
+def _has_hashes(record: dict[str, Any], entry: CatalogEntry) -> bool:
     """Whether a record has the hashes of an entry, as far as it has any."""
     wanted = [file.sha256 for file in entry.files]
     return not any(wanted) or record.get("sha256") == wanted

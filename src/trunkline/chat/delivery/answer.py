@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.outbox import Outbox
 from trunkline.chat.delivery.patience import DISK_SECONDS
-from trunkline.chat.delivery.rows import Words
+from trunkline.chat.delivery.rows import TextBody
 from trunkline.chat.delivery.splitting import advance, closed
 from trunkline.core.faults import ConfigError
 
@@ -36,7 +36,7 @@ MOST_CHARS = 200_000
 LEFT_OUT = "(the rest of this answer was left out)"
 
 
-class Answer:
+class StreamedAnswer:
     """A streamed answer."""
 
     def __init__(self, outbox: Outbox, chat: str, *, reply_to: str | None = None) -> None:
@@ -142,9 +142,9 @@ class Answer:
             self._messages.append(self._current)
             return
         if growing:
-            message.show(Words(text))
+            message.show(TextBody(text))
         else:
-            message.fix(Words(text))
+            message.fix(TextBody(text))
         self._outbox.store.when_kept(lambda: self._outbox.touch(message))
 
     @contextmanager

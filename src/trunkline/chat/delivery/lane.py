@@ -16,7 +16,7 @@ from collections.abc import Callable
 from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.patience import DISK_SECONDS, Patience
-from trunkline.chat.delivery.rows import Body, Words
+from trunkline.chat.delivery.rows import Body, TextBody
 from trunkline.chat.delivery.splitting import closed
 from trunkline.chat.delivery.verdicts import Doubt, Later, Refused, Taken, Unwanted, Verdict, judged
 from trunkline.chat.platform import Platform, SendFailed
@@ -129,7 +129,7 @@ class Lane:
             # Not without the disk.
             message.not_before = _now() + DISK_SECONDS
             return
-        seconds = TEXT_SECONDS if isinstance(body, Words) else FILE_SECONDS
+        seconds = TEXT_SECONDS if isinstance(body, TextBody) else FILE_SECONDS
         verdict = await judged(lambda: self._send(message, body), seconds)
         await self._record(lambda: self._sent(message, verdict))
 
@@ -144,7 +144,7 @@ class Lane:
 
     async def _send(self, message: SentMessage, body: Body) -> str:
         row = message.row
-        if isinstance(body, Words):
+        if isinstance(body, TextBody):
             text = closed(body.text)
             return await self._platform.send(row.chat, text, key=row.token, buttons=body.buttons, reply_to=row.reply_to)
         if not _is_file(body.path):
@@ -153,7 +153,7 @@ class Lane:
 
     async def _edit(self, message: SentMessage, body: Body) -> str:
         id = message.row.message
-        if id is None or not isinstance(body, Words):
+        if id is None or not isinstance(body, TextBody):
             raise SendFailed("Only a text that was sent can be changed.")
         await self._platform.edit(self.chat, id, closed(body.text), buttons=body.buttons)
         return id

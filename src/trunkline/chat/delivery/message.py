@@ -11,7 +11,7 @@ import asyncio
 import logging
 import secrets
 
-from trunkline.chat.delivery.rows import Body, Row, Rows, Words
+from trunkline.chat.delivery.rows import Body, OutboxRow, Rows, TextBody
 from trunkline.chat.delivery.splitting import resumed
 from trunkline.chat.delivery.states import OPEN, Cause, State, after
 
@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 class SentMessage:
     """A message that a lane delivers."""
 
-    def __init__(self, rows: Rows, row: Row, *, growing: bool = False) -> None:
+    def __init__(self, rows: Rows, row: OutboxRow, *, growing: bool = False) -> None:
         self._rows = rows
         self.row = row
         self.growing = growing
@@ -70,7 +70,7 @@ class SentMessage:
 
     def _give(self, body: Body, *, growing: bool) -> None:
         given, wanted = _chars(body), body
-        if self._skipped and isinstance(body, Words):
+        if self._skipped and isinstance(body, TextBody):
             wanted = body.replace(text=resumed(body.text, self._skipped))
         row = self.row.replace(body=wanted)
         if self._goes_on(row, given, growing):
@@ -144,7 +144,7 @@ class SentMessage:
 
     # How it is kept.
 
-    def _lose(self, row: Row) -> None:
+    def _lose(self, row: OutboxRow) -> None:
         """It failed, or is unknown: the owner should hear of it. Not of its text: others may read the log."""
         if not self._goes_on(row, self._given, self.growing):
             self._keep(row)
@@ -153,12 +153,12 @@ class SentMessage:
             row.id, row.chat, row.platform, row.state, row.problem,
         )  # fmt: skip
 
-    def _goes_on(self, old: Row, given: int, growing: bool) -> bool:
+    def _goes_on(self, old: OutboxRow, given: int, growing: bool) -> bool:
         """Leave a message whose fate is unknown as it was sent, and become a new one with what comes after that.
 
         What comes after it certainly did not arrive. False: there is nothing like that.
         """
-        if old.state is not State.UNKNOWN or not isinstance(old.body, Words) or not isinstance(old.shown, Words):
+        if old.state is not State.UNKNOWN or not isinstance(old.body, TextBody) or not isinstance(old.shown, TextBody):
             return False
         if not old.body.text.startswith(old.shown.text):
             return False
@@ -172,14 +172,14 @@ class SentMessage:
             self._rows.store.when_kept(lambda: self._become(row, given, skipped, growing))
         return True
 
-    def _become(self, row: Row, given: int, skipped: int, growing: bool) -> None:
+    def _become(self, row: OutboxRow, given: int, skipped: int, growing: bool) -> None:
         if row.id != self.row.id:
             self.doubtful = False
         self.row, self.growing = row, growing
         self._given, self._skipped = given, skipped
         self._tell()
 
-    def _keep(self, row: Row) -> None:
+    def _keep(self, row: OutboxRow) -> None:
         # What grows is saved as it is shown: after a crash it must not be changed back to what it was at some time.
         unfinished = self.growing and row.shown is not None
         self._rows.save(row.replace(body=row.shown) if unfinished else row)
@@ -194,8 +194,8 @@ class SentMessage:
 
 
 def _chars(body: Body) -> int:
-    return len(body.text) if isinstance(body, Words) else 0
+    return len(body.text) if isinstance(body, TextBody) else 0
 
 
 def _is_blank(body: Body) -> bool:
-    return isinstance(body, Words) and not body.text.strip()
+    return isinstance(body, TextBody) and not body.text.strip()

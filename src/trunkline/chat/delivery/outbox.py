@@ -22,7 +22,7 @@ from trunkline.chat.delivery.lane import Lane
 from trunkline.chat.delivery.losses import Losses
 from trunkline.chat.delivery.message import SentMessage
 from trunkline.chat.delivery.patience import Patience
-from trunkline.chat.delivery.rows import Body, Enclosure, Row, Rows, Words
+from trunkline.chat.delivery.rows import Body, FileBody, OutboxRow, Rows, TextBody
 from trunkline.chat.delivery.splitting import split
 from trunkline.chat.delivery.states import State, worst
 from trunkline.chat.delivery.store import ChatStore
@@ -122,9 +122,9 @@ class Outbox:
         Raises:
             ConfigError: it could not be written to the disk.
         """
-        return Posting(self, chat, self._add(chat, [Enclosure(path, type, name)]))
+        return Posting(self, chat, self._add(chat, [FileBody(path, type, name)]))
 
-    def unsettled(self, chat: str | None = None) -> list[Row]:
+    def unsettled(self, chat: str | None = None) -> list[OutboxRow]:
         """What failed and what is unknown, oldest first; of one chat or of all."""
         return self._rows.unsettled(self._platform.name, chat)
 
@@ -149,11 +149,11 @@ class Outbox:
             self._watch.cancel()
             await asyncio.wait({self._watch})
 
-    # For `Answer` and `Posting`.
+    # For `StreamedAnswer` and `Posting`.
 
     def begin(self, chat: str, text: str, reply_to: str | None, *, growing: bool) -> SentMessage:
         """Post one message, to which more text may be added if it is `growing`."""
-        return self._add(chat, [Words(text)], reply_to, growing=growing)[0]
+        return self._add(chat, [TextBody(text)], reply_to, growing=growing)[0]
 
     def touch(self, message: SentMessage) -> None:
         """A message has a new text: have it shown. After `close` it is only on disk."""
@@ -171,7 +171,7 @@ class Outbox:
             for message, body in zip(messages, bodies, strict=False):
                 message.fix(body)
             for message in messages[len(bodies) :]:
-                if isinstance(message.row.body, Words):
+                if isinstance(message.row.body, TextBody):
                     message.fix(message.row.body.replace(buttons=()))
             added = self._add(chat, list(bodies[len(messages) :]))
         for message in messages:
@@ -180,10 +180,10 @@ class Outbox:
 
     # The lanes.
 
-    def _split(self, text: str, buttons: Sequence[Button]) -> list[Words]:
+    def _split(self, text: str, buttons: Sequence[Button]) -> list[TextBody]:
         parts = split(text, self._platform.limits.text_chars, self._platform.measure)
         last = len(parts) - 1
-        return [Words(part, tuple(buttons) if number == last else ()) for number, part in enumerate(parts)]
+        return [TextBody(part, tuple(buttons) if number == last else ()) for number, part in enumerate(parts)]
 
     def _add(
         self, chat: str, bodies: Sequence[Body], reply_to: str | None = None, *, growing: bool = False
@@ -196,7 +196,7 @@ class Outbox:
             self.store.when_kept(lambda: self._enlist(messages))
         return messages
 
-    def _message(self, row: Row, *, growing: bool = False) -> SentMessage:
+    def _message(self, row: OutboxRow, *, growing: bool = False) -> SentMessage:
         return SentMessage(self._rows, row, growing=growing)
 
     def _enlist(self, messages: list[SentMessage]) -> None:

@@ -33,14 +33,14 @@ _COLUMNS = "key, platform, chat, token, body, shown, reply_to, state, message, r
 _LOST = "state <> 'sent' AND state IN ('failed', 'unknown')"
 
 
-class Words(Value):
+class TextBody(Value):
     """A message of text. The last code fence may be open: it is closed where it is shown."""
 
     text: str
     buttons: tuple[Button, ...] = ()
 
 
-class Enclosure(Value):
+class FileBody(Value):
     """A message that is a file."""
 
     path: str
@@ -48,10 +48,10 @@ class Enclosure(Value):
     name: str
 
 
-Body = Words | Enclosure
+Body = TextBody | FileBody
 
 
-class Row(Value):
+class OutboxRow(Value):
     """A message that is to be sent, or was."""
 
     id: int
@@ -77,7 +77,7 @@ class Row(Value):
     @property
     def summary(self) -> str:
         """What it is, in one short line."""
-        text = self.body.text if isinstance(self.body, Words) else f"[{self.body.type}] {self.body.name}"
+        text = self.body.text if isinstance(self.body, TextBody) else f"[{self.body.type}] {self.body.name}"
         line = " ".join(text.split())
         return line if len(line) <= 60 else f"{line[:59]}…"
 
@@ -89,7 +89,7 @@ class Rows:
         self.store = store
         self._pruned = time.time()
 
-    def add(self, platform: str, chat: str, body: Body, reply_to: str | None = None) -> Row:
+    def add(self, platform: str, chat: str, body: Body, reply_to: str | None = None) -> OutboxRow:
         """A new message, `pending`."""
         now, token = time.time(), secrets.token_hex(16)
         if now - self._pruned >= PRUNE_SECONDS:
@@ -100,11 +100,11 @@ class Rows:
             blob(platform), blob(chat), token, _dumped(body), None if reply_to is None else blob(reply_to),
             State.PENDING, now, now,
         )  # fmt: skip
-        return Row(
+        return OutboxRow(
             int(added.lastrowid or 0), platform, chat, token, body, None, reply_to, State.PENDING, None, False, "", now
         )
 
-    def save(self, row: Row) -> None:
+    def save(self, row: OutboxRow) -> None:
         """Keep a row as it is now."""
         self.store.execute(
             "UPDATE outbox SET token = ?, body = ?, shown = ?, state = ?, message = ?, renewed = ?, problem = ?,"
@@ -114,13 +114,13 @@ class Rows:
             row.problem.encode("utf-8", "replace").decode()[:PROBLEM_CHARS], time.time(), row.id,
         )  # fmt: skip
 
-    def unfinished(self, platform: str) -> list[Row]:
+    def unfinished(self, platform: str) -> list[OutboxRow]:
         """What is left to do, in order: those that are open, and those that show an old text."""
         rows = self._select("platform = ? AND state IN (?, ?)", blob(platform), *sorted(OPEN))
         rows += self._select("platform = ? AND state = 'sent' AND shown IS NOT body", blob(platform))
         return sorted(rows, key=lambda row: row.id)
 
-    def unsettled(self, platform: str | None = None, chat: str | None = None) -> list[Row]:
+    def unsettled(self, platform: str | None = None, chat: str | None = None) -> list[OutboxRow]:
         """What failed, and what may have failed, oldest first; of one platform or of all, of one chat or of all."""
         given = {"platform": platform, "chat": chat}
         wanted = {column: blob(value) for column, value in given.items() if value is not None}
@@ -148,7 +148,7 @@ class Rows:
             for id in ids:
                 self.store.execute("UPDATE outbox SET told = ? WHERE key = ?", told, id)
 
-    def retry(self, id: int) -> Row | None:
+    def retry(self, id: int) -> OutboxRow | None:
         """Have a failed or unknown message tried again; an unknown one may then appear twice. None: there is no such.
 
         A bridge that runs takes it up within seconds, one that does not when it starts.
@@ -164,14 +164,14 @@ class Rows:
         self.save(again)
         return again
 
-    def drop(self, id: int) -> Row | None:
+    def drop(self, id: int) -> OutboxRow | None:
         """Forget a failed or unknown message. None: there is no such."""
         row = self._unsettled(id)
         if row is not None:
             self.forget(row)
         return row
 
-    def forget(self, row: Row) -> None:
+    def forget(self, row: OutboxRow) -> None:
         """Remove a row."""
         self.store.execute("DELETE FROM outbox WHERE key = ?", row.id)
 
@@ -190,10 +190,10 @@ class Rows:
         """A number that changes when another process changes the database."""
         return int(self.store.execute("PRAGMA data_version").fetchone()[0])
 
-    def _unsettled(self, id: int) -> Row | None:
+    def _unsettled(self, id: int) -> OutboxRow | None:
         return next((row for row in self._select("key = ?", id) if row.state in UNSETTLED), None)
 
-    def _select(self, condition: str, *parameters: object) -> list[Row]:
+    def _select(self, condition: str, *parameters: object) -> list[OutboxRow]:
         # The condition is one of this file's own.
         found = self.store.execute(
             f"SELECT {_COLUMNS} FROM outbox WHERE {condition} ORDER BY key",  # noqa: S608
@@ -202,9 +202,9 @@ class Rows:
         return [_row(columns) for columns in found.fetchall()]
 
 
-def _row(columns: tuple[Any, ...]) -> Row:
+def _row(columns: tuple[Any, ...]) -> OutboxRow:
     key, platform, chat, token, body, shown, reply_to, state, message, renewed, problem, created = columns
-    return Row(
+    return OutboxRow(
         key, unblob(platform), unblob(chat), token, _loaded(body), None if shown is None else _loaded(shown),
         None if reply_to is None else unblob(reply_to), State(state), None if message is None else unblob(message),
         bool(renewed), problem, created,
@@ -212,7 +212,7 @@ def _row(columns: tuple[Any, ...]) -> Row:
 
 
 def _dumped(body: Body) -> bytes:
-    if isinstance(body, Enclosure):
+    if isinstance(body, FileBody):
         return jsontext.dumps({"path": body.path, "type": body.type, "name": body.name})
     return jsontext.dumps({"text": body.text, "buttons": [[button.label, button.data] for button in body.buttons]})
 
@@ -220,5 +220,5 @@ def _dumped(body: Body) -> bytes:
 def _loaded(content: bytes) -> Body:
     known = jsontext.loads(content)
     if "path" in known:
-        return Enclosure(known["path"], known["type"], known["name"])
-    return Words(known["text"], tuple(Button(label, data) for label, data in known["buttons"]))
+        return FileBody(known["path"], known["type"], known["name"])
+    return TextBody(known["text"], tuple(Button(label, data) for label, data in known["buttons"]))

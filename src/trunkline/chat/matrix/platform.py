@@ -25,7 +25,7 @@ from trunkline.chat.matrix import content, events
 from trunkline.chat.matrix.account import Account, Credentials
 from trunkline.chat.matrix.client import Homeserver
 from trunkline.chat.matrix.state import Keeper
-from trunkline.chat.matrix.stream import Stream
+from trunkline.chat.matrix.stream import SyncStream
 from trunkline.chat.platform import Button, File, FileType, Inbound, Limits, NotNow, Pressed, SendFailed, Unclear
 
 #: Most homeservers let one account write once in five seconds for long, and ten times at once. At this rate an answer
@@ -147,7 +147,9 @@ class MatrixPlatform:
 
     async def receive(self) -> AsyncIterator[Inbound | Pressed]:
         account = self._account
-        stream = Stream(account.server, account.keeper, account.user, may_invite=self._may_invite, renew=account.renew)
+        stream = SyncStream(
+            account.server, account.keeper, account.user, may_invite=self._may_invite, renew=account.renew
+        )
         async with aclosing(stream.events()) as events:
             async for found in events:
                 item = await self._item(found, stream)
@@ -244,7 +246,7 @@ class MatrixPlatform:
                 return
             self._signs.put(message, label, event)
 
-    async def _item(self, found: events.Happened, stream: Stream) -> Inbound | Pressed | None:
+    async def _item(self, found: events.Happened, stream: SyncStream) -> Inbound | Pressed | None:
         match found:
             case events.MatrixMessage():
                 return await self._inbound(found)
@@ -285,7 +287,7 @@ class MatrixPlatform:
                 self._members.popitem(last=False)
         return known
 
-    async def _pressed(self, reaction: events.Reaction, stream: Stream) -> Pressed | None:
+    async def _pressed(self, reaction: events.Reaction, stream: SyncStream) -> Pressed | None:
         meanings = self._signs.meanings(reaction.message)
         if meanings is None:
             if not self._may_invite(reaction.sender):

@@ -46,7 +46,7 @@ T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 
-class Stream:
+class SyncStream:
     """What happens in the rooms of one account.
 
     `may_invite` says whose invitations are accepted; `renew` gets a new token when the old one is refused, and raises

@@ -13,7 +13,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 
-from trunkline.chat.terminal.text import DIM, INDENT, Page, changes, styled
+from trunkline.chat.terminal.text import DIM, INDENT, GrowingText, changes, styled
 
 GREETING = "A chat with your agent, in this terminal. `/help` lists commands, Ctrl-D ends."
 PROMPT = "> "
@@ -42,8 +42,8 @@ class Screen:
         self._has_colors = not os.environ.get("NO_COLOR")
         self._asks = asks
         self._loop = asyncio.get_running_loop()
-        self._pages: OrderedDict[str, Page] = OrderedDict()
-        self._open: Page | None = None
+        self._pages: OrderedDict[str, GrowingText] = OrderedDict()
+        self._open: GrowingText | None = None
         """The one that nothing stands below."""
         self._gap = ""
         """What parts the next text from what stands above it."""
@@ -56,14 +56,14 @@ class Screen:
     def greet(self) -> None:
         """Say what this is."""
         if self._asks:
-            page = Page()
+            page = GrowingText()
             _, rows = page.grow(GREETING, self._size()[0])
             self._write("\n".join(rows) + "\n")
             self._gap = "\n"
 
     def send(self, id: str, text: str) -> None:
         """A new text, at the bottom."""
-        page = self._pages[id] = Page()
+        page = self._pages[id] = GrowingText()
         while len(self._pages) > MOST_PAGES:
             self._pages.popitem(last=False)
         self._begin(page)
@@ -117,14 +117,14 @@ class Screen:
             self._write("\n")
             self._bottom = ""
 
-    def _begin(self, page: Page) -> None:
+    def _begin(self, page: GrowingText) -> None:
         """Below what is there, with an empty line between."""
         self._clear_bottom()
         self._write(self._gap)
         self._gap = "\n"
         self._open = page
 
-    def _grow(self, page: Page, text: str) -> None:
+    def _grow(self, page: GrowingText, text: str) -> None:
         columns, rows = self._size()
         gone, new = page.grow(text, columns)
         self._clear_bottom()

@@ -36,7 +36,7 @@ _INLINE = re.compile(
 _Glyph = tuple[str, str]
 
 
-class Page:
+class GrowingText:
     """One text that grows, as rows. `grow` gives the rows from the first that is new or has changed."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trunkline.base.values import Value
 from trunkline.cli.terminal.calls import clean_delta
-from trunkline.cli.terminal.markdown import Markdown, Stream, is_table
+from trunkline.cli.terminal.markdown import Markdown, MarkdownStream, is_table
 from trunkline.cli.terminal.paint import Painter
 from trunkline.cli.terminal.screen import is_blank
 
@@ -25,7 +25,7 @@ class AnswerView:
 
     def __init__(self, painter: Painter) -> None:
         self._painter = painter
-        self._stream = Stream()
+        self._stream = MarkdownStream()
         self._frozen = 0
         """Lines of the live block that are committed already."""
         self._width: int | None = None

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from trunkline.cli.terminal.calls import clean
-from trunkline.core.change import Row
+from trunkline.core.change import DiffRow
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 #: A character that nobody would see, shown by its number; or many blanks.
@@ -21,9 +21,9 @@ _MISSING = re.compile(r"\[\.\.\. [0-9,]+ (?:characters|arguments|rows) are not s
 _STYLES = {"+": "green", "-": "red", " ": "dim", "@": "dim cyan"}
 
 
-def rows(diff: str) -> list[Row]:
+def rows(diff: str) -> list[DiffRow]:
     """The lines of a unified diff, its headers left out. What is none becomes lines without a sign."""
-    found: list[Row] = []
+    found: list[DiffRow] = []
     old = new = 0
     inside = False
     for line in clean(diff).rstrip("\n").split("\n"):
@@ -31,19 +31,19 @@ def rows(diff: str) -> list[Row]:
         if hunk:
             old, new = int(hunk[1]), int(hunk[2])
             if inside:
-                found.append(Row("@", None, "⋮"))
+                found.append(DiffRow("@", None, "⋮"))
             inside = True
         elif not inside:
             if not line.startswith(("--- ", "+++ ", "diff ", "index ")):
-                found.append(Row(" ", None, line))
+                found.append(DiffRow(" ", None, line))
         elif line.startswith("+"):
-            found.append(Row("+", new, line[1:]))
+            found.append(DiffRow("+", new, line[1:]))
             new += 1
         elif line.startswith("-"):
-            found.append(Row("-", old, line[1:]))
+            found.append(DiffRow("-", old, line[1:]))
             old += 1
         elif not line.startswith("\\"):
-            found.append(Row(" ", new, line[1:]))
+            found.append(DiffRow(" ", new, line[1:]))
             old, new = old + 1, new + 1
     return found
 
@@ -73,7 +73,7 @@ class Folded:
 class Painted:
     """A row in colour. What does not fit goes on below its beginning, where it cannot be taken for another row."""
 
-    def __init__(self, row: Row, digits: int) -> None:
+    def __init__(self, row: DiffRow, digits: int) -> None:
         number = "" if row.number is None else str(row.number)
         sign = " " if row.sign == "@" else row.sign
         self._style = _STYLES[row.sign]
@@ -87,7 +87,7 @@ class Painted:
             yield Text.assemble(Text(" " * indent) if number else self._head, part, overflow="fold")
 
 
-def painted(found: Sequence[Row]) -> list[Painted]:
+def painted(found: Sequence[DiffRow]) -> list[Painted]:
     """A change, line by line."""
     digits = len(str(max((row.number or 0 for row in found), default=0)))
     return [Painted(row, digits) for row in found]

@@ -25,7 +25,7 @@ _PARSER = (
 _PARSER.disable(["html_inline", "image"])
 
 
-class Stream:
+class MarkdownStream:
     """The text so far that is not finished. Cut at blocks: paragraphs, lists, tables, fenced code."""
 
     def __init__(self) -> None:

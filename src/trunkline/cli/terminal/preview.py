@@ -13,7 +13,7 @@ from trunkline.cli.terminal import diffs
 from trunkline.cli.terminal.markdown import code
 from trunkline.core import preview as core
 from trunkline.core.events import ToolRequested
-from trunkline.core.preview import SCREEN, Part, Preview, PreviewSize
+from trunkline.core.preview import SCREEN, Preview, PreviewPart, PreviewSize
 
 #: Files beyond that are not read just to show what would change in them: what tools write is less.
 LARGEST_FILE = 10 * 1024 * 1024
@@ -27,7 +27,7 @@ def preview(request: ToolRequested, workspace: str, room: PreviewSize | None = S
     shown = core.preview(request.name, request.args, room, before, request.category)
     # Whose tool it is, only the description tells: two servers may have tools of one name.
     said = core.said_of(request.description) if request.category == "mcp" else ""
-    return shown.replace(parts=(Part(text=said), *shown.parts)) if said else shown
+    return shown.replace(parts=(PreviewPart(text=said), *shown.parts)) if said else shown
 
 
 def painted(shown: Preview) -> RenderableType | None:
@@ -38,7 +38,7 @@ def painted(shown: Preview) -> RenderableType | None:
     return Group(*rows) if rows else None
 
 
-def _painted(part: Part) -> Iterator[RenderableType]:
+def _painted(part: PreviewPart) -> Iterator[RenderableType]:
     if part.label:
         yield Text(f"{part.label}:", "dim")
     if part.rows:

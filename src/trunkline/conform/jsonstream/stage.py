@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from trunkline.conform.jsonstream.prompts import PROMPTS
 from trunkline.conform.jsonstream.subject import SeenEvent, Subject
 from trunkline.conform.record import HOST_AND_AGENT
-from trunkline.conform.stage import Program, ProgramStage
+from trunkline.conform.stage import ProgramStage, ProgramTarget
 from trunkline.conform.wording import fill
 
 #: How long the kit waits for the agent to do what it was asked, unless told otherwise: a model may take its time.
@@ -35,7 +35,7 @@ _FILES = {"conform-edit.txt": b"hello\n", "conform-read.txt": b"hello\n", "confo
 _CREATED = (*(f"conform-{name}.txt" for name in ("write", "again", "a", "b", "denied")), TICK_FILE)
 
 
-class Target(Program):
+class Target(ProgramTarget):
     """What is under test: how to start it, and how patient to be with it."""
 
     cwd: str | None = None

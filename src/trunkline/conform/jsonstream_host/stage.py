@@ -18,7 +18,7 @@ from trunkline.conform.jsonstream_host.part import Step
 from trunkline.conform.kit import Broken
 from trunkline.conform.process import Running
 from trunkline.conform.record import Roles
-from trunkline.conform.stage import AgentStage, Program
+from trunkline.conform.stage import AgentStage, ProgramTarget
 
 #: How long a host may take, also for a run that goes wrong: some give an agent half a minute to be ready.
 TIMEOUT_SECONDS = 45.0
@@ -41,7 +41,7 @@ exec {command} "$@"
 """
 
 
-class Target(Program):
+class Target(ProgramTarget):
     """What is under test: a command with `{agent}`, and `{prompt}` if it takes what is to be said as an argument."""
 
     timeout: float = TIMEOUT_SECONDS

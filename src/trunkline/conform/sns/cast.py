@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, cast
 from trunkline.base import jsontext
 from trunkline.base.values import Value
 from trunkline.conform.kit import NotExercised
-from trunkline.conform.sns.exchange import Exchanges, Memory, Response
+from trunkline.conform.sns.exchange import Exchanges, RunMemory, SnsResponse
 from trunkline.wires.sns.wallet import Wallet
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ _ABI = [
 _JSON = {"content-type": "application/json"}
 
 
-class Agent(Value):
+class CastAgent(Value):
     """An agent, as its runner knows it."""
 
     id: str
@@ -59,7 +59,7 @@ class Community(Value):
     name: str
 
 
-class Owner(Value):
+class CastOwner(Value):
     """Somebody with a wallet, signed in."""
 
     wallet: Wallet
@@ -77,40 +77,40 @@ class Cast:
     has: frozenset[Need] = frozenset()
 
     def __init__(self) -> None:
-        self.memory = Memory()
+        self.memory = RunMemory()
         self.offset_ms = 0
         """How far the network's clock is before ours."""
         self._made: dict[str, Any] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def agent(self, ask: Exchanges) -> Agent:
+    async def agent(self, ask: Exchanges) -> CastAgent:
         """The agent that most checks are played with."""
         raise NotExercised("there is no agent")
 
-    async def peer(self, ask: Exchanges) -> Agent:
+    async def peer(self, ask: Exchanges) -> CastAgent:
         """Another agent of its community."""
         raise NotExercised("there is no other agent of the community")
 
-    async def stranger(self, ask: Exchanges) -> Agent:
+    async def stranger(self, ask: Exchanges) -> CastAgent:
         """An agent of another community."""
         raise NotExercised("there is no agent of another community")
 
-    async def owner(self, ask: Exchanges) -> Owner:
+    async def owner(self, ask: Exchanges) -> CastOwner:
         """The owner of the community."""
         raise NotExercised("there is no owner")
 
-    async def newcomer(self, ask: Exchanges) -> tuple[Agent, Owner]:
+    async def newcomer(self, ask: Exchanges) -> tuple[CastAgent, CastOwner]:
         """One more agent of the community, for one check alone, and its owner."""
         raise NotExercised("there is no owner")
 
-    async def closing(self, ask: Exchanges) -> tuple[Agent, Callable[[], Awaitable[None]]]:
+    async def closing(self, ask: Exchanges) -> tuple[CastAgent, Callable[[], Awaitable[None]]]:
         """An agent of a community of its own, and what closes that."""
         raise NotExercised("there is no owner")
 
     async def tidy(self, ask: Exchanges) -> None:
         """Leave as little behind as possible."""
 
-    async def community(self, ask: Exchanges, agent: Agent) -> Community:
+    async def community(self, ask: Exchanges, agent: CastAgent) -> Community:
         """The community of an agent, as the network tells it."""
 
         async def read() -> Community:
@@ -131,22 +131,22 @@ class Cast:
 class Given(Cast):
     """Agents that somebody else has registered."""
 
-    def __init__(self, agent: Agent, peer: Agent | None = None, stranger: Agent | None = None) -> None:
+    def __init__(self, agent: CastAgent, peer: CastAgent | None = None, stranger: CastAgent | None = None) -> None:
         super().__init__()
         self._agent = agent
         self._peer = peer
         self._stranger = stranger
-        others: Mapping[Need, Agent | None] = {"peer": peer, "stranger": stranger}
+        others: Mapping[Need, CastAgent | None] = {"peer": peer, "stranger": stranger}
         self.has = frozenset(need for need, other in others.items() if other)
         self.memory.keep(*(each.token for each in (agent, peer, stranger) if each))
 
-    async def agent(self, ask: Exchanges) -> Agent:
+    async def agent(self, ask: Exchanges) -> CastAgent:
         return self._agent
 
-    async def peer(self, ask: Exchanges) -> Agent:
+    async def peer(self, ask: Exchanges) -> CastAgent:
         return self._peer or await super().peer(ask)
 
-    async def stranger(self, ask: Exchanges) -> Agent:
+    async def stranger(self, ask: Exchanges) -> CastAgent:
         return self._stranger or await super().stranger(ask)
 
 
@@ -160,22 +160,22 @@ class Own(Cast):
         super().__init__()
         self._wallet = owner
 
-    async def agent(self, ask: Exchanges) -> Agent:
+    async def agent(self, ask: Exchanges) -> CastAgent:
         return await self._member(ask, "agent", "main")
 
-    async def peer(self, ask: Exchanges) -> Agent:
+    async def peer(self, ask: Exchanges) -> CastAgent:
         return await self._member(ask, "peer", "main")
 
-    async def stranger(self, ask: Exchanges) -> Agent:
+    async def stranger(self, ask: Exchanges) -> CastAgent:
         return await self._member(ask, "stranger", "elsewhere")
 
-    async def owner(self, ask: Exchanges) -> Owner:
+    async def owner(self, ask: Exchanges) -> CastOwner:
         return await self.once("owner", lambda: self._signed_in(ask, self._wallet))
 
-    async def newcomer(self, ask: Exchanges) -> tuple[Agent, Owner]:
+    async def newcomer(self, ask: Exchanges) -> tuple[CastAgent, CastOwner]:
         return await self._registered(ask, await self._open(ask, "main"))
 
-    async def closing(self, ask: Exchanges) -> tuple[Agent, Callable[[], Awaitable[None]]]:
+    async def closing(self, ask: Exchanges) -> tuple[CastAgent, Callable[[], Awaitable[None]]]:
         # Not the same for two checks: what is closed stays so.
         community = await self._opened(ask, "closing")
         agent, _ = await self._registered(ask, community)
@@ -190,8 +190,8 @@ class Own(Cast):
             if name in self._made:
                 await self._close(ask, self._made[name])
 
-    async def _member(self, ask: Exchanges, name: str, where: str) -> Agent:
-        async def make() -> Agent:
+    async def _member(self, ask: Exchanges, name: str, where: str) -> CastAgent:
+        async def make() -> CastAgent:
             return (await self._registered(ask, await self._open(ask, where)))[0]
 
         return await self.once(name, make)
@@ -212,7 +212,7 @@ class Own(Cast):
         found = _done(answer, "A community cannot be registered")["community"]
         return Community(found["id"], found["slug"], found["name"])
 
-    async def _close(self, ask: Exchanges, community: Community) -> Response:
+    async def _close(self, ask: Exchanges, community: Community) -> SnsResponse:
         owner = await self.owner(ask)
         body = {
             "communityId": community.id,
@@ -221,7 +221,7 @@ class Own(Cast):
         }
         return await post(ask, "/api/communities/close", body, owner.headers)
 
-    async def _registered(self, ask: Exchanges, community: Community) -> tuple[Agent, Owner]:
+    async def _registered(self, ask: Exchanges, community: Community) -> tuple[CastAgent, CastOwner]:
         owner = await self._signed_in(ask, None)
         body = {
             "handle": f"conform{os.urandom(4).hex()}",
@@ -230,26 +230,26 @@ class Own(Cast):
         }
         answer = await post(ask, "/api/agents/register", body, owner.headers)
         id = str(_done(answer, "An agent cannot be registered")["agent"]["id"])
-        return Agent(id, await self.credential(ask, id, owner)), owner
+        return CastAgent(id, await self.credential(ask, id, owner)), owner
 
-    async def credential(self, ask: Exchanges, agent_id: str, owner: Owner) -> str:
+    async def credential(self, ask: Exchanges, agent_id: str, owner: CastOwner) -> str:
         """A new token for an agent."""
         answer = await ask.ask("POST", f"/api/agents/{agent_id}/runner-credential", owner.headers)
         return str(_done(answer, "A credential cannot be issued")["runnerToken"])
 
-    async def _signed_in(self, ask: Exchanges, wallet: Wallet | None) -> Owner:
+    async def _signed_in(self, ask: Exchanges, wallet: Wallet | None) -> CastOwner:
         # The first wallet loads a library for half a second.
         wallet = await asyncio.to_thread(Wallet) if wallet is None else wallet
         answer = await post(ask, "/api/auth/owner/challenge", {"walletAddress": wallet.address})
         challenge = _done(answer, "An owner gets no challenge")["challenge"]
         body = {"challengeId": challenge["id"], "signature": wallet.sign(challenge["message"])}
         answer = await post(ask, "/api/auth/owner/verify", body)
-        return Owner(wallet, str(_done(answer, "An owner cannot sign in")["token"]))
+        return CastOwner(wallet, str(_done(answer, "An owner cannot sign in")["token"]))
 
 
 async def post(
     ask: Exchanges, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
-) -> Response:
+) -> SnsResponse:
     """An ordinary request with a body."""
     return await ask.ask("POST", path, {**_JSON, **(headers or {})}, jsontext.dumps(dict(body)))
 
@@ -267,7 +267,7 @@ class _Object(dict[str, Any]):
         raise NotExercised(f"the answer to {self._asked} has no `{name}`")
 
 
-def _done(answer: Response, otherwise: str) -> Mapping[str, Any]:
+def _done(answer: SnsResponse, otherwise: str) -> Mapping[str, Any]:
     if answer.status != 200 or not isinstance(answer.data, dict):
         raise NotExercised(f"{otherwise}: {answer.asked} was answered with {answer.status}, {answer.shown!a}")
     return _Object(answer.data, answer.asked)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from trunkline.conform.kit import Broken, Judgement
 from trunkline.conform.record import Record
-from trunkline.conform.sns.exchange import Response
+from trunkline.conform.sns.exchange import SnsResponse
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import SUITE, answered, check
 
@@ -101,21 +101,21 @@ def secrets(record: Record) -> Judgement:
     return _first(record, lambda answer: answer.leaked, "holds the token of the request")
 
 
-def _answers(record: Record) -> Iterator[Response]:
-    return (entry.data for entry in record.entries if isinstance(entry.data, Response))
+def _answers(record: Record) -> Iterator[SnsResponse]:
+    return (entry.data for entry in record.entries if isinstance(entry.data, SnsResponse))
 
 
-def _first(record: Record, is_wrong: Callable[[Response], bool], what: str) -> Judgement:
+def _first(record: Record, is_wrong: Callable[[SnsResponse], bool], what: str) -> Judgement:
     answers = list(_answers(record))
     return Judgement(len(answers), _told([answer for answer in answers if is_wrong(answer)], what))
 
 
-def _is_told(answer: Response) -> bool:
+def _is_told(answer: SnsResponse) -> bool:
     is_json = answer.headers.get("content-type", "").partition(";")[0].strip() == "application/json"
     return is_json and isinstance(answer.member("error"), str) and bool(answer.member("error"))
 
 
-def _told(wrong: list[Response], what: str) -> str | None:
+def _told(wrong: list[SnsResponse], what: str) -> str | None:
     if not wrong:
         return None
     first = wrong[0]

@@ -43,7 +43,7 @@ class Target(Value):
     """Waits so many seconds."""
 
 
-class Response(Value):
+class SnsResponse(Value):
     """What came back."""
 
     asked: str
@@ -66,7 +66,7 @@ class Response(Value):
         return found
 
 
-class Memory:
+class RunMemory:
     """What all checks of a run know: secrets that must not stand in a record, and whether the network was reached."""
 
     def __init__(self) -> None:
@@ -85,13 +85,15 @@ class Memory:
 class Exchanges:
     """The requests of one check."""
 
-    def __init__(self, target: Target, record: Record, memory: Memory) -> None:
+    def __init__(self, target: Target, record: Record, memory: RunMemory) -> None:
         self._target = target
         self._record = record
         self._memory = memory
         self._client: Client | None = None
 
-    async def ask(self, method: str, path: str, headers: Mapping[str, str], content: bytes | None = None) -> Response:
+    async def ask(
+        self, method: str, path: str, headers: Mapping[str, str], content: bytes | None = None
+    ) -> SnsResponse:
         """Ask, and read all of the answer.
 
         Raises:
@@ -151,7 +153,7 @@ class Exchanges:
                 raise SpawnError("No connection can be made", str(error), "other") from None
         return self._client
 
-    def _answer(self, asked: str, sent: Mapping[str, str], response: httpx.Response, body: bytes) -> Response:
+    def _answer(self, asked: str, sent: Mapping[str, str], response: httpx.Response, body: bytes) -> SnsResponse:
         text = body.decode("utf-8", "replace")
         headers = {name.lower(): value for name, value in response.headers.items()}
         told = [text, *headers.values()]
@@ -163,7 +165,7 @@ class Exchanges:
         if isinstance(data, dict):
             self._memory.keep(*(data[name] for name in _ISSUED if isinstance(data.get(name), str) and data[name]))
         said = data["error"] if isinstance(data, dict) and isinstance(data.get("error"), str) else text
-        return Response(
+        return SnsResponse(
             asked,
             response.status_code,
             headers,
@@ -172,7 +174,7 @@ class Exchanges:
             any(secret in each for secret in secrets for each in told),
         )
 
-    def _note(self, who: Any, head: str, body: bytes | None, answer: Response | None = None) -> None:
+    def _note(self, who: Any, head: str, body: bytes | None, answer: SnsResponse | None = None) -> None:
         text = f"{head} {body.decode('utf-8', 'backslashreplace')}" if body else head
         self._record.add(who, self._memory.redactor.text(text).encode("utf-8", "backslashreplace"), answer)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
-from trunkline.conform.sns.exchange import Response
+from trunkline.conform.sns.exchange import SnsResponse
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import answered, check, refused
 from trunkline.wires.sns.messages import NONCE_SECONDS
@@ -85,7 +85,7 @@ async def parallel(stage: Stage) -> None:
     agent = await stage.agent()
     body = await stage.thread_body(agent)
     draft = await stage.thread_draft(agent, **body)
-    answers: list[Response] = await asyncio.gather(*(stage.send(draft) for _ in range(REPLAYS)))
+    answers: list[SnsResponse] = await asyncio.gather(*(stage.send(draft) for _ in range(REPLAYS)))
     same("the number that succeeded", sum(answer.status < 300 for answer in answers), 1)
     for answer in answers:
         if answer.status >= 300:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trunkline.conform.kit import Broken
 from trunkline.conform.sns.cast import post
-from trunkline.conform.sns.exchange import Response
+from trunkline.conform.sns.exchange import SnsResponse
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import answered, check
 
@@ -96,6 +96,6 @@ async def moderation(stage: Stage) -> None:
         answered(await post(stage.exchanges, path, body | {"signature": fixed}), 401)
 
 
-def _forbidden(answer: Response, why: str) -> None:
+def _forbidden(answer: SnsResponse, why: str) -> None:
     if answer.status != _FORBIDDEN:
         raise Broken(f"{answer.asked} {why} was answered with {answer.status} {answer.shown!a}, not {_FORBIDDEN}")

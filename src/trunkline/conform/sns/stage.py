@@ -13,8 +13,8 @@ from trunkline.base.values import Value
 from trunkline.conform import stage
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.conform.record import Roles
-from trunkline.conform.sns.cast import Agent, Cast, Community
-from trunkline.conform.sns.exchange import Exchanges, Response, Target
+from trunkline.conform.sns.cast import Cast, CastAgent, Community
+from trunkline.conform.sns.exchange import Exchanges, SnsResponse, Target
 from trunkline.wires.sns import codec
 from trunkline.wires.sns.canonical import stable
 from trunkline.wires.sns.messages import NONCE, SIGNATURE, TIMESTAMP
@@ -52,19 +52,19 @@ class Stage(stage.Stage):
 
     # Who plays.
 
-    async def agent(self) -> Agent:
+    async def agent(self) -> CastAgent:
         """The agent of the check."""
         return await self.cast.agent(self.exchanges)
 
-    async def peer(self) -> Agent:
+    async def peer(self) -> CastAgent:
         """Another agent of its community."""
         return await self.cast.peer(self.exchanges)
 
-    async def stranger(self) -> Agent:
+    async def stranger(self) -> CastAgent:
         """An agent of another community."""
         return await self.cast.stranger(self.exchanges)
 
-    async def community(self, agent: Agent) -> Community:
+    async def community(self, agent: CastAgent) -> Community:
         """The community of an agent."""
         return await self.cast.community(self.exchanges, agent)
 
@@ -72,15 +72,15 @@ class Stage(stage.Stage):
 
     async def ask(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
-    ) -> Response:
+    ) -> SnsResponse:
         """Send a request."""
         return await self.exchanges.ask(method, path, headers or {}, content)
 
-    async def get(self, path: str, agent: Agent | None = None) -> Response:
+    async def get(self, path: str, agent: CastAgent | None = None) -> SnsResponse:
         """Read something, with the credential of an agent or without any."""
         return await self.ask("GET", path, agent.credential if agent else {})
 
-    async def nonce(self, agent: Agent) -> str:
+    async def nonce(self, agent: CastAgent) -> str:
         """A nonce.
 
         Raises:
@@ -95,7 +95,7 @@ class Stage(stage.Stage):
 
     async def draft(
         self,
-        agent: Agent,
+        agent: CastAgent,
         method: str,
         path: str,
         content: bytes,
@@ -116,31 +116,31 @@ class Stage(stage.Stage):
         }
         return Draft(method, path, headers, content)
 
-    async def write(self, agent: Agent, method: str, path: str, body: Mapping[str, Any], **how: str) -> Response:
+    async def write(self, agent: CastAgent, method: str, path: str, body: Mapping[str, Any], **how: str) -> SnsResponse:
         """A signed write, sent."""
         content = jsontext.dumps(dict(body))
         return await self.send(await self.draft(agent, method, path, content, stable(codec.parse_body(content)), **how))
 
     async def send(
         self, draft: Draft, headers: Mapping[str, str] | None = None, content: bytes | None = None
-    ) -> Response:
+    ) -> SnsResponse:
         """Send a draft, with other headers or another body if they are given."""
         return await self.ask(draft.method, draft.path, headers or draft.headers, content or draft.content)
 
-    async def thread_body(self, agent: Agent, **members: Any) -> dict[str, Any]:
+    async def thread_body(self, agent: CastAgent, **members: Any) -> dict[str, Any]:
         """The body of an ordinary thread, with a title of its own."""
         community = await self.community(agent)
         plain = {"communityId": community.id, "title": word(), "body": "Written by a kit.", "type": "DISCUSSION"}
         return plain | members
 
-    async def thread_draft(self, agent: Agent, *, nonce: str | None = None, timestamp: str | None = None,
+    async def thread_draft(self, agent: CastAgent, *, nonce: str | None = None, timestamp: str | None = None,
                            **members: Any) -> Draft:  # fmt: skip
         """A thread, signed and not sent."""
         content = jsontext.dumps(await self.thread_body(agent, **members))
         text = stable(codec.parse_body(content))
         return await self.draft(agent, "POST", "/api/threads", content, text, nonce=nonce, timestamp=timestamp)
 
-    async def thread(self, agent: Agent, **members: Any) -> dict[str, Any]:
+    async def thread(self, agent: CastAgent, **members: Any) -> dict[str, Any]:
         """A thread that was written.
 
         Raises:
@@ -152,7 +152,7 @@ class Stage(stage.Stage):
             raise NotExercised(f"no thread can be written: {answer.status} {answer.shown!a}")
         return thread
 
-    async def context(self, agent: Agent, comment_limit: int = 50) -> dict[str, Any]:
+    async def context(self, agent: CastAgent, comment_limit: int = 50) -> dict[str, Any]:
         """The agent's community as its context shows it.
 
         Raises:
@@ -165,7 +165,7 @@ class Stage(stage.Stage):
         community: dict[str, Any] = found[0]
         return community
 
-    async def titles(self, agent: Agent) -> list[str]:
+    async def titles(self, agent: CastAgent) -> list[str]:
         """The titles of the threads in the agent's context."""
         threads = (await self.context(agent, 0)).get("threads")
         return [each["title"] for each in threads if isinstance(each, dict)] if isinstance(threads, list) else []
@@ -174,7 +174,7 @@ class Stage(stage.Stage):
         """The network's time, in milliseconds since 1970."""
         return time.time_ns() // 1_000_000 + self.cast.offset_ms
 
-    def _compare_clocks(self, answer: Response) -> None:
+    def _compare_clocks(self, answer: SnsResponse) -> None:
         try:
             told = parsedate_to_datetime(answer.headers.get("date", "")).timestamp() * 1000
         except ValueError:

@@ -8,8 +8,8 @@ from typing import Any
 from trunkline.base import jsontext
 from trunkline.conform.expect import same
 from trunkline.conform.kit import Broken
-from trunkline.conform.sns.cast import Agent, Owner
-from trunkline.conform.sns.exchange import Response
+from trunkline.conform.sns.cast import CastAgent, CastOwner
+from trunkline.conform.sns.exchange import SnsResponse
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import answered, check
 
@@ -88,17 +88,17 @@ async def shown(stage: Stage) -> None:
     _flags("the context", found[0] if found else None, "resolved")
 
 
-async def _request(stage: Stage, agent: Agent) -> str:
+async def _request(stage: Stage, agent: CastAgent) -> str:
     thread = await stage.thread(agent, type="REQUEST_TO_HUMAN")
     return f"/api/threads/{thread['id']}/request-status"
 
 
-async def _by(stage: Stage, owner: Owner, path: str, body: Mapping[str, Any]) -> Response:
+async def _by(stage: Stage, owner: CastOwner, path: str, body: Mapping[str, Any]) -> SnsResponse:
     headers = {"content-type": "application/json", **owner.headers}
     return await stage.ask("PATCH", path, headers, jsontext.dumps(dict(body)))
 
 
-def _is(answer: Response, status: str) -> None:
+def _is(answer: SnsResponse, status: str) -> None:
     answered(answer, 200)
     _flags("the answer", answer.member("thread"), status)
 

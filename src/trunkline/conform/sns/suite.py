@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from trunkline.conform.kit import Broken, Check, NotExercised, Result, Scene, Suite, Tier
 from trunkline.conform.record import Record
 from trunkline.conform.sns.cast import Need
-from trunkline.conform.sns.exchange import Response
+from trunkline.conform.sns.exchange import SnsResponse
 from trunkline.conform.sns.stage import Stage
 
 #: The answers that refuse somebody.
@@ -58,7 +58,7 @@ def check(id: str, tier: Tier, section: str, *needs: Need) -> Callable[[Scene[St
     return SUITE.check(id, tier, section, needs)
 
 
-def answered(answer: Response, *statuses: int) -> None:
+def answered(answer: SnsResponse, *statuses: int) -> None:
     """An answer has one of these statuses.
 
     Raises:
@@ -69,7 +69,7 @@ def answered(answer: Response, *statuses: int) -> None:
         raise Broken(f"{answer.asked} was answered with {answer.status} {answer.shown!a}, not {wanted}")
 
 
-def refused(answer: Response, why: str) -> None:
+def refused(answer: SnsResponse, why: str) -> None:
     """A request was refused because of its sender.
 
     Raises:
@@ -79,7 +79,7 @@ def refused(answer: Response, why: str) -> None:
         raise Broken(f"{answer.asked} {why} was answered with {answer.status} {answer.shown!a}, not 401")
 
 
-def told(answer: Response, status: int, error: str) -> None:
+def told(answer: SnsResponse, status: int, error: str) -> None:
     """A request was refused with a status and a text.
 
     Raises:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from trunkline.conform.kit import Broken, NotExercised
-from trunkline.conform.sns.cast import Agent, Own, Owner
-from trunkline.conform.sns.exchange import Response
+from trunkline.conform.sns.cast import CastAgent, CastOwner, Own
+from trunkline.conform.sns.exchange import SnsResponse
 from trunkline.conform.sns.stage import Stage
 from trunkline.conform.sns.suite import answered, check, refused
 
@@ -38,7 +38,7 @@ async def rotated(stage: Stage) -> None:
     draft = await stage.thread_draft(agent)
     if not isinstance(stage.cast, Own):
         raise NotExercised("there is no owner")
-    renewed = Agent(agent.id, await stage.cast.credential(stage.exchanges, agent.id, owner))
+    renewed = CastAgent(agent.id, await stage.cast.credential(stage.exchanges, agent.id, owner))
     if renewed.token == agent.token:
         raise Broken("the new token is the old one")
     await _is_dead(stage, agent, "with the token before the last")
@@ -59,15 +59,15 @@ async def owners_alone(stage: Stage) -> None:
     answered(await stage.get(f"/api/agents/{agent.id}/general", agent), 200)
 
 
-async def _newcomer(stage: Stage) -> tuple[Agent, Owner]:
+async def _newcomer(stage: Stage) -> tuple[CastAgent, CastOwner]:
     return await stage.cast.newcomer(stage.exchanges)
 
 
-async def _is_dead(stage: Stage, agent: Agent, why: str) -> None:
+async def _is_dead(stage: Stage, agent: CastAgent, why: str) -> None:
     refused(await stage.get(f"/api/agents/{agent.id}/general", agent), why)
     refused(await stage.get(f"/api/agents/context?agentId={agent.id}&commentLimit=0", agent), why)
     refused(await stage.ask("POST", "/api/agents/nonce", agent.credential), why)
 
 
-def _not_found(answer: Response) -> None:
+def _not_found(answer: SnsResponse) -> None:
     answered(answer, 401, 403, 404)

@@ -32,7 +32,7 @@ _RESET = struct.pack("ii", 1, 0)
 _BESIDE = (m.AnswerText, m.TurnComplete, m.NodeEvent, m.DownloadProgress)
 
 
-class Heard(Value):
+class ReceivedFrame(Value):
     """A frame of the server's. `problem`: what is wrong with it."""
 
     message: m.Message | None
@@ -195,7 +195,7 @@ class Link:
         while len(self._bytes) >= 4:
             size = int.from_bytes(self._bytes[:4], "little")
             if size > raw.MAX_FRAME:
-                self._note(Heard(None, size, f"a frame of {size} bytes was announced"))
+                self._note(ReceivedFrame(None, size, f"a frame of {size} bytes was announced"))
             if len(self._bytes) < 4 + size:
                 break
             payload = bytes(self._bytes[4 : 4 + size])
@@ -203,13 +203,13 @@ class Link:
             try:
                 message = decode(payload)
             except FrameError as error:
-                self._note(Heard(None, size, f"a frame cannot be read: {error}"))
+                self._note(ReceivedFrame(None, size, f"a frame cannot be read: {error}"))
             else:
-                self._note(Heard(message, size))
+                self._note(ReceivedFrame(message, size))
                 self._inbox.append(message)
         return True
 
-    def _note(self, heard: Heard) -> None:
+    def _note(self, heard: ReceivedFrame) -> None:
         line = told(heard.message) if heard.message is not None else heard.problem
         self._record.add("agent", line.encode("utf-8", "backslashreplace"), heard)
         if heard.message is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trunkline.conform.kit import Judgement
 from trunkline.conform.record import Record
-from trunkline.conform.tryll.link import Heard, shown
+from trunkline.conform.tryll.link import ReceivedFrame, shown
 from trunkline.conform.tryll.suite import SUITE
 from trunkline.wires.tryll import messages as m
 
@@ -77,8 +77,8 @@ def progress(record: Record) -> Judgement:
     return Judgement(len(messages), f"the server sent {shown(wrong[0])}" if wrong else None)
 
 
-def _heard(record: Record) -> Iterator[Heard]:
-    return (entry.data for entry in record.entries if isinstance(entry.data, Heard))
+def _heard(record: Record) -> Iterator[ReceivedFrame]:
+    return (entry.data for entry in record.entries if isinstance(entry.data, ReceivedFrame))
 
 
 def _messages(record: Record) -> Iterator[m.Message]:

@@ -51,7 +51,7 @@ def application(where: Callable[[], Where]) -> Starlette:
 
 
 class _Socket:
-    """A `Page`. One that is gone is told nothing."""
+    """A `ConsolePage`. One that is gone is told nothing."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket

@@ -62,7 +62,7 @@ class Where(Value):
     options: TalkOptions = TalkOptions()
 
 
-class Page(Protocol):
+class ConsolePage(Protocol):
     """The other end of the socket."""
 
     async def text(self, message: bytes) -> None:
@@ -75,7 +75,7 @@ class Page(Protocol):
 class ConsoleConversation:
     """Talks with one page."""
 
-    def __init__(self, where: Where, page: Page) -> None:
+    def __init__(self, where: Where, page: ConsolePage) -> None:
         self._where = where
         self._page = page
         self._talk: Talk | None = None

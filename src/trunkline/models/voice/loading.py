@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Protocol
 
-from trunkline.models.catalog_entry import Entry
+from trunkline.models.catalog_entry import CatalogEntry
 from trunkline.models.catalog_voice import ESPEAK, MOONSHINE, PIPER, SILERO, WHISPER
 from trunkline.models.voice.engines import Recognizer, SpeechError, Voice
 
@@ -39,7 +39,7 @@ def missing_extra(engine: str) -> str | None:
     return extra if module and find_spec(module) is None else None
 
 
-async def load_recognizer(entry: Entry, path: str, *, threads: int | None = None) -> Recognizer:
+async def load_recognizer(entry: CatalogEntry, path: str, *, threads: int | None = None) -> Recognizer:
     """A model that hears.
 
     Raises:
@@ -56,7 +56,7 @@ async def load_recognizer(entry: Entry, path: str, *, threads: int | None = None
     raise SpeechError(f"`{entry.name}` does not hear.")
 
 
-async def load_voice(entry: Entry, path: str, *, threads: int | None = None) -> Voice:
+async def load_voice(entry: CatalogEntry, path: str, *, threads: int | None = None) -> Voice:
     """A model that speaks.
 
     Raises:
@@ -73,7 +73,7 @@ async def load_voice(entry: Entry, path: str, *, threads: int | None = None) -> 
     raise SpeechError(f"`{entry.name}` does not speak.")
 
 
-async def load(entry: Entry, path: str, *, threads: int | None = None) -> Loaded:
+async def load(entry: CatalogEntry, path: str, *, threads: int | None = None) -> Loaded:
     """A model of whichever of these kinds.
 
     Raises:

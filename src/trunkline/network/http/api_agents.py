@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from trunkline.network import agents, context, nonces
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Transaction
 from trunkline.network.http import auth, schemas
 from trunkline.network.http.bodies import object_body
@@ -107,7 +107,7 @@ async def lookup(network: Network, request: Request) -> Members:
     return await network.database.read(lambda tx: agents.lookup(tx, wallet, community_id))
 
 
-def _reader(tx: Transaction, network: Network, request: Request, agent_id: str) -> Agent | None:
+def _reader(tx: Transaction, network: Network, request: Request, agent_id: str) -> RegisteredAgent | None:
     """The agent whose runner asks, or the one of that id if its owner asks; None for an owner of others."""
     if auth.is_runner(request):
         return auth.runner_of(tx, auth.runner_headers(request))

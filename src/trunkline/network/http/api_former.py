@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trunkline.network import agent_secrets, agents, context, published
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Transaction
 from trunkline.network.http import auth, schemas
 from trunkline.network.http.bodies import object_body
@@ -98,7 +98,7 @@ async def gone(network: Network, request: Request) -> Members:
     raise Refused(410, _GONE[request.scope["route"].path])
 
 
-def _owned(tx: Transaction, wallet: str, wanted: str) -> Agent:
+def _owned(tx: Transaction, wallet: str, wanted: str) -> RegisteredAgent:
     """An agent of a wallet: the one of that id, or the only one."""
     found = agents.owned(tx, wanted, wallet) if wanted else agents.only(tx, wallet)
     if found is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trunkline.network import agent_secrets, audit, policies, registrations, rotation
 from trunkline.network.agents import check_handle
 from trunkline.network.communities import community, open_community
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Row, Transaction
 from trunkline.network.http import schemas, shapes
 from trunkline.network.http.auth import owner_wallet, signed
@@ -96,7 +96,7 @@ async def rotate_credential(network: Network, request: Request) -> Mapping[str, 
     """Make a new token for the agent that asks, which signs with the one it has. That one dies."""
     agent_id = request.path_params["id"]
 
-    def rotate(tx: Transaction, agent: Agent, body: Any, now: int) -> Mapping[str, Any]:
+    def rotate(tx: Transaction, agent: RegisteredAgent, body: Any, now: int) -> Mapping[str, Any]:
         if agent.id != agent_id:
             raise Refused(404, "Agent not found")
         community_id = agent.community_id

@@ -118,9 +118,9 @@ def _text(request: Request, name: str) -> str:
     return text(request.query_params.get(name))[:MAX_QUERY]
 
 
-def _page(request: Request) -> feeds.Page:
+def _page(request: Request) -> feeds.PageRequest:
     limit = count(request.query_params.get("limit"), feeds.DEFAULT_THREADS, feeds.MAX_THREADS, 1)
-    return feeds.Page(_text(request, "before"), limit)
+    return feeds.PageRequest(_text(request, "before"), limit)
 
 
 _PAGE = {

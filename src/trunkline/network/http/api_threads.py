@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from trunkline.network import github_draft, statuses, writing
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Transaction
 from trunkline.network.http import auth, schemas
 from trunkline.network.http.bodies import object_body
@@ -23,7 +23,7 @@ Members = Mapping[str, Any]
 async def create_thread(network: Network, request: Request) -> Members:
     """`POST /api/threads`."""
 
-    def work(tx: Transaction, agent: Agent, body: Any, now: int) -> Members:
+    def work(tx: Transaction, agent: RegisteredAgent, body: Any, now: int) -> Members:
         return writing.create_thread(tx, now, agent, members(body))
 
     thread = await auth.signed(network, request, work)
@@ -34,7 +34,7 @@ async def create_thread(network: Network, request: Request) -> Members:
 async def comment(network: Network, request: Request) -> Members:
     """`POST /api/threads/{id}/comments`."""
 
-    def work(tx: Transaction, agent: Agent, body: Any, now: int) -> tuple[Members, str]:
+    def work(tx: Transaction, agent: RegisteredAgent, body: Any, now: int) -> tuple[Members, str]:
         written = writing.comment(tx, now, agent, request.path_params["id"], members(body))
         return written, str(agent.community_id)
 
@@ -78,11 +78,11 @@ async def comment_draft(network: Network, request: Request) -> Members:
 
 
 async def _marked(
-    network: Network, request: Request, mark: Callable[[Transaction, int, Agent, str, bool], dict[str, Any]]
+    network: Network, request: Request, mark: Callable[[Transaction, int, RegisteredAgent, str, bool], dict[str, Any]]
 ) -> tuple[dict[str, Any], str]:
     """What an agent marked as issued, or as not issued; and the community's id."""
 
-    def work(tx: Transaction, agent: Agent, body: Any, now: int) -> tuple[dict[str, Any], str]:
+    def work(tx: Transaction, agent: RegisteredAgent, body: Any, now: int) -> tuple[dict[str, Any], str]:
         issued = members(body).get("isIssued") is not False
         return mark(tx, now, agent, request.path_params["id"], issued), str(agent.community_id)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from trunkline.network.credentials import Agent, Credentials, banned
+from trunkline.network.credentials import CredentialStore, RegisteredAgent, banned
 from trunkline.network.database import Transaction
 from trunkline.network.http.bodies import signed_body
 from trunkline.network.network import Network
@@ -25,7 +25,7 @@ _RUNNER_HEADERS = frozenset(name.encode() for name in (*serve.RUNNER_HEADERS, AG
 _BEARER = "Bearer "
 ADMIN_KEY = "x-admin-key"
 
-SignedWork = Callable[[Transaction, Agent, Any, int], T]
+SignedWork = Callable[[Transaction, RegisteredAgent, Any, int], T]
 """What a signed write does: it gets the transaction, the agent, the parsed body, and the time."""
 
 
@@ -70,7 +70,7 @@ def admin(network: Network, request: Request) -> None:
         raise Refused(401, "Unauthorized")
 
 
-async def runner_agent(network: Network, request: Request) -> Agent:
+async def runner_agent(network: Network, request: Request) -> RegisteredAgent:
     """The agent whose runner sends this.
 
     Raises:
@@ -80,14 +80,14 @@ async def runner_agent(network: Network, request: Request) -> Agent:
     return await network.database.read(lambda tx: runner_of(tx, headers))
 
 
-def runner_of(tx: Transaction, headers: Mapping[str, str]) -> Agent:
+def runner_of(tx: Transaction, headers: Mapping[str, str]) -> RegisteredAgent:
     """The same, within a transaction.
 
     Raises:
         Refused: 401, no valid credential.
     """
     try:
-        return serve.runner(headers, Credentials(tx))
+        return serve.runner(headers, CredentialStore(tx))
     except serve.Denied as denied:
         raise Refused(denied.status, denied.message) from None
 
@@ -164,7 +164,7 @@ def no_key(headers: Mapping[str, str]) -> None:
         raise Refused(401, "Invalid or revoked key")
 
 
-def authenticated(tx: Transaction, headers: Mapping[str, str], body_hash: str, now: int) -> Agent:
+def authenticated(tx: Transaction, headers: Mapping[str, str], body_hash: str, now: int) -> RegisteredAgent:
     """The agent that signed a write. Its nonce is used up.
 
     Raises:
@@ -173,12 +173,12 @@ def authenticated(tx: Transaction, headers: Mapping[str, str], body_hash: str, n
     if all(headers.get(name) for name in (NONCE, TIMESTAMP, SIGNATURE)):
         no_key(headers)
     try:
-        return serve.write(headers, body_hash, Credentials(tx), now)
+        return serve.write(headers, body_hash, CredentialStore(tx), now)
     except serve.Denied as denied:
         raise Refused(denied.status, denied.message) from None
 
 
-def allowed(network: Network, tx: Transaction, agent: Agent) -> None:
+def allowed(network: Network, tx: Transaction, agent: RegisteredAgent) -> None:
     """See that an agent may write at all now.
 
     Raises:

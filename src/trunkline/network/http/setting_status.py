@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from trunkline.base.values import Value
 from trunkline.network import statuses
-from trunkline.network.credentials import Agent
+from trunkline.network.credentials import RegisteredAgent
 from trunkline.network.database import Row, Transaction
 from trunkline.network.http import auth
 from trunkline.network.http.bodies import signed_body
@@ -25,7 +25,7 @@ from trunkline.wires.sns.messages import RequestStatus
 class _Sender(Value):
     """Who asks, or why it is neither an agent nor an owner."""
 
-    agent: Agent | None
+    agent: RegisteredAgent | None
     wallet: str | None
     refused: Refused | None
 

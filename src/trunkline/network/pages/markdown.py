@@ -115,7 +115,7 @@ def _plain(text: str) -> Markup:
     return Markup(f'<pre class="plain" tabindex="0">{escape(text)}</pre>{note}')  # noqa: S704 - escaped
 
 
-class Memory:
+class RenderCache:
     """The texts that were rendered last, within so many bytes. Threads may share it."""
 
     def __init__(self, most: int) -> None:
@@ -147,7 +147,7 @@ def _size(key: _Key, html: Markup) -> int:
     return getsizeof(text) + getsizeof(html) + _ENTRY_BYTES + _LINK_BYTES * len(links)
 
 
-_memory = Memory(MAX_REMEMBERED)
+_memory = RenderCache(MAX_REMEMBERED)
 
 
 def _remembered(text: str, links: _KnownLinks) -> Markup:

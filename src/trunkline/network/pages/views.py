@@ -201,6 +201,6 @@ def _wallet(request: Request) -> str:
     return _asked(request, "owner").lower()[:_WALLET_CHARS]
 
 
-def _part(request: Request) -> feeds.Page:
+def _part(request: Request) -> feeds.PageRequest:
     """Which part of a list of threads."""
-    return feeds.Page(_asked(request, "before"), THREADS)
+    return feeds.PageRequest(_asked(request, "before"), THREADS)

@@ -82,7 +82,7 @@ MIGRATIONS = (
 _FIELDS = "id, agent, state, told, plan, gas, nonce, hash, until, pid, reserved, receipt, problem, created"
 
 
-class Row(Value):
+class TransactionRow(Value):
     """One transaction. Times are milliseconds since 1970."""
 
     id: int
@@ -135,13 +135,13 @@ class Ledger:
         plan: Plan,
         quote: tuple[int, int],
         *,
-        row: Row | None,
+        row: TransactionRow | None,
         floor: int,
         free: Iterable[int],
         seconds: float,
         allow: Callable[[Spent], None],
         sign: Callable[[int], Signed],
-    ) -> tuple[Row, bytes] | None:
+    ) -> tuple[TransactionRow, bytes] | None:
         """Take a nonce, sign with it, and write both down: from now on the transaction may be sent, for `seconds`.
 
         Args:
@@ -214,7 +214,7 @@ class Ledger:
             for row, state in rows:
                 self._run("UPDATE transactions SET told = ? WHERE id = ?", state, row)
 
-    def row(self, id: int) -> Row:
+    def row(self, id: int) -> TransactionRow:
         """One transaction."""
         with self._lock, self._explained():
             return self._one(id)
@@ -224,7 +224,7 @@ class Ledger:
         with self._lock, self._explained():
             return int(self._run("SELECT fee FROM transactions WHERE id = ?", id).fetchone()[0])
 
-    def rows(self, agent: str | None, *states: str, limit: int = 100) -> list[Row]:
+    def rows(self, agent: str | None, *states: str, limit: int = 100) -> list[TransactionRow]:
         """The transactions in these states, oldest first; of one agent, or of all."""
         marks = ", ".join("?" * len(states))
         condition, parameters = f"state IN ({marks})", list[object](states)
@@ -233,7 +233,7 @@ class Ledger:
         with self._lock, self._explained():
             return self._select(f"{condition} ORDER BY id LIMIT {limit:d}", *parameters)
 
-    def untold(self, agent: str) -> list[Row]:
+    def untold(self, agent: str) -> list[TransactionRow]:
         """What the agent does not know yet: the oldest `MOST_TOLD`."""
         marks = ", ".join("?" * len(TOLD))
         with self._lock, self._explained():
@@ -242,7 +242,7 @@ class Ledger:
                 f"agent = ? AND state IN ({marks}) AND told IS NOT state ORDER BY id LIMIT {MOST_TOLD:d}", agent, *TOLD
             )
 
-    def claims(self, floor: int, limit: int) -> list[Row]:
+    def claims(self, floor: int, limit: int) -> list[TransactionRow]:
         """Those that hold a nonce from `floor` on, and are not being sent right now: the chain can say whether they
         still do."""
         with self._lock, self._explained():
@@ -253,11 +253,11 @@ class Ledger:
             )
         return [row for row in found if not self.is_being_sent(row)]
 
-    def is_being_sent(self, row: Row) -> bool:
+    def is_being_sent(self, row: TransactionRow) -> bool:
         """Whether a process is about to send it, or waits for the answer."""
         return row.state == "signed" and row.until >= self.clock() and _is_alive(row.pid)
 
-    def has_successor(self, row: Row) -> bool:
+    def has_successor(self, row: TransactionRow) -> bool:
         """Whether one that was signed later is in a block with its nonce: then it never will be."""
         with self._lock, self._explained():
             found = self._run(
@@ -309,14 +309,14 @@ class Ledger:
         )  # fmt: skip
         return moved.rowcount > 0
 
-    def _is_as_read(self, row: Row) -> bool:
+    def _is_as_read(self, row: TransactionRow) -> bool:
         found = self._run("SELECT state, hash FROM transactions WHERE id = ?", row.id).fetchone()
         return bool(found == (row.state, row.hash))
 
-    def _one(self, row: int) -> Row:
+    def _one(self, row: int) -> TransactionRow:
         return self._select("id = ?", row)[0]
 
-    def _select(self, condition: str, *parameters: object) -> list[Row]:
+    def _select(self, condition: str, *parameters: object) -> list[TransactionRow]:
         # The condition is one of this file's own.
         found = self._run(f"SELECT {_FIELDS} FROM transactions WHERE {condition}", *parameters)  # noqa: S608
         return [_row(*fields) for fields in found.fetchall()]
@@ -353,8 +353,8 @@ def _is_alive(pid: int) -> bool:
 def _row(
     id: int, agent: str, state: str, told: str | None, plan: bytes, gas: int | None, nonce: int | None,
     hash: str | None, until: int, pid: int, reserved: int, receipt: bytes | None, problem: str, created: int,
-) -> Row:  # fmt: skip
+) -> TransactionRow:  # fmt: skip
     found = Receipt(**jsontext.loads(receipt)) if receipt else None
-    return Row(
+    return TransactionRow(
         id, agent, state, told, Plan.loaded(plan), gas, nonce, hash, until, pid, reserved, found, problem, created
     )

@@ -32,7 +32,7 @@ from trunkline.core.faults import ConfigError, Fault, UnknownCall
 from trunkline.runner.chain import caps, outcome, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused
-from trunkline.runner.chain.ledger import OPEN, Ledger, Row
+from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Settled, TxResult
 from trunkline.runner.chain.planning import Plan, plan
 from trunkline.runner.chain.rpc import Rpc
@@ -213,7 +213,7 @@ class TxPerformer:
         self._handed.append((ledger, row.id, row.state))
         return _said(row)
 
-    def _watch(self, row: Row) -> None:
+    def _watch(self, row: TransactionRow) -> None:
         self._in_flight = self._clean(_said(row))
 
     async def _bring_up_to_date(self, wallet: Wallet, ledger: Ledger, chain_id: int) -> None:
@@ -229,7 +229,7 @@ class TxPerformer:
             else:
                 await sender.look(row)
 
-    async def _send_approved(self, sender: Sender, wallet: Wallet, ledger: Ledger, row: Row) -> None:
+    async def _send_approved(self, sender: Sender, wallet: Wallet, ledger: Ledger, row: TransactionRow) -> None:
         """It is tried again before: the world may have changed while a person thought about it. It costs no more than
         what they were shown."""
         try:
@@ -299,7 +299,7 @@ class TxPerformer:
         return masked
 
 
-def _said(row: Row) -> TxResult:
+def _said(row: TransactionRow) -> TxResult:
     """What is to be said about a transaction."""
     hash = row.hash or ""
     if row.receipt is not None and row.state == "mined":

@@ -17,7 +17,7 @@ from contextlib import suppress
 from trunkline.runner.chain import caps, receipts, reverts, simulation
 from trunkline.runner.chain.abi import Refusal
 from trunkline.runner.chain.jsonrpc import RpcFault, RpcRefused, Unanswered, quantity
-from trunkline.runner.chain.ledger import OPEN, Ledger, Row
+from trunkline.runner.chain.ledger import OPEN, Ledger, TransactionRow
 from trunkline.runner.chain.outcome import Receipt
 from trunkline.runner.chain.planning import Plan
 from trunkline.runner.chain.rpc import Rpc
@@ -57,7 +57,12 @@ class Sender:
     """Sends for one wallet on one chain. Several may share a ledger."""
 
     def __init__(
-        self, rpc: Rpc, wallet: Wallet, ledger: Ledger, settings: TxSettings, watch: Callable[[Row], None] | None = None
+        self,
+        rpc: Rpc,
+        wallet: Wallet,
+        ledger: Ledger,
+        settings: TxSettings,
+        watch: Callable[[TransactionRow], None] | None = None,
     ) -> None:
         """`watch` gets each row just before it is sent, and whenever its state changes."""
         self._watch = watch or (lambda row: None)
@@ -66,7 +71,7 @@ class Sender:
         self._ledger = ledger
         self._settings = settings
 
-    async def send(self, agent: str, plan: Plan, quote: Quote, row: Row | None = None) -> Row:
+    async def send(self, agent: str, plan: Plan, quote: Quote, row: TransactionRow | None = None) -> TransactionRow:
         """Sign it and send it.
 
         Args:
@@ -90,14 +95,14 @@ class Sender:
                 return await self._moved(sending, "refused", _not_sent(error, plan))
         return await self._moved(sending, "refused", OTHERS_ARE_FASTER)
 
-    async def follow(self, row: Row) -> Row:
+    async def follow(self, row: TransactionRow) -> TransactionRow:
         """Wait for the receipt of one that a node has, for as long as the settings say."""
         if row.hash is None or row.state != "pending":
             return row
         found = await receipts.awaited(self._rpc, row.hash, self._settings.receipt_seconds)
         return await self._finished(row, found) if found is not None else row
 
-    async def look(self, row: Row) -> Row:
+    async def look(self, row: TransactionRow) -> TransactionRow:
         """Find out where an open transaction stands.
 
         Raises:
@@ -116,7 +121,7 @@ class Sender:
             return await self._moved(row, "replaced")
         return await self._moved(row, "abandoned" if age > ABANDONED_MS else "unknown", row.problem)
 
-    async def _finished(self, row: Row, receipt: Receipt) -> Row:
+    async def _finished(self, row: TransactionRow, receipt: Receipt) -> TransactionRow:
         reason = ""
         if not receipt.status:
             reason = await self._reason(row, receipt)
@@ -125,7 +130,7 @@ class Sender:
         await asyncio.to_thread(self._ledger.finish, row.id, receipt, fee, reason)
         return await asyncio.to_thread(self._ledger.row, row.id)
 
-    async def _reason(self, row: Row, receipt: Receipt) -> str:
+    async def _reason(self, row: TransactionRow, receipt: Receipt) -> str:
         found = await simulation.replay(self._rpc, row.plan, self._wallet.address, receipt.block_number, row.gas)
         if found:
             return found
@@ -140,14 +145,16 @@ class Sender:
         known = await asyncio.gather(*(receipts.is_known(self._rpc, row.hash or "") for row in claims))
         return floor, [row.id for row, has in zip(claims, known, strict=True) if not has]
 
-    async def _signed(self, agent: str, plan: Plan, quote: Quote, row: Row | None) -> tuple[Row, bytes]:
+    async def _signed(
+        self, agent: str, plan: Plan, quote: Quote, row: TransactionRow | None
+    ) -> tuple[TransactionRow, bytes]:
         floor, free = await self._floor()
         reserved = await asyncio.to_thread(self._reserve, agent, plan, quote, row, floor, free)
         if reserved is None:
             raise Refusal(f"{NOT_SENT}another process takes care of it.")
         return reserved
 
-    async def _sent(self, row: Row, raw: bytes, plan: Plan) -> Row:
+    async def _sent(self, row: TransactionRow, raw: bytes, plan: Plan) -> TransactionRow:
         """Send it, once. It is `signed` as before if another transaction is in a block with its nonce."""
         self._watch(row)
         try:
@@ -161,7 +168,7 @@ class Sender:
             return await self._moved(unknown, "pending") if await self._turns_up(row) else unknown
         return await self._moved(row, "pending")
 
-    async def _doubted(self, row: Row, error: RpcRefused, plan: Plan) -> Row:
+    async def _doubted(self, row: TransactionRow, error: RpcRefused, plan: Plan) -> TransactionRow:
         """A node refused it. Whoever stands between us and the node may have sent it twice: then it is the second
         answer that we got."""
         try:
@@ -177,8 +184,8 @@ class Sender:
         return await self._moved(row, "pending") if holder == row.hash else row
 
     def _reserve(
-        self, agent: str, plan: Plan, quote: Quote, row: Row | None, floor: int, free: list[int]
-    ) -> tuple[Row, bytes] | None:
+        self, agent: str, plan: Plan, quote: Quote, row: TransactionRow | None, floor: int, free: list[int]
+    ) -> tuple[TransactionRow, bytes] | None:
         limits = self._settings.caps
         return self._ledger.reserve(
             agent,
@@ -199,7 +206,7 @@ class Sender:
 
         return sign
 
-    async def _turns_up(self, row: Row) -> bool:
+    async def _turns_up(self, row: TransactionRow) -> bool:
         """Whether the node has it, or gets it soon. A node that does not say has not."""
         for seconds in LOOKS_SECONDS:
             await asyncio.sleep(seconds)
@@ -208,7 +215,7 @@ class Sender:
                     return True
         return False
 
-    async def _moved(self, row: Row, to: str, problem: str = "") -> Row:
+    async def _moved(self, row: TransactionRow, to: str, problem: str = "") -> TransactionRow:
         if row.state != to:
             await asyncio.to_thread(self._ledger.move, row.id, OPEN, to, problem)
         moved = await asyncio.to_thread(self._ledger.row, row.id)

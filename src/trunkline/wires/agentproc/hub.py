@@ -23,7 +23,7 @@ _FOLDER = os.path.join(os.path.dirname(__file__), "profiles")
 _SUFFIX = ".yaml"
 
 
-class Program(Value):
+class ProfileProgram(Value):
     """The program of a profile: how to get it, and how it knows who pays."""
 
     command: str
@@ -34,55 +34,63 @@ class Program(Value):
     """Variables that are used instead of a login, each enough by itself."""
 
 
-PROGRAMS: Mapping[str, Program] = {
-    "agy": Program("agy", "see its makers' pages", "`agy`"),
-    "aider": Program(
+PROGRAMS: Mapping[str, ProfileProgram] = {
+    "agy": ProfileProgram("agy", "see its makers' pages", "`agy`"),
+    "aider": ProfileProgram(
         "aider",
         "uv tool install aider-chat",
         "",
         ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "OPENROUTER_API_KEY"),
     ),
-    "claude-code": Program(
+    "claude-code": ProfileProgram(
         "claude",
         "npm install -g @anthropic-ai/claude-code",
         "`claude`, and there `/login`",
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     ),
-    "codebuddy": Program("codebuddy", "see https://www.codebuddy.ai", "`codebuddy`", ("CODEBUDDY_API_KEY",)),
-    "codex": Program("codex", "npm install -g @openai/codex", "`codex login`", ("CODEX_API_KEY", "OPENAI_API_KEY")),
-    "cursor": Program("cursor-agent", "see https://cursor.com/cli", "`cursor-agent login`", ("CURSOR_API_KEY",)),
-    "deepseek": Program("deepseek", "see https://deepseek.com/downloads", "`deepseek login`", ("DEEPSEEK_API_KEY",)),
-    "echo-agent": Program(OWN_PROGRAM, "it is here", ""),
-    "gemini-cli": Program(
+    "codebuddy": ProfileProgram("codebuddy", "see https://www.codebuddy.ai", "`codebuddy`", ("CODEBUDDY_API_KEY",)),
+    "codex": ProfileProgram(
+        "codex", "npm install -g @openai/codex", "`codex login`", ("CODEX_API_KEY", "OPENAI_API_KEY")
+    ),
+    "cursor": ProfileProgram("cursor-agent", "see https://cursor.com/cli", "`cursor-agent login`", ("CURSOR_API_KEY",)),
+    "deepseek": ProfileProgram(
+        "deepseek", "see https://deepseek.com/downloads", "`deepseek login`", ("DEEPSEEK_API_KEY",)
+    ),
+    "echo-agent": ProfileProgram(OWN_PROGRAM, "it is here", ""),
+    "gemini-cli": ProfileProgram(
         "gemini", "npm install -g @google/gemini-cli", "`gemini`", ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     ),
-    "goose": Program(
+    "goose": ProfileProgram(
         "goose",
         "see https://github.com/block/goose",
         "`goose configure`",
         ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY", "DATABRICKS_TOKEN"),
     ),
-    "grok-build": Program("grok", "see https://x.ai/cli", "`grok login`", ("XAI_API_KEY",)),
-    "kimi": Program(
+    "grok-build": ProfileProgram("grok", "see https://x.ai/cli", "`grok login`", ("XAI_API_KEY",)),
+    "kimi": ProfileProgram(
         "kimi", "npm install -g @moonshot-ai/kimi-code", "`kimi login`", ("KIMI_API_KEY", "KIMI_MODEL_API_KEY")
     ),
-    "opencode": Program(
+    "opencode": ProfileProgram(
         "opencode",
         "npm install -g opencode-ai",
         "`opencode auth login`",
         ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "OPENCODE_API_KEY"),
     ),
-    "pi": Program(
+    "pi": ProfileProgram(
         "pi",
         "npm install -g @earendil-works/pi-coding-agent",
         "`pi`, and there `/login`",
         ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_OAUTH_TOKEN"),
     ),
-    "qwen-code": Program(
+    "qwen-code": ProfileProgram(
         "qwen", "npm install -g @qwen-code/qwen-code", "`qwen`", ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
     ),
-    "recursive": Program("recursive", "cargo install --locked --path .", "`recursive init`", ("RECURSIVE_API_KEY",)),
-    OWN_PROGRAM: Program(OWN_PROGRAM, "it is here", "", ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TRUNKLINE_API_KEY")),
+    "recursive": ProfileProgram(
+        "recursive", "cargo install --locked --path .", "`recursive init`", ("RECURSIVE_API_KEY",)
+    ),
+    OWN_PROGRAM: ProfileProgram(
+        OWN_PROGRAM, "it is here", "", ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TRUNKLINE_API_KEY")
+    ),
 }
 
 

@@ -174,7 +174,7 @@ class AgentProcess:
             sys.stderr.write(f"{remark}\n")
         try:
             reading, writing = claim(needs_input=False)
-            bridge = Bridge(dialect, environ, sdk_pipes.Input(reading), sdk_pipes.Output(writing))
+            bridge = Bridge(dialect, environ, sdk_pipes.Input(reading), sdk_pipes.PipeOutput(writing))
             code: int | str | None = self._answer(bridge, signals)
         except SystemExit as left:
             code = left.code

@@ -22,7 +22,7 @@ from trunkline.wires.agentproc import serve_input
 ORDER_SECONDS = 1.0
 
 
-class Output:
+class PipeOutput:
     """Writes at once, whole lines, and waits for the bridge to read them."""
 
     def __init__(self, fd: int) -> None:

@@ -10,7 +10,7 @@ from trunkline.agents.graph.dialog import Dialog, Window
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import QUICK_TEMPLATES
 from trunkline.agents.graph.params import exits_of, rules_of
-from trunkline.agents.graph.turn import Turn, TurnEvent
+from trunkline.agents.graph.turn import GraphTurn, TurnEvent
 from trunkline.core.faults import Fault, GraphError, NodeFailed, ProviderError
 from trunkline.core.graph.description import NodeDescription, NodeParams
 from trunkline.models.engines import ChatMessage, LanguageEngine, Prompt, Slot
@@ -70,7 +70,7 @@ class Node(Generic[P]):
         """
         self.params = params
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         """Do it; gives the name of the exit.
 
         Raises:
@@ -83,7 +83,7 @@ class Node(Generic[P]):
         """Whether it tells what happens while it does it: then `stream` takes the place of `run`."""
         return False
 
-    def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
+    def stream(self, turn: GraphTurn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
         """Do it, and tell what happens. Its exit is `default`.
 
         Raises:
@@ -126,7 +126,7 @@ class ModelNode(Node[P]):
         self.engine = await host.language(self.model_name)
         self.window = Window(self.engine)
 
-    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+    def prompt(self, turn: GraphTurn, dialog: Dialog) -> Prompt:
         """What the model sees.
 
         Raises:
@@ -134,14 +134,16 @@ class ModelNode(Node[P]):
         """
         raise NotImplementedError
 
-    def _begin(self, turn: Turn, prompt: Prompt, *, stream: bool, grammar: str | None) -> AsyncGenerator[str, None]:
+    def _begin(
+        self, turn: GraphTurn, prompt: Prompt, *, stream: bool, grammar: str | None
+    ) -> AsyncGenerator[str, None]:
         if turn.data is not None:
             turn.data["model"] = self.model_name
             turn.data["prompt"] = shown(prompt)
         sampling = resolve_sampling(self.engine.default_sampling, getattr(self.params, "sampling", None))
         return self.engine.generate(prompt, sampling, stream=stream, grammar=grammar, slot=self.slot)
 
-    async def pieces(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[str, None]:
+    async def pieces(self, turn: GraphTurn, dialog: Dialog) -> AsyncGenerator[str, None]:
         """What the model says, as it comes. Each piece is counted.
 
         Raises:
@@ -161,7 +163,7 @@ class ModelNode(Node[P]):
             finally:
                 await answer.aclose()
 
-    async def answer(self, turn: Turn, dialog: Dialog, grammar: str | None = None) -> str:
+    async def answer(self, turn: GraphTurn, dialog: Dialog, grammar: str | None = None) -> str:
         """Have the model say it all.
 
         Raises:

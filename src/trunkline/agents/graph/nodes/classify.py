@@ -5,7 +5,7 @@ from __future__ import annotations
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.retrieve import SearchNode
-from trunkline.agents.graph.turn import Event, Turn
+from trunkline.agents.graph.turn import GraphTurn, NodeNotice
 from trunkline.core.faults import BadParameter, GraphError
 from trunkline.core.graph.description import ClassifyIntentParams
 
@@ -32,7 +32,7 @@ class ClassifyIntent(SearchNode[ClassifyIntentParams]):
             told = f"the field `{params.metadata_field}` (`metadata_field`) is {column.field.type}, and must be string"
             raise self.wrong(told, kind)
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         params = self.params
         found = await self.search(turn, params.diagnostic_topk if turn.data is not None else 1)
         nearest = found[0] if found else None
@@ -61,5 +61,5 @@ class ClassifyIntent(SearchNode[ClassifyIntentParams]):
                 ("record_index", str(nearest.index)),
                 ("distance", f"{nearest.distance:.6f}"),
             )
-            turn.events.append(Event(self.name, INTENT_EVENT, pairs))
+            turn.events.append(NodeNotice(self.name, INTENT_EVENT, pairs))
         return "found"

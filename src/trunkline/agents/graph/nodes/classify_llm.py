@@ -15,7 +15,7 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import TemplateError, read_template
 from trunkline.agents.graph.nodes.base import ModelNode
 from trunkline.agents.graph.nodes.classify import INTENT_EVENT
-from trunkline.agents.graph.turn import Event, Turn
+from trunkline.agents.graph.turn import GraphTurn, NodeNotice
 from trunkline.base import jsontext
 from trunkline.core.faults import BadParameter, GraphError, ProviderError
 from trunkline.core.graph.description import ClassifyIntentLLMParams, NodeDescription
@@ -64,7 +64,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
             raise self.wrong(f"its system prompt: {error}", kind) from None
         return told if listed in told else "\n".join(part for part in (told, _ASK, listed) if part)
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         if turn.data is not None:
             turn.data |= {
                 "model": self.model_name,
@@ -84,7 +84,7 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
             return self._not_found(turn, "score_size_mismatch")
         return self._decide(turn, _softmax(scores), letters)
 
-    async def _scores(self, turn: Turn, dialog: Dialog, letters: list[str]) -> list[float]:
+    async def _scores(self, turn: GraphTurn, dialog: Dialog, letters: list[str]) -> list[float]:
         while True:
             prompt = self.prompt(turn, dialog)
             try:
@@ -93,14 +93,14 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
                 if not self.shrink(error, prompt, dialog):
                     raise
 
-    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+    def prompt(self, turn: GraphTurn, dialog: Dialog) -> Prompt:
         begin = ChatMessage("system", self._system)
         user = ChatMessage("user", turn.text)
         history = self.window.history(dialog, (begin, user))
         history = history[-2 * self.params.history_turns :] if self.params.history_turns else []
         return Prompt((begin, *history, user), 1 + len(history))
 
-    def _decide(self, turn: Turn, chances: list[float], letters: str) -> str:
+    def _decide(self, turn: GraphTurn, chances: list[float], letters: str) -> str:
         order = sorted(range(len(chances)), key=lambda at: (-chances[at], at))
         winner = order[0]
         top = chances[winner]
@@ -132,10 +132,10 @@ class ClassifyIntentLLM(ModelNode[ClassifyIntentLLMParams]):
                 ("top_prob", f"{top:.6f}"),
                 ("margin", f"{top - second:.6f}"),
             )
-            turn.events.append(Event(self.name, INTENT_EVENT, pairs))
+            turn.events.append(NodeNotice(self.name, INTENT_EVENT, pairs))
         return "found"
 
-    def _not_found(self, turn: Turn, reason: str) -> str:
+    def _not_found(self, turn: GraphTurn, reason: str) -> str:
         if turn.data is not None:
             turn.data["not_found_reason"] = reason
         return "not_found"

@@ -10,7 +10,7 @@ from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.mustache import Template, TemplateError, read_template
 from trunkline.agents.graph.nodes.base import ModelNode, system
-from trunkline.agents.graph.turn import Delta, Turn, TurnEvent
+from trunkline.agents.graph.turn import Delta, GraphTurn, TurnEvent
 from trunkline.core.faults import BadParameter, GraphError, NodeFailed
 from trunkline.core.graph.description import GenerateAndSpeakParams, GenerateParams
 from trunkline.core.graph.ordinals import Placement
@@ -53,7 +53,7 @@ class Answering(ModelNode[A]):
         except TemplateError as error:
             raise self.wrong(f"its template: {error}", kind) from None
 
-    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+    def prompt(self, turn: GraphTurn, dialog: Dialog) -> Prompt:
         """What the model sees.
 
         Raises:
@@ -64,7 +64,7 @@ class Answering(ModelNode[A]):
         history = self.window.history(dialog, (*begin, *current))
         return Prompt((*begin, *history, *current), len(begin) + len(history))
 
-    def _current(self, turn: Turn) -> tuple[ChatMessage, ...]:
+    def _current(self, turn: GraphTurn) -> tuple[ChatMessage, ...]:
         user = ChatMessage("user", turn.text)
         if self._template is None:
             return (user,)
@@ -81,7 +81,7 @@ class Answering(ModelNode[A]):
         extra = ChatMessage(_AS[placement], rendered)
         return (extra, user) if placement in _BEFORE else (user, extra)
 
-    async def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
+    async def stream(self, turn: GraphTurn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
         """Answer piece by piece.
 
         Raises:
@@ -101,6 +101,6 @@ class Generate(Answering[GenerateParams]):
     def streams(self) -> bool:
         return self.params.stream
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         turn.tell(await self.answer(turn, dialog), final=not self.exits["default"])
         return "default"

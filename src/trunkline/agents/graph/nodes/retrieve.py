@@ -9,7 +9,7 @@ from trunkline.agents.graph.embedded import Chunk, EmbeddedStorage
 from trunkline.agents.graph.filters import FilterError, Predicate
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
-from trunkline.agents.graph.turn import Knowledge, Turn
+from trunkline.agents.graph.turn import GraphTurn, Knowledge
 from trunkline.core.faults import BadParameter
 from trunkline.core.graph.description import ClassifyIntentParams, RetrieveParams
 
@@ -45,7 +45,7 @@ class SearchNode(Node[S], Generic[S]):
         except FilterError as error:
             raise self.wrong(str(error), BadParameter) from None
 
-    async def search(self, turn: Turn, count: int) -> list[Chunk]:
+    async def search(self, turn: GraphTurn, count: int) -> list[Chunk]:
         """The nearest records that fit the filter; none for an empty message.
 
         Raises:
@@ -72,7 +72,7 @@ class SearchNode(Node[S], Generic[S]):
 class Retrieve(SearchNode[RetrieveParams]):
     """What it finds goes with the turn, even if it is nothing."""
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         found = await self.search(turn, self.params.top_k)
         near = tuple(chunk for chunk in found if self.near(chunk))
         source = self.params.source or self.name

@@ -12,7 +12,7 @@ from trunkline.agents.graph.nodes.base import Node
 from trunkline.agents.graph.nodes.generate import Answering
 from trunkline.agents.graph.sentences import Sentence, Sentences
 from trunkline.agents.graph.speaking import MAX_WAITING, Mouth, merged
-from trunkline.agents.graph.turn import Delta, Sound, Turn, TurnEvent
+from trunkline.agents.graph.turn import AnswerSound, Delta, GraphTurn, TurnEvent
 from trunkline.core.faults import NodeFailed
 from trunkline.core.graph.description import GenerateAndSpeakParams, SpeakParams
 from trunkline.models.voice.engines import SpeechError, Voice
@@ -36,7 +36,7 @@ class Speak(Node[SpeakParams]):
     def streams(self) -> bool:
         return True
 
-    async def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
+    async def stream(self, turn: GraphTurn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
         answers = [number for number, text in enumerate(turn.written) if text.strip()]
         if self._voice is None or not answers:
             return
@@ -46,7 +46,7 @@ class Speak(Node[SpeakParams]):
             for sentence in self._sentences(turn.written[answers[-1]]):
                 async with aclosing(mouth.say(sentence)) as sound:
                     async for event in sound:
-                        if isinstance(event, Sound):
+                        if isinstance(event, AnswerSound):
                             yield event
                         else:
                             said.append(event.text)
@@ -79,7 +79,7 @@ class GenerateAndSpeak(Answering[GenerateAndSpeakParams]):
     def streams(self) -> bool:
         return True
 
-    async def stream(self, turn: Turn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
+    async def stream(self, turn: GraphTurn, dialog: Dialog) -> AsyncGenerator[TurnEvent, None]:
         if self._voice is None:
             async with aclosing(super().stream(turn, dialog)) as deltas:
                 async for delta in deltas:
@@ -103,7 +103,7 @@ class GenerateAndSpeak(Answering[GenerateAndSpeakParams]):
         turn.settle()
 
     async def _text(
-        self, turn: Turn, dialog: Dialog, waiting: asyncio.Queue[Sentence | None]
+        self, turn: GraphTurn, dialog: Dialog, waiting: asyncio.Queue[Sentence | None]
     ) -> AsyncGenerator[TurnEvent | Sentence, None]:
         """The answer, piece by piece. Its sentences go to the queue, and None after the last."""
         cut = Sentences(self.params.min_sentence_chars)
@@ -118,7 +118,7 @@ class GenerateAndSpeak(Answering[GenerateAndSpeakParams]):
         await waiting.put(None)
 
 
-def _mouth(voice: Voice, turn: Turn, params: SpeakParams | GenerateAndSpeakParams) -> Mouth:
+def _mouth(voice: Voice, turn: GraphTurn, params: SpeakParams | GenerateAndSpeakParams) -> Mouth:
     if turn.data is not None:
         turn.data["tts_model"] = voice.name
     return Mouth(voice, turn, speaker=params.speaker_id, speed=params.speed)

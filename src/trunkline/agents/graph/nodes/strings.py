@@ -12,8 +12,7 @@ from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import Node
 from trunkline.agents.graph.patterns import Left, PatternBook, PatternError, are_quick, check_size, first, nobody_left
 from trunkline.agents.graph.storages import KIND_NAMES, StringStorage
-from trunkline.agents.graph.turn import Instruction as Told
-from trunkline.agents.graph.turn import Turn
+from trunkline.agents.graph.turn import GraphTurn, InstructionText
 from trunkline.core.faults import AgentTimeout, BadParameter, GraphError, WrongStorage
 from trunkline.core.graph.description import (
     CannedResponseParams,
@@ -72,7 +71,7 @@ class Guardrail(Node[HumanMessageGuardrailParams]):
         except PatternError as error:
             raise self.wrong(str(error), kind) from None
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         try:
             quick = HURRIED_SECONDS if self._book.aside.busy else QUICK_SECONDS
             found = first(self._patterns, turn.text, 0, quick, beside=False)
@@ -116,7 +115,7 @@ class CannedResponse(Node[CannedResponseParams]):
             self._next = 0
         self.params = params
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         turn.wrote(self._choose(), final=not self.exits["default"])
         return "default"
 
@@ -135,8 +134,10 @@ class CannedResponse(Node[CannedResponseParams]):
 class Instruction(Node[InstructionParams]):
     """Adds a text that the templates of later nodes can show."""
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
-        turn.instructions.append(Told(self.params.instruction_name or self.name, self.params.instruction or ""))
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
+        turn.instructions.append(
+            InstructionText(self.params.instruction_name or self.name, self.params.instruction or "")
+        )
         return "default"
 
 
@@ -173,11 +174,11 @@ class IntentToInstruction(Node[IntentToInstructionParams]):
             )
         return found
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         text = self._map.find_first(turn.intent) if self._map is not None and turn.intent is not None else None
         name = self.params.instruction_name or self.name
         if text is not None:
-            turn.instructions.append(Told(name, text))
+            turn.instructions.append(InstructionText(name, text))
         if turn.data is not None:
             turn.data |= {
                 "string_storage": self.params.string_storage or "",

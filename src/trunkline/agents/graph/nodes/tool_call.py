@@ -5,7 +5,7 @@ from __future__ import annotations
 from trunkline.agents.graph.dialog import Dialog
 from trunkline.agents.graph.host import Host
 from trunkline.agents.graph.nodes.base import ModelNode
-from trunkline.agents.graph.turn import Event, Turn
+from trunkline.agents.graph.turn import GraphTurn, NodeNotice
 from trunkline.core.graph.description import NodeDescription, ToolCallParams
 from trunkline.models import tool_calls
 from trunkline.models.engines import ChatMessage, Prompt
@@ -49,7 +49,7 @@ class ToolCall(ModelNode[ToolCallParams]):
         if not self.params.tool_call_format and self.engine.tool_call_format in tool_calls.FORMATS:
             self.format = self.engine.tool_call_format
 
-    def prompt(self, turn: Turn, dialog: Dialog) -> Prompt:
+    def prompt(self, turn: GraphTurn, dialog: Dialog) -> Prompt:
         may_answer = self.params.generate_on_no_tool
         parts = [self.params.system_prompt or ""]
         if self.tools:
@@ -69,7 +69,7 @@ class ToolCall(ModelNode[ToolCallParams]):
             self._grammar = {(may_answer, most): made}
         return self._grammar[may_answer, most]
 
-    async def run(self, turn: Turn, dialog: Dialog) -> str:
+    async def run(self, turn: GraphTurn, dialog: Dialog) -> str:
         if not self.tools and not self.params.generate_on_no_tool:
             return "no_tool_called"
         answer = await self.answer(turn, dialog, self._answer_grammar())
@@ -94,7 +94,7 @@ class ToolCall(ModelNode[ToolCallParams]):
             if self.params.notify_client:
                 for call in calls:
                     pairs = (("tool_name", call.name), ("arguments_json", call.arguments_json))
-                    turn.events.append(Event(self.name, TOOL_EVENT, pairs))
+                    turn.events.append(NodeNotice(self.name, TOOL_EVENT, pairs))
             return "tool_called"
         if self.params.generate_on_no_tool and not denied:
             turn.tell(answer, final=not self.exits["no_tool_called"])

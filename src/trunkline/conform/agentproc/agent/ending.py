@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.agentproc.agent.suite import in_both
-from trunkline.conform.agentproc.agent.turn import Heard, Turning
+from trunkline.conform.agentproc.agent.turn import EndedTurn, Turning
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.wires.agentproc.messages import Ignored, TurnRequest
 
@@ -27,7 +27,7 @@ _DYING_SECONDS = 0.3
 _LOOK_SECONDS = 0.02
 
 #: What is wrong with an agent that was interrupted; None if nothing is.
-Problem = Callable[[Turning, Heard], Awaitable[str | None]]
+Problem = Callable[[Turning, EndedTurn], Awaitable[str | None]]
 
 
 async def _interrupted(stage: Stage, problem: Problem) -> None:
@@ -71,7 +71,7 @@ async def _wait_for_the_moment(stage: Stage, turning: Turning, silence: float | 
     return time.monotonic() - turning.process.began
 
 
-async def _goes_on(stage: Stage, cut_off: Heard) -> bool:
+async def _goes_on(stage: Stage, cut_off: EndedTurn) -> bool:
     """Whether a turn that is left alone says more than one that was interrupted, or at least takes longer for it."""
     alone = await stage.begin(TurnRequest(stage.prompt("long")))
     most = len(cut_off.text)
@@ -82,7 +82,7 @@ async def _goes_on(stage: Stage, cut_off: Heard) -> bool:
     return more or not ended
 
 
-async def _no_problem(turning: Turning, heard: Heard) -> str | None:
+async def _no_problem(turning: Turning, heard: EndedTurn) -> str | None:
     return None
 
 
@@ -96,7 +96,7 @@ async def sigterm_ends_it(stage: Stage) -> None:
 async def sigterm_has_its_status(stage: Stage) -> None:
     """After SIGTERM the exit status is 143."""
 
-    async def problem(turning: Turning, heard: Heard) -> str | None:
+    async def problem(turning: Turning, heard: EndedTurn) -> str | None:
         return None if heard.exit_code == TERMINATED else f"the exit status is {heard.exit_code}"
 
     await _interrupted(stage, problem)
@@ -106,7 +106,7 @@ async def sigterm_has_its_status(stage: Stage) -> None:
 async def what_was_said_is_whole(stage: Stage) -> None:
     """After SIGTERM what was said is whole: no line is cut off in the middle."""
 
-    async def problem(turning: Turning, heard: Heard) -> str | None:
+    async def problem(turning: Turning, heard: EndedTurn) -> str | None:
         if turning.process.record.unfinished:
             return f"the last line is cut off: {turning.process.record.unfinished[:80]!a}"
         if heard.said and isinstance(heard.said[-1], Ignored):
@@ -132,7 +132,7 @@ async def _left(turning: Turning) -> bool:
 async def sigterm_ends_children(stage: Stage) -> None:
     """After SIGTERM nothing that the agent started goes on."""
 
-    async def problem(turning: Turning, heard: Heard) -> str | None:
+    async def problem(turning: Turning, heard: EndedTurn) -> str | None:
         return "a process that the agent started still runs" if await _left(turning) else None
 
     await _interrupted(stage, problem)

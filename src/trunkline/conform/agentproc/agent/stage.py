@@ -8,10 +8,10 @@ from typing import Literal
 
 from trunkline.base.process import child_env
 from trunkline.conform.agentproc.agent.prompts import PROMPTS
-from trunkline.conform.agentproc.agent.turn import Heard, Turning
+from trunkline.conform.agentproc.agent.turn import EndedTurn, Turning
 from trunkline.conform.kit import Broken
 from trunkline.conform.record import Roles
-from trunkline.conform.stage import Program, ProgramStage
+from trunkline.conform.stage import ProgramStage, ProgramTarget
 from trunkline.conform.wording import fill
 from trunkline.wires.agentproc import codec, codec_ndjson
 from trunkline.wires.agentproc.messages import Attachment, Dialect, TurnRequest
@@ -34,7 +34,7 @@ ROLES: Roles = ("bridge", "agent")
 Variables = Mapping[str, str | None]
 
 
-class Target(Program):
+class Target(ProgramTarget):
     """What is under test: how to start it, which dialect it speaks, and how patient to be with it."""
 
     protocol: Dialect = "0.1"
@@ -99,7 +99,7 @@ class Stage(ProgramStage):
         stdin: Stdin = "none",
         env: Variables | None = None,
         edit: Callable[[bytes], bytes] = bytes,
-    ) -> Heard:
+    ) -> EndedTurn:
         """A turn from its beginning to its end.
 
         Raises:
@@ -118,7 +118,7 @@ class Stage(ProgramStage):
         stdin: Stdin = "none",
         env: Variables | None = None,
         edit: Callable[[bytes], bytes] = bytes,
-    ) -> Heard:
+    ) -> EndedTurn:
         """A turn that has to succeed, with some text.
 
         Raises:

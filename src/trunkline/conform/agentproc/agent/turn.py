@@ -19,7 +19,7 @@ from trunkline.wires.agentproc.messages import (
 )
 
 
-class Heard(Value):
+class EndedTurn(Value):
     """What a bridge has of a turn that has ended."""
 
     said: tuple[Said, ...]
@@ -117,10 +117,10 @@ class Turning:
         """What the user would have got to see by now."""
         return self._heard(0).text
 
-    async def heard(self, within: float) -> Heard | None:
+    async def heard(self, within: float) -> EndedTurn | None:
         """All of it, when the process has ended; None when it has not."""
         code = await self.process.ended(within)
         return None if code is None else self._heard(code)
 
-    def _heard(self, code: int) -> Heard:
-        return Heard(tuple(self.said), self.turn.streaming, code, self.process.stderr)
+    def _heard(self, code: int) -> EndedTurn:
+        return EndedTurn(tuple(self.said), self.turn.streaming, code, self.process.stderr)

@@ -6,7 +6,7 @@ import uuid
 
 from trunkline.conform.agentproc.agent.stage import Stage
 from trunkline.conform.agentproc.agent.suite import NEW, OLD, in_both
-from trunkline.conform.agentproc.agent.turn import Heard
+from trunkline.conform.agentproc.agent.turn import EndedTurn
 from trunkline.conform.kit import Broken, NotExercised
 from trunkline.wires.agentproc.messages import Partial, TurnRequest
 
@@ -25,7 +25,7 @@ def word() -> str:
     return f"conform-{uuid.uuid4().hex[:12]}"
 
 
-def repeated(heard: Heard, text: str) -> None:
+def repeated(heard: EndedTurn, text: str) -> None:
     """The answer holds the text that was to be repeated.
 
     Raises:
@@ -111,7 +111,7 @@ async def empty_messages_are_no_silence(stage: Stage) -> None:
     told_or_answered(await stage.take(TurnRequest("")), "an empty message")
 
 
-def told_or_answered(heard: Heard, what: str) -> None:
+def told_or_answered(heard: EndedTurn, what: str) -> None:
     """There was an answer, or an error that the user sees.
 
     Raises:

@@ -17,7 +17,7 @@ from trunkline.conform.kit import Broken
 from trunkline.conform.probe import CHILD_LOCK
 from trunkline.conform.process import Running
 from trunkline.conform.record import Record, Roles
-from trunkline.conform.stage import AgentStage, Program
+from trunkline.conform.stage import AgentStage, ProgramTarget
 
 #: How long the kit waits for a turn to end that should end by itself at once.
 TIMEOUT_SECONDS = 15.0
@@ -31,7 +31,7 @@ DECOY = b"conform: this is not for the agent\n"
 ROLES: Roles = ("user", "bridge")
 
 
-class Target(Program):
+class Target(ProgramTarget):
     """What is under test: a command with `{profile}`, `{message}` and more, and how it tells what came of a turn."""
 
     output: Output = "auto"

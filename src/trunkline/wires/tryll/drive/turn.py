@@ -6,7 +6,7 @@
     print(reply.turn.tokens_generated)
 
 A frame that holds all of the answer so far adds the piece that is new. If it says something else than what was said,
-it is the answer from then on: all of it comes as one piece, which is an `Replacement`. Our server never does that.
+it is the answer from then on: all of it comes as one piece, which is a `Replacement`. Our server never does that.
 """
 
 from __future__ import annotations
